@@ -85,23 +85,23 @@ def _is_line_list(paragraph: str) -> bool:
     )
 
 
-def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+def _split_record(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
     """Yield a record, characters ``start`` to ``end`` of a text, as one snippet, its lines joined by semicolons.
 
-    ``block`` is the number of the paragraph in the passage, which the snippet records.
+    The snippet records ``block_index``, the number of the paragraph in the passage.
     """
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
-    yield Snippet(start, end, displayed, "table", block)
+    yield Snippet(start, end, displayed, "table", block_index)
 
 
-def _split_columns(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+def _split_columns(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
     """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons.
 
-    The lines are characters ``start`` to ``end`` of a text. ``block`` is the number of the paragraph in the passage,
-    which the snippets record. If the first line has the names of the columns, each cell follows its name instead, as in
+    The lines are characters ``start`` to ``end`` of a text. The snippets record ``block_index``, the number of the
+    paragraph in the passage. If the first line has the names of the columns, each cell follows its name instead, as in
     a table.
     """
-    snippets = list(split_entries(text, start, end, block))
+    snippets = list(split_entries(text, start, end, block_index))
     rows = [
         list(map(render_inline, _COLUMN_GAP_PATTERN.split(text[snippet.start : snippet.end].strip())))
         for snippet in snippets
@@ -146,9 +146,9 @@ def _are_persons(cells: Sequence[str]) -> bool:
 
 
 class SplitFunction(Protocol):
-    """A function that yields the snippets of block number ``block``, at ``start`` to ``end`` of ``text``."""
+    """A function that yields the snippets of block number ``block_index``, at ``start`` to ``end`` of ``text``."""
 
-    def __call__(self, text: str, start: int, end: int, block: int) -> Iterator[Snippet]: ...
+    def __call__(self, text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]: ...
 
 
 class BlockKind(NamedTuple):

@@ -192,8 +192,8 @@ def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
 def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
     """Return the index of the last snippet that snippet ``index`` needs after it, or ``index`` if it needs none.
 
-    A question needs its reply, and a lead-in needs the block that it introduces. A snippet before a bare lead-in, such
-    as "For example:", needs both.
+    A question needs its reply, and a lead-in needs the list, table or code that it introduces. A snippet before a bare
+    lead-in, such as "For example:", needs both.
     """
     section = snippets[index].section
     last = index
@@ -240,10 +240,10 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
 
 
 def _is_bare_lead_in(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if snippet ``index`` only introduces the next block: a few words ("For example:") that end a paragraph."""
+    """True if snippet ``index`` only introduces what follows: a few words ("For example:") that end a paragraph."""
     if index >= len(snippets) or snippets[index].num_words > _MAX_LEAD_IN_WORDS:
         return False
-    return snippets[index].is_lead_in and snippets[index].block == snippets[index - 1].block
+    return snippets[index].is_lead_in and snippets[index].block_index == snippets[index - 1].block_index
 
 
 def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[_SnippetRange]:

@@ -417,7 +417,7 @@ def _render_excerpt(passage: Passage, excerpt: Excerpt, scorer: SnippetScorer) -
     :func:`_find_subject`.
     """
     snippets = passage.snippets[excerpt.first : excerpt.last + 1]
-    is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block != snippets[-1].block
+    is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block_index != snippets[-1].block_index
     text = ""
     for previous, snippet in zip([None, *snippets], snippets, strict=False):
         piece = truncate_snippet(snippet.text)
@@ -428,7 +428,7 @@ def _render_excerpt(passage: Passage, excerpt: Excerpt, scorer: SnippetScorer) -
             margin = "" if snippets[0].kind == "code" else "    "
             separator = "\n" if text else ""
             text += separator + "\n".join(f"{margin}{line}" for line in piece.split("\n"))
-        elif previous is not None and previous.block == snippet.block and snippet.kind != "table":
+        elif previous is not None and previous.block_index == snippet.block_index and snippet.kind != "table":
             text += piece if _UNSPACED_END_PATTERN.search(text) else f" {piece}"
         elif snippet.kind in ("item", "table") and (previous is not None or is_list):
             # A lead-in and its only item are one line.

@@ -276,7 +276,7 @@ def split_snippets(
         if format == "markdown"
         else PlainTextSplitter(text, language).split(starts_mid_line)
     )
-    block_sizes = Counter(part.block for part in parts if isinstance(part, Snippet))
+    block_sizes = Counter(part.block_index for part in parts if isinstance(part, Snippet))
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
     attributions = _find_attributions(text, parts)
     section = 0
@@ -291,7 +291,7 @@ def split_snippets(
             section, at_section_start, open_question = section + 1, True, None
             continue
         snippet = part
-        opens_block = previous is None or previous.block != snippet.block
+        opens_block = previous is None or previous.block_index != snippet.block_index
         snippet.is_question |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
         if snippet.is_question:
             open_question = snippet if snippet.kind == "table" or opens_block or open_question is not None else None
@@ -306,13 +306,13 @@ def split_snippets(
         snippet.heading = section_heading if open_question in (None, snippet) else open_question.text
         snippet.num_words = count_written_words(snippet.text)
         is_synopsis = section_heading.lower() in _SYNOPSIS_HEADINGS
-        is_only_snippet = block_sizes[snippet.block] == 1
+        is_only_snippet = block_sizes[snippet.block_index] == 1
         snippet.is_selectable = snippet.is_selectable and not is_synopsis and _is_readable(snippet, is_only_snippet)
         if snippet.kind in ("prose", "item"):
             snippet.needs_previous = not at_section_start and _refers_back(snippet, opens_block)
             snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
         if opens_block:
-            caption = attributions.get(snippet.block, "")
+            caption = attributions.get(snippet.block_index, "")
             if not caption and previous is not None and previous.section == section and previous.is_lead_in:
                 snippet.needs_previous = True
                 if snippet.kind == "table" and not previous.is_selectable:  # a lead-in that is not a sentence
@@ -325,7 +325,7 @@ def split_snippets(
 
 
 def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
-    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the number of each quoted block.
+    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the quotation's ``block_index``.
 
     Such a line is part of what it introduces, so its snippets are marked as not selectable.
     """
@@ -333,7 +333,7 @@ def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> 
     attribution = ""
     previous_block: list[Snippet] = []
     snippets = (part for part in parts if isinstance(part, Snippet))
-    for block, group in groupby(snippets, key=lambda snippet: snippet.block):
+    for block_index, group in groupby(snippets, key=lambda snippet: snippet.block_index):
         block_snippets = list(group)
         first = block_snippets[0]
         first_line = text[text.rfind("\n", 0, first.start) + 1 : first.end]
@@ -345,7 +345,7 @@ def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> 
                     for snippet in previous_block:
                         snippet.is_selectable = False
             if attribution:
-                attributions[block] = attribution
+                attributions[block_index] = attribution
             previous_block = []
         else:
             attribution, previous_block = "", block_snippets
@@ -361,7 +361,7 @@ def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) 
     if question.kind == "table":
         return True
     if question.kind == "item":
-        if snippet.block in (question.block, reply.block):
+        if snippet.block_index in (question.block_index, reply.block_index):
             return False
         is_below = all(_get_indent(text, part.start) > _get_indent(text, question.start) for part in (reply, snippet))
         return snippet.kind != "item" or not is_below
@@ -377,8 +377,8 @@ def _get_indent(text: str, offset: int) -> int:
 def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
     """True if a sentence continues the one before it or refers to it.
 
-    ``opens_block`` is True for the first sentence of its block, which continues nothing; if it begins with a defined
-    term, it is complete.
+    ``opens_block`` is True for the first sentence of its paragraph or item, which continues nothing; if it begins with
+    a defined term, it is complete.
     """
     if opens_block and snippet.term:
         return False
@@ -391,7 +391,7 @@ def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
 def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """True if a snippet reads as text, and is not a drawing or a line of a table of contents.
 
-    If it ``is_only_snippet`` of its block, it must also not look like a heading or caption.
+    If it ``is_only_snippet`` of its paragraph, it must also not look like a heading or caption.
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     words = _WORD_PATTERN.findall(labeled_text)

@@ -51,10 +51,13 @@ _MAX_HEADING_WORDS = 8
 
 
 class PlainTextSplitter:
-    """Splits a text into snippets and headings, and remembers what the next block can depend on."""
+    """Splits a text into snippets and headings, and remembers what its next paragraph can depend on."""
 
     def __init__(self, text: str, language: str | None) -> None:
-        """Parse the blocks of a text; ``language`` decides where sentences end (None: the rules for English)."""
+        """Split a text into blocks, such as paragraphs and headings.
+
+        ``language`` decides where sentences end (None: the rules for English).
+        """
         self._text = text
         self._language = language
         self._blocks = parse_blocks(text, "text")
@@ -77,7 +80,7 @@ class PlainTextSplitter:
                 yield from self._split_block(block_index, starts_mid_line and block_index == 0)
 
     def _split_block(self, block_index: int, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets and headings of the block with this index: code, mail header, bill, list or paragraph.
+        """Yield the snippets and headings of a block, given by its index: code, mail header, bill, list or paragraph.
 
         Updates the term and the lead-in that the next block can depend on.
         """
@@ -266,7 +269,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
 
 
 def _find_entries(text: str, lines: Sequence[_Line]) -> set[int]:
-    """Return the indexes of the lines of a paragraph that begin an entry of a list.
+    """Return the indexes of the lines of a paragraph that begin an item of a list.
 
     At least two lines must begin in the same way, for example with a number.
     """

@@ -155,6 +155,6 @@ def to_one_line(text: str) -> str:
     return sanitize_text(" ".join(text.split()))
 
 
-def _render_section(title: str, entries: Iterable[str]) -> str:
-    """Return a section of the prompt: its title and its entries, one per line."""
-    return f"{title}:\n" + "\n".join(entries)
+def _render_section(title: str, quotations: Iterable[str]) -> str:
+    """Return a section of the prompt: its title, and the quoted texts on the lines below it."""
+    return f"{title}:\n" + "\n".join(quotations)

@@ -162,7 +162,7 @@ def split_question(question: str) -> list[str]:
 
 
 def complete_part(part: str, first_part: str, first_answer: str) -> str:
-    """Return the question to ask for a later part of a question.
+    """Return the question to ask for a later part of a question, such as "by when?" after "Who approves it, and".
 
     ``first_answer`` are the words that answer the first part, or an empty string. A pronoun is replaced by them if it
     means the person that the first part asks for, otherwise by the subject of the first part. The words of the first

@@ -88,22 +88,22 @@ _MAX_CODE_LINES = 8
 class Snippet:
     """One snippet: characters ``start`` to ``end`` of its passage, and its displayed ``text``.
 
-    ``kind`` is prose, item, table or code. ``block`` and ``section`` are the numbers of its block and of its part
-    between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``caption`` is the
-    caption above the table of the row, or the line above a quoted mail with its author. ``cells`` are the cells of a
-    row without the names of its columns, if it has such names. ``label`` is the term, speaker or header row
-    of the snippet if its own text lacks it; ``term`` is that term in any case. ``needs_previous``: it needs the snippet
-    before it. ``needs_subject``: it needs its subject named. ``is_lead_in``: it introduces what follows.
-    ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself. ``hit`` is the hit at its
-    position, if any, and ``ordinal`` that of its chunk then. ``num_words`` is its length. ``release`` is the release
-    that the snippet dates if it is a heading.
+    ``kind`` is prose, item, table or code. ``block_index`` is the number of its block (paragraph, list item, table,
+    code), and ``section`` that of the text between two headings that has it. ``heading`` is the heading above it, or a
+    question that opens its paragraph. ``caption`` is the caption above the table of the row, or the line above a quoted
+    mail with its author. ``cells`` are the cells of a row without the names of its columns, if it has such names.
+    ``label`` is the term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any
+    case. ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its subject named.
+    ``is_lead_in``: it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it can be chosen
+    by itself. ``hit`` is the hit at its position, if any, and ``ordinal`` that of its chunk then. ``num_words`` is its
+    length. ``release`` is the release that the snippet dates if it is a heading.
     """
 
     start: int
     end: int
     text: str
     kind: str
-    block: int
+    block_index: int
     section: int = 0
     label: str = ""
     term: str = ""
@@ -231,7 +231,7 @@ def split_prose(
     text: str,
     start: int,
     end: int,
-    block: int,
+    block_index: int,
     kind: str,
     term: str,
     language: str | None,
@@ -241,10 +241,10 @@ def split_prose(
 ) -> Iterator[Snippet]:
     """Yield the sentences of a paragraph or an item, characters ``start`` to ``end`` of a text, as snippets.
 
-    ``block`` is the number of the block in the passage, and ``kind`` is ``prose`` or ``item``; the snippets record
-    both. ``term`` is the term that the paragraph defines; its first sentence contains it if ``has_own_term``. If the
-    paragraph ``introduces_next``, the next block, its last sentence is a lead-in. ``language`` decides where sentences
-    end (None: the rules for English).
+    The snippets record ``block_index``, the number of the paragraph or item in the passage, and ``kind``: ``prose`` or
+    ``item``. ``term`` is the term that the paragraph defines; its first sentence contains it if ``has_own_term``. If
+    the paragraph ``introduces_next``, the next block, its last sentence is a lead-in. ``language`` decides where
+    sentences end (None: the rules for English).
     """
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
     for index, (sentence_start, sentence_end) in enumerate(split_sentences(text[content_start:end], language)):
@@ -256,14 +256,16 @@ def split_prose(
             continue
         label = "" if index == 0 and has_own_term else term
         is_lead_in = introduces_next and snippet_end == end
-        yield Snippet(snippet_start, snippet_end, displayed, kind, block, label=label, term=term, is_lead_in=is_lead_in)
+        yield Snippet(
+            snippet_start, snippet_end, displayed, kind, block_index, label=label, term=term, is_lead_in=is_lead_in
+        )
 
 
-def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+def split_code(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
     """Yield a block of code, characters ``start`` to ``end`` of a text, in pieces of a few lines, without its fences.
 
-    The first piece needs the snippet before the block, which introduces the code. ``block`` is the number of the block
-    in the passage, which the snippets record.
+    The first piece needs the snippet before the block, which introduces the code. The snippets record ``block_index``,
+    the number of the block in the passage.
     """
     line_start = text.rfind("\n", 0, start) + 1
     offset = line_start if text[line_start:start].isspace() else start
@@ -276,7 +278,9 @@ def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]
     for index, piece in enumerate(_group_code_lines(lines)):
         displayed = "\n".join(line.text[margin:] for line in piece)
         first = max(start, piece[0].start)
-        yield Snippet(first, piece[-1].end, displayed, "code", block, is_selectable=False, needs_previous=index == 0)
+        yield Snippet(
+            first, piece[-1].end, displayed, "code", block_index, is_selectable=False, needs_previous=index == 0
+        )
 
 
 class _CodeLine(NamedTuple):
@@ -314,11 +318,11 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
         yield piece
 
 
-def split_table(text: str, start: int, end: int, block: int, header_row: str | None = None) -> Iterator[Snippet]:
+def split_table(text: str, start: int, end: int, block_index: int, header_row: str | None = None) -> Iterator[Snippet]:
     """Yield the rows of a table, characters ``start`` to ``end`` of a text, as snippets.
 
-    Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row). ``block``
-    is the number of the table in the passage, which the snippets record.
+    Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row). The
+    snippets record ``block_index``, the number of the table in the passage.
     """
     header = _split_cells(header_row) if header_row else []
     offset = start
@@ -333,7 +337,7 @@ def split_table(text: str, start: int, end: int, block: int, header_row: str | N
                 fields = [cell for cell in cells if cell]
             # Without a name in its first column, a header names the things that the rows compare.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
-            yield Snippet(offset, offset + len(line.rstrip()), "; ".join(fields), "table", block, cells=values)
+            yield Snippet(offset, offset + len(line.rstrip()), "; ".join(fields), "table", block_index, cells=values)
         offset += len(line)
 
 
@@ -344,13 +348,13 @@ def _split_cells(row: str) -> list[str]:
 
 
 def split_entries(
-    text: str, start: int, end: int, block: int, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN
+    text: str, start: int, end: int, block_index: int, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN
 ) -> Iterator[Snippet]:
     """Yield the entries of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
 
     Each entry begins with a line that matches ``entry_start``. By default, each line is an entry. An entry that begins
-    with a time, as in a chat log, can be a question. ``block`` is the number of the paragraph in the passage, which the
-    snippets record.
+    with a time, as in a chat log, can be a question. The snippets record ``block_index``, the number of the paragraph
+    in the passage.
     """
     offset = first = start
     for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry
@@ -362,34 +366,38 @@ def split_entries(
                 is_question = (
                     timestamp is not None and _QUESTION_ENTRY_PATTERN.match(displayed, timestamp.end()) is not None
                 )
-                yield Snippet(first, first + len(piece.rstrip()), displayed, "table", block, is_question=is_question)
+                yield Snippet(
+                    first, first + len(piece.rstrip()), displayed, "table", block_index, is_question=is_question
+                )
             first = offset
         offset += len(line)
 
 
-def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+def split_mail_header(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
     """Yield the fields of a mail header, characters ``start`` to ``end`` of a text, as snippets.
 
     Folded lines are joined (RFC 5322, 2.2). A field is displayed like a table row. The subject cannot be selected as
-    the answer, because it is a heading. ``block`` is the number of the block in the passage, which the snippets record.
+    the answer, because it is a heading. The snippets record ``block_index``, the number of the block in the passage.
     """
     for field_start, next_start in split_mail_fields(text, start, end):
         displayed = render_inline(text[field_start:next_start])
         is_subject = displayed.lower().startswith("subject:")
         field_end = field_start + len(text[field_start:next_start].rstrip())
-        yield Snippet(field_start, field_end, displayed, "table", block, is_selectable=not is_subject)
+        yield Snippet(field_start, field_end, displayed, "table", block_index, is_selectable=not is_subject)
 
 
-def split_release(heading: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+def split_release(heading: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
     """Yield the heading as a snippet if it has a version and its date; it answers only a question about that date.
 
-    The heading is characters ``start`` to ``end`` of the passage, and its block ``block``. It is displayed like a table
-    row.
+    The heading is characters ``start`` to ``end`` of the passage; ``block_index`` is its number among the blocks
+    (headings, paragraphs and so on). It is displayed like a table row.
     """
     release = find_release(heading)
     if release is not None:
         num_words = 2  # the version and the date
-        yield Snippet(start, end, heading, "table", block, is_selectable=False, num_words=num_words, release=release)
+        yield Snippet(
+            start, end, heading, "table", block_index, is_selectable=False, num_words=num_words, release=release
+        )
 
 
 def truncate_snippet(text: str) -> str:

@@ -97,7 +97,7 @@ def chunk_changed_documents(
 
 @contextmanager
 def _locate_errors(position: int, batch_size: int) -> Iterator[None]:
-    """Prefix errors raised in the block with the document's position in the batch."""
+    """Prefix errors raised in the ``with`` block with the document's position in the batch."""
     try:
         yield
     except (InputError, TypeError) as error:

@@ -76,7 +76,7 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
 
 
 def import_file(handle: Handle, path: str | os.PathLike[str]) -> ImportReport:
-    """Import the facts of an exported file into the store of ``handle``, with one commit per batch.
+    """Import the documents, edges and other facts of an exported file into the store of ``handle``, batch by batch.
 
     Returns the number of changed facts of each kind, and of unchanged ones. Facts with the same key are replaced. The
     store keeps its settings; only vectors supplied by the user must match its dimension and chunks. Raises InputError
@@ -311,7 +311,7 @@ class _Importer(_ExportReader):
 
     @contextmanager
     def _locate_errors(self, line_number: int) -> Iterator[None]:
-        """Add the line and the progress of the import to errors raised in the block."""
+        """Add the line and the progress of the import to errors raised in the ``with`` block."""
         try:
             yield
         except (InputError, DocumentNotFoundError) as error:

@@ -335,7 +335,7 @@ class ModelExtraction:
     def _collect_passages(
         self, state: State, allowed: AllowedDocuments | None, frame_tokens: int
     ) -> _CollectedPassages:
-        """Return the distinct passages of the allowed documents (None: of all), and the texts to copy to them.
+        """Return the distinct passages of the ``allowed`` documents (None: all), and texts to copy to these documents.
 
         If a document has no texts for a passage, but another document with the same passage has, these are copied and
         the passage is not requested. ``frame_tokens`` are the tokens that a request adds around each passage.

@@ -66,7 +66,7 @@ class HitCounts:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Ignore the hits of this thread within the block."""
+        """Ignore the hits (lookups) of this thread within the ``with`` block."""
         self._thread.paused = True
         try:
             yield
@@ -75,7 +75,7 @@ class HitCounts:
 
     @contextmanager
     def take_batch(self) -> Iterator[Mapping[str, int]]:
-        """Take a bounded number of counts for the block to write to the filter; restore them if it raises.
+        """Take a bounded number of counts, which the ``with`` block writes to the filter; restore them if it raises.
 
         Each count is taken by one caller at a time, so it is written once, even if other threads commit meanwhile.
         """
@@ -307,7 +307,7 @@ class OpenStore:
             self.environment.write_with_growth(write_lookup_counts, timeout)
 
     def _flush_spending(self, timeout: float | None) -> None:
-        """Record the use of language models in the store, in one commit, and forget the recorded entries."""
+        """Record the use of language models in the store, in one commit, and forget what is recorded."""
         from ..structures.spending import add_spending
 
         entries = list(self.spending)
@@ -483,7 +483,7 @@ class Session:
 
     @contextmanager
     def pause_recording(self) -> Iterator[None]:
-        """Within the block, do not add this thread's lookups to temperatures; restore ``last_lookup`` afterwards."""
+        """In the ``with`` block, do not add this thread's lookups to temperatures; then restore ``last_lookup``."""
         last_lookup = self.last_lookup
         try:
             with self.store.hits.pause():

@@ -377,7 +377,10 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _remove_alias(self, name: str, kind: str) -> bool:
-        """Remove an alias of this kind; return False if there is none. Raises InputError for the other kind."""
+        """Remove the alias or merge (``kind``) of a name; return False if it has none.
+
+        Raises InputError if it has the other kind.
+        """
         existing = self._changes.find_fact(facts.ALIASES, to_entity_key(clean_name(name)))
         if existing is None:
             return False

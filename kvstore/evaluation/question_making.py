@@ -127,7 +127,7 @@ def make_questions(store: Store, limit: int = 100) -> list[Question]:
 
 
 def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
-    """Return the question about a fact of the document with the text ``text``; ``number`` selects the phrase."""
+    """Return the question about a fact of the document with this ``text``; ``number`` selects the phrase."""
     span = (len(text[: fact.start].encode()), len(text[: fact.end].encode()))  # in bytes
     answers = (fact.value,) if fact.value else ()
     return make_question(
@@ -171,7 +171,7 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
 
 
 def _iter_facts(document: Document) -> Iterator[_AskableFact]:
-    """Yield the facts of a document: first the facts in its headings, then the facts in its other blocks, in order."""
+    """Yield the facts of a document that questions can ask for: first those in its headings, then the others."""
     text = document.text
     is_english = detect_language(text) in (None, "english")
     blocks = parse_blocks(text, document.format)
@@ -194,9 +194,9 @@ def _iter_heading_facts(
 ) -> Iterator[_AskableFact]:
     """Yield a fact for each heading with prose or a list item below it; the beginning of that text is the answer.
 
-    ``blocks`` are the parts of the text, such as headings. ``subject`` is the title of the document; without a title,
-    nothing is yielded. Repeated headings, long headings and headings of short texts are skipped. Words of English
-    headings are put in lower case, because they become a part of a question.
+    ``blocks`` are the headings, paragraphs, items and tables of the text. ``subject`` is the title of the document;
+    without a title, nothing is yielded. Repeated headings, long headings and headings of short texts are skipped. Words
+    of English headings are put in lower case, because they become a part of a question.
     """
     seen: set[str] = set()
     for heading, body in pairwise(blocks):
@@ -240,9 +240,9 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
 
 
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
-    """Yield the facts that lines ``Name: value`` of a block state.
+    """Yield a fact for each line ``Name: value`` of a paragraph or item: an attribute of ``subject``, and its value.
 
-    ``subject`` is the subject of the document, which may be empty. Lines with a long value, or a name that says nothing
+    ``subject`` is the title of the document, which may be empty. Lines with a long value, or a name that says nothing
     about its value, such as ``Note``, are skipped.
     """
     for line in re.finditer(r"[^\n]+", text[block.start : block.end]):

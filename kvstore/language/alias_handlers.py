@@ -16,7 +16,7 @@ from .statement_context import StatementContext
 
 
 def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
-    """Return the cursor of a statement of this kind, such as ``INSERT``, that states or removes one fact.
+    """Return the cursor of a statement (``kind``, such as ``INSERT``) that adds or removes one alias, merge or edge.
 
     ``message`` is used only if ``is_changed``.
     """

@@ -51,7 +51,7 @@ def show(context: StatementContext, statement: s.Show) -> Cursor:
 
 
 def _make_list_cursor(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -> Cursor:
-    """Return a cursor over rows that are all read at once; ``kind`` is the kind of statement."""
+    """Return a cursor over rows that are all read at once; ``kind`` is the first word of the statement."""
     row_list = list(rows)
     return Cursor(kind, columns, row_list, rowcount=len(row_list))
 

@@ -30,7 +30,7 @@ def list_index_kinds() -> Mapping[str, Sequence[str]]:
 
 
 def list_outlined_kinds() -> list[str]:
-    """Return the kinds of index whose groups EXPAND lists as an outline, such as ``topics``."""
+    """Return the kinds of index whose groups EXPAND lists, each above its members, such as ``topics``."""
     return [kind.name for kind in list_generation_indexes() if kind.has_outline]
 
 
@@ -70,7 +70,7 @@ def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
 
 
 def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
-    """Execute EXPAND of an index, such as EXPAND TOPICS: return its groups as an outline, one row for each group."""
+    """Execute EXPAND of an index, such as EXPAND TOPICS: return a row for each group, each above its members."""
     if statement.kind.lower() not in list_outlined_kinds():
         *choices, last_choice = "an entity in single quotes", *(kind.upper() for kind in list_outlined_kinds())
         expectation = f"{', '.join(choices)} or {last_choice}" if choices else last_choice

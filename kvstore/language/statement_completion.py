@@ -69,7 +69,7 @@ class StatementCatalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completion: ``text`` replaces the input from character ``start``; ``kind`` labels it."""
+    """A completion: ``text`` replaces the input from character ``start``; ``kind`` labels it, such as ``table``."""
 
     text: str
     start: int
@@ -102,7 +102,7 @@ def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
 
 
 def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield (completion, kind) for each completion of ``typed``, the unfinished token after the text of a statement."""
+    """Yield each completion, with its kind, of ``typed``, the unfinished token after the text of a statement."""
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
@@ -140,14 +140,14 @@ def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
 
 
 def _filter_matching(candidates: Iterable[tuple[str, str]], typed: str) -> Iterator[tuple[str, str]]:
-    """Yield the candidates, (text, kind), whose texts begin with ``typed``, ignoring case."""
+    """Yield the completions (text, kind) whose texts begin with ``typed``, ignoring case."""
     return ((text, kind) for text, kind in candidates if text.lower().startswith(typed.lower()))
 
 
 def _iter_strings(
     words: Sequence[str], allowed: frozenset[str], prefix: str, catalog: StatementCatalog
 ) -> Iterator[tuple[str, str]]:
-    """Yield (literal, kind) for the keys, names, paths or trees that begin with ``prefix`` and are valid here.
+    """Yield each key, name, path or tree that begins with ``prefix`` and is valid here, as a literal, with its kind.
 
     ``words`` are those of the statement before the literal, and ``allowed`` the terminals that may follow them.
     """
@@ -170,7 +170,7 @@ def _iter_strings(
 
 
 def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield (name, kind) for each name that is valid after ``words``, the beginning of a statement."""
+    """Yield each name that is valid after ``words``, the beginning of a statement, with its kind (``strategy``)."""
     last_word = words[-1] if words else ""
     if last_word in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
         strategy_names = [
@@ -213,7 +213,7 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
 
 
 def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield (text, kind) for each table, column and keyword that can follow the words of a query."""
+    """Yield each table, column and keyword that can follow the words of a query, with its kind (``column``)."""
     tables = catalog.list_tables()
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
         yield from ((table, "table") for table in tables)

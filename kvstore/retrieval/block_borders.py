@@ -26,7 +26,7 @@ _BLOCK_KINDS = frozenset(("table", "item", "code"))
 
 
 class BlockSpan(NamedTuple):
-    """A block: bytes ``start`` to ``end`` of a document's text.
+    """A table, list item or code block: bytes ``start`` to ``end`` of a document's text.
 
     ``previous_end`` is the end of the text before the block; ``next_start`` is the start of the text after it.
     """
@@ -38,7 +38,7 @@ class BlockSpan(NamedTuple):
 
 
 class BlockFinder:
-    """A finder of the blocks of documents in one state. The blocks of a range that was parsed are cached."""
+    """A finder of the tables, list items and code blocks of documents in one state; it caches those of a range."""
 
     def __init__(self, documents: Documents) -> None:
         """Read texts from ``documents``, the documents of the state."""
@@ -46,15 +46,15 @@ class BlockFinder:
         #: A cache of the blocks in a byte range of a document, by (document id, start, end).
         self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}
 
-    def find_block(self, record: DocumentRecord, outline: Sequence[Section], offset: int) -> BlockSpan | None:
+    def find_block(self, record: DocumentRecord, sections: Sequence[Section], offset: int) -> BlockSpan | None:
         """Return the table, list item or code block that contains byte ``offset`` of a document.
 
-        Returns None if ``offset`` is outside all blocks or at the border of one. ``outline`` has the sections of the
+        Returns None if ``offset`` is outside all blocks or at the border of one. ``sections`` has the sections of the
         document in text order.
         """
-        section_index = bisect_right(outline, offset, key=lambda section: section.start)
-        start = outline[section_index - 1].start if section_index else 0
-        end = outline[section_index].start if section_index < len(outline) else record.size
+        section_index = bisect_right(sections, offset, key=lambda section: section.start)
+        start = sections[section_index - 1].start if section_index else 0
+        end = sections[section_index].start if section_index < len(sections) else record.size
         if end - start > 4 * _CONTEXT_BYTES:  # only a part of a long section is parsed
             start, end = self._narrow_range(record.id, start, end, offset)
         if (record.id, start, end) not in self._blocks_by_range:

@@ -27,7 +27,7 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
     exact: bool = False
 
     def fetch(self, state: State) -> tuple[Ranking, str]:
-        """Return the nearest allowed chunks, best first, and a description of the search for the trace."""
+        """Return the nearest chunks of allowed documents, best first, and a description of the search for the trace."""
         from ..structures.indexes.vector_search import find_nearest_chunks
 
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)

@@ -272,17 +272,17 @@ class Location:
 class LoadedChunk:
     """One chunk: its id, its record and the record of its document. The text is read on first use."""
 
-    __slots__ = ("_outline", "_state", "_text", "chunk", "document", "record")
+    __slots__ = ("_sections", "_state", "_text", "chunk", "document", "record")
 
     def __init__(
-        self, state: State, chunk: int, record: ChunkRecord, document: DocumentRecord, outline: Sequence[Section]
+        self, state: State, chunk: int, record: ChunkRecord, document: DocumentRecord, sections: Sequence[Section]
     ) -> None:
         """Store a chunk (an id) with its record, the record of its document, and the sections of that document."""
         self.chunk = chunk
         self.record = record
         self.document = document
         self._state = state
-        self._outline = outline
+        self._sections = sections
         self._text: str | None = None
 
     @property
@@ -295,17 +295,17 @@ class LoadedChunk:
     @property
     def headings(self) -> list[str]:
         """The headings around the chunk, outermost first; empty outside all sections."""
-        return build_heading_path(self._outline, self.record.section)
+        return build_heading_path(self._sections, self.record.section)
 
     def list_headings(self, section: int) -> list[str]:
         """Return the headings of a section and its ancestors, outermost first; empty for section -1 (no section)."""
-        return build_heading_path(self._outline, section)
+        return build_heading_path(self._sections, section)
 
     @property
     def starting_titles(self) -> Iterable[str]:
         """The titles of the sections that begin in the chunk."""
         # ``record.section`` is the index of the section that contains the start of the chunk, or -1.
-        for section in self._outline[max(0, self.record.section) :]:
+        for section in self._sections[max(0, self.record.section) :]:
             if section.start >= self.record.end:
                 return
             if section.start >= self.record.start:
@@ -340,12 +340,12 @@ class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[LoadedChunk]:
-        """Read the records of chunks, their documents and their outlines."""
+        """Read the records of chunks, and the records and sections of their documents."""
         records = state.chunks.get_many(self.chunks)
         documents = state.documents.get_many(record.document for record in records)
-        outlines = state.documents.get_sections_many(documents)
+        sections_by_document = state.documents.get_sections_many(documents)
         return [
-            LoadedChunk(state, chunk, record, documents[record.document], outlines[record.document])
+            LoadedChunk(state, chunk, record, documents[record.document], sections_by_document[record.document])
             for chunk, record in zip(self.chunks, records, strict=True)
         ]
 

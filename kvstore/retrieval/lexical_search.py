@@ -113,12 +113,13 @@ def read_term_weights(state: State, terms: Sequence[str]) -> TermWeights:
 def find_best_by_words(
     state: State, weights: TermWeights, top: int, allowed: AllowedDocuments | None = None
 ) -> tuple[Ids, Scores]:
-    """Return the ``top`` allowed chunks by BM25, and all that tie with the last: their ids, ascending, and scores.
+    """Return the ``top`` chunks by BM25, and all that tie with the last: their ids, ascending, and scores.
 
-    Chunks without any of the terms are omitted.
+    Only chunks of ``allowed`` documents (None: of all) that have at least one of the terms are returned.
 
     The rarest term is read first. Once no chunk without any of the terms so far can reach the top, only those blocks of
-    the other terms are read that can contain the chunks found so far (MaxScore, see :mod:`kvstore_cext.word_scores`).
+    the other terms' posting lists are read that can contain the chunks found so far (MaxScore, see
+    :mod:`kvstore_cext.word_scores`).
     """
     search = WordScores(weights.k1, weights.b, weights.average_length, top, None if allowed is None else allowed.groups)
     terms = _sort_rarest_first(weights)
@@ -202,7 +203,7 @@ class WordSearchResult(NamedTuple):
 
 
 class WordSearchRequest(ReadRequest[WordSearchResult]):
-    """A request for the ``top`` chunks of allowed documents by BM25; chunks without any term are omitted.
+    """A request for the ``top`` chunks by BM25 of ``allowed`` documents (None: all) that have at least one term.
 
     The result also has the scores of ``other_chunks``, which are distinct, and the cosines of the best chunks with a
     unit ``vector``.
@@ -244,12 +245,15 @@ class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
 
 
 class TermSetCountRequest(ReadRequest[list[int]]):
-    """A request for the number of allowed chunks that contain all terms of each set; 0 for an empty set."""
+    """A request for the number of chunks that contain all terms of each set; 0 for an empty set."""
 
     term_sets: Sequence[Collection[str]]
 
     def fetch(self, state: State) -> list[int]:
-        """Return for each set of terms, in order, the number of allowed chunks that contain all of them."""
+        """Return for each set of terms, in order, the number of chunks that contain all of them.
+
+        In a state that is restricted to some documents, only their chunks count.
+        """
         if state.allowed is not None:
             matching_chunks = (state.postings.find_chunks_with_terms(terms) for terms in self.term_sets)
             return [int(state.allowed.get_chunk_mask(chunks).sum()) for chunks in matching_chunks]
@@ -272,7 +276,7 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
 
 
 def read_question_weights(query: Query, k1: float, b: float) -> tuple[list[str], TermWeights]:
-    """Return the terms of a question to search for, and their BM25 parameters, in one round of reads."""
+    """Return the terms of a question to search for, and their BM25 parameters, which are read from the state."""
     words = parse_question_words(query.question, query.stem)
     counts = query.reading.fetch(build_count_request(words))
     terms = words.list_lookup_terms(counts)

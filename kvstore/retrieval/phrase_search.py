@@ -97,9 +97,10 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     def _find_candidates(
         self, state: State, weighted_phrases: Sequence[tuple[Phrase, float]], min_score: float
     ) -> tuple[Ids, Scores]:
-        """Return the allowed chunks that can reach ``min_score`` by a phrase, and their scores without phrases.
+        """Return the chunks that can reach ``min_score`` by a phrase, and their scores without phrases.
 
-        They have all words of a phrase, but perhaps not in a row. Each phrase is paired with its rarity.
+        They are chunks of allowed documents that have all words of a phrase, but perhaps not in a row. Each phrase is
+        paired with its rarity.
         """
         matching_chunks = [find_chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
         if self.allowed is not None:

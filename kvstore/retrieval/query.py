@@ -94,7 +94,7 @@ class Query:
         self.reading = BatchedReader(self.state)
 
     def restrict_to(self, allowed: AllowedDocuments) -> None:
-        """Restrict this query, in place, to some documents: it then reads a state that hides all others."""
+        """Restrict this query, in place, to the ``allowed`` documents: it then reads a state that hides all others."""
         from ..structures.restricted_state import RestrictedState
 
         self.allowed = allowed
@@ -119,7 +119,7 @@ class Query:
 
     @property
     def chunk_count(self) -> int:
-        """The number of chunks of the allowed documents."""
+        """The number of chunks of the documents that satisfy the query's condition."""
         return self.reading.counters.chunks if self.allowed is None else self.allowed.num_chunks
 
     @property

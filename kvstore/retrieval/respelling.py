@@ -37,12 +37,11 @@ _VARIANT_PATTERN = compile_lazily(
 
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
-    """Return the question with unknown words in another spelling (British or American) that occurs in the store.
+    """Return a question with unknown words in another spelling (British or American), and the replacements.
 
-    Also return the replacements.
-
-    The replacements are pairs of the word and the new word. In German, nouns are replaced by their parts or by
-    compounds. The question is unchanged if the stemmer for it is for neither English nor German.
+    Words that no chunk has are replaced if chunks have the other spelling. A replacement is a pair of the word and the
+    new word. In German, nouns are replaced by their parts or by compounds. The question is unchanged if the stemmer for
+    it is for neither English nor German.
     """
     stemmer = state.settings.stemmer.lower()
     stem = open_question_stemmer(question, stemmer, state.counters.languages)

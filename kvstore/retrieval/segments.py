@@ -198,7 +198,7 @@ class _SegmentBuilder:
         # Caches by document id.
         self._records: dict[int, DocumentRecord] = {}
         self._chunk_ids_by_document: dict[int, list[int]] = {}
-        self._outlines: dict[int, list[Section]] = {}
+        self._sections_by_document: dict[int, list[Section]] = {}
         #: The spans of finished segments by document; other segments must not overlap them.
         self._used_spans: dict[int, list[tuple[int, int]]] = {}
         chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
@@ -332,9 +332,9 @@ class _SegmentBuilder:
                 or self._count_tokens(record.id, first_byte, last_byte) <= token_limit
             )
 
-        outline = self._get_outline(record.id)
+        sections = self._get_sections(record.id)
         for side in ("end", "start", "end"):  # again the end: the start can have moved, which leaves more tokens
-            block = self._block_finder.find_block(record, outline, end if side == "end" else start)
+            block = self._block_finder.find_block(record, sections, end if side == "end" else start)
             if block is None:
                 continue
             if side == "end":
@@ -382,11 +382,11 @@ class _SegmentBuilder:
             self._chunk_ids_by_document[record.id] = list(record.chunk_ids())
         return self._chunk_ids_by_document[record.id]
 
-    def _get_outline(self, document: int) -> list[Section]:
+    def _get_sections(self, document: int) -> list[Section]:
         """Return the sections of a document, cached."""
-        if document not in self._outlines:
-            self._outlines[document] = self._state.documents.get_sections(document)
-        return self._outlines[document]
+        if document not in self._sections_by_document:
+            self._sections_by_document[document] = self._state.documents.get_sections(document)
+        return self._sections_by_document[document]
 
 
 #: A high estimate of the bytes per token: the tokens of a text longer than the limit times this are not counted.

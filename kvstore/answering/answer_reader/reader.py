@@ -196,7 +196,7 @@ class _CandidateEstimator:
         )
 
     def lacks_answer_type(self, snippets: Sequence[Snippet], index: int) -> bool:
-        """True if the snippet at ``index``, with the block that it introduces, lacks what the question asks for.
+        """True if the snippet at ``index``, with a list or table that it introduces, lacks what the question asks for.
 
         A row of a table is about the things in its cells: one of them must have a term of the question, or name the
         quality that it asks for. If a row has an identifier of the question, the rows without one are about others.

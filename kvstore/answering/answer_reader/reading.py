@@ -273,7 +273,7 @@ def extract_reader_answer(
 
 
 class PartReading(NamedTuple):
-    """A part of a question: its text, its reading, and the scorer for its snippets."""
+    """A part of a question ("Who pays, and when?" has two): its text, its reading, and the scorer for its snippets."""
 
     text: str
     reading: PassageReading
@@ -380,10 +380,11 @@ def _get_snippet_id(passage: Passage, index: int) -> tuple[str, int]:
 def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
     """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
 
-    A snippet is displayed with the block that it introduces or the definition that it begins. An item is displayed with
-    the sentence that introduces it, and code with the snippets that it requires. If the question asks for a reason, a
-    consequence is displayed with the sentence before it. If the question asks for steps or a list, an item is displayed
-    with the whole list, up to ``_MAX_WORDS`` words, unless the question names the term that the item defines.
+    A snippet is displayed with the list, table or code that it introduces or the definition that it begins. An item is
+    displayed with the sentence that introduces it, and code with the snippets that it requires. If the question asks
+    for a reason, a consequence is displayed with the sentence before it. If the question asks for steps or a list, an
+    item is displayed with the whole list, up to ``_MAX_WORDS`` words, unless the question names the term that the item
+    defines.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
@@ -392,7 +393,7 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
         first = required_first
     if (
         index
-        and snippets[index - 1].block == snippet.block
+        and snippets[index - 1].block_index == snippet.block_index
         and _CONSEQUENCE_PATTERN.match(snippet.text)
         and detect_answer_type(question).name == "reason"
     ):
