@@ -55,6 +55,9 @@ def test_links_of_notes_and_stars_are_shown_as_people_read_them(ask: Callable[..
     code = "The wrapper passes *all* of `**options` on to the printer, 2 * 3 of them at most."
     text = ask(code, "What does the wrapper pass on to the printer?", format="markdown").text
     assert text.startswith("The wrapper passes all of **options on to the printer, 2 * 3 of them at most.")
+    link = "The fee is paid with the [`pay` form of\nthe harbor](forms.md#pay), if &lt; 3&nbsp;pounds or `&lt;[a](b)`."
+    text = ask(link, "How is the fee paid?", format="markdown").text
+    assert text.startswith("The fee is paid with the pay form of the harbor, if < 3 pounds or &lt;[a](b).")
 
 
 def test_a_sentence_brings_the_one_that_it_points_back_to(ask: Callable[..., kvstore.Answer]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import unescape
+from html.entities import html5
 from itertools import groupby
 from typing import NamedTuple
 
@@ -37,6 +39,7 @@ _HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 _LEADER_PATTERN = compile_lazily(r"(?<=\w)[ \t]*\.{4,}[ \t]*(?=\S)(?!\.|\d{1,4}[ \t]*$)", re.MULTILINE)
 #: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
 _CODE_SPAN_PATTERN = compile_lazily(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_HIDDEN_CODE_PATTERN = compile_lazily(r"\x01(\d+)\x01")
 _SPECIAL_CHARACTER_PATTERN = compile_lazily(r"[*`\\]")
 _LITERAL_STAR_PATTERN = compile_lazily(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
 #: Marks that a page shows differently or not at all: tags of site generators, footnote numbers, attributes of headings,
@@ -54,6 +57,7 @@ _STYLE_TAG_PATTERN = compile_lazily(
     r"</?(?:a|abbr|b|em|font|i|kbd|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]*)?/?>", re.IGNORECASE
 )
 _AUTOLINK_PATTERN = compile_lazily(r"<((?:https?://|mailto:)[^<>\s]+)>")
+_REFERENCE_PATTERN = compile_lazily(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
 _UNDERSCORE_PATTERN = compile_lazily(r"(?<![\w\\/])(_{1,3})(?=[^\s_])([^_\n]*(?:\n[^_\n]+)*)(?<=[^\s_])\1(?![\w/])")
 TABLE_RULE_PATTERN = compile_lazily(r"[\s|:+=-]*")
 _ANY_LINE_PATTERN = compile_lazily("")
@@ -172,6 +176,8 @@ def render_inline(piece: str) -> str:
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
     >>> render_inline("{{< note >}} See _the_ [table](t.md#x) of <b>fees</b>[^2], not `<b>`. ![Fees](f.png)")
     'See the table of fees, not <b>.'
+    >>> render_inline("The [`fee` of\\nthe pier](f.md) is `[a](b)` &lt; 3&nbsp;pounds &amp; not &fee;.")
+    'The fee of the pier is [a](b) < 3 pounds & not &fee;.'
     >>> render_inline("> [!NOTE]\\n> Fees rise in May.")
     'Note: Fees rise in May.'
     >>> render_inline("Raffle ....... Ann"), render_inline("Raffle ....... 12")
@@ -182,29 +188,46 @@ def render_inline(piece: str) -> str:
     piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
     piece = _DEFINITION_MARKER_PATTERN.sub(": ", piece)
     piece = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", piece, count=1)
-    # The text before the first code span, then for each code span its backquotes, its code, and the text after it.
-    parts = _CODE_SPAN_PATTERN.split(piece)
-    plain_parts = [_strip_markup(parts[0])]
-    for code, text in zip(parts[2::3], parts[3::3], strict=True):
+    if "`" not in piece:
+        return to_plain_text(_strip_markup(piece))
+    # Numbers replace the code, because links and emphasis can contain code, but nothing in code is markup.
+    codes: list[str] = []
+
+    def hide_code(span: re.Match[str]) -> str:
         # Escaped, because to_plain_text removes these characters from code too.
-        plain_parts += [_SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", code), _strip_markup(text)]
-    return to_plain_text("".join(plain_parts))
+        codes.append(_SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", span.group(2)))
+        return f"\1{len(codes) - 1}\1"
+
+    plain_piece = _strip_markup(_CODE_SPAN_PATTERN.sub(hide_code, piece.replace("\1", "")))
+    return to_plain_text(_HIDDEN_CODE_PATTERN.sub(lambda number: codes[int(number.group(1))], plain_piece))
 
 
 def _strip_markup(text: str) -> str:
     """Return Markdown outside code without tags, images, links and emphasis by underscores; stars stay.
 
-    Literal stars, such as those of a product, are escaped.
+    Literal stars, such as those of a product, are escaped. Character references (CommonMark 0.31, section 2.5) are
+    replaced by their characters.
     """
     if "{" in text:
         text = _ATTRIBUTE_PATTERN.sub("", _TEMPLATE_TAG_PATTERN.sub(" ", text))
     if "[" in text:
-        text = unwrap_links(_FOOTNOTE_PATTERN.sub("", _IMAGE_PATTERN.sub("", text)))
+        # The text of a link can continue on the next line.
+        text = unwrap_links(_FOOTNOTE_PATTERN.sub("", _IMAGE_PATTERN.sub("", text.replace("\n", " "))))
     if "<" in text:
         text = _AUTOLINK_PATTERN.sub(r"\1", _STYLE_TAG_PATTERN.sub("", _BLOCK_TAG_PATTERN.sub(" ", text)))
     if "_" in text:
         text = _UNDERSCORE_PATTERN.sub(r"\2", text)
+    if "&" in text:
+        text = _REFERENCE_PATTERN.sub(_decode_reference, text)
     return _LITERAL_STAR_PATTERN.sub(r"\\*", text) if "*" in text else text
+
+
+def _decode_reference(match: re.Match[str]) -> str:
+    """Return the character of a character reference, escaped if it would be markup; an unknown name stays."""
+    reference = match.group()
+    if reference[1] != "#" and reference[1:] not in html5:
+        return reference
+    return _SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", unescape(reference))
 
 
 def strip_item_marker(piece: str) -> str:
