@@ -52,22 +52,25 @@ def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
         yield from (f"    {line}" for line in _replace_hidden_marks(lines))
 
 
-#: Zero-width characters that mark a name until a text has been broken into lines.
-_OPEN, _CLOSE = "\u2060", "\u2061"
+#: Characters of private use that mark the words of a name until a text has been broken into lines. Each has the width
+#: of an asterisk, so that no line becomes too long.
+_OPEN, _CLOSE = "\U0010fffc", "\U0010fffd"
 
 
-def _insert_hidden_marks(text: str, name: str) -> str:
-    """Put zero-width marks around every occurrence of a name in a text, in upper or lower case.
-
-    Wrapping ignores them, so lines are broken as they are without marks.
-    """
+def _insert_hidden_marks(text: str, entity: str) -> str:
+    """Put marks around each word of every occurrence of a name in a text, in upper or lower case."""
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
-    pattern = r"\s+".join(map(re.escape, name.split()))
-    return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
+    pattern = r"\s+".join(map(re.escape, entity.split()))
+    return re.sub(
+        rf"(?<!\w)(?:{pattern})(?!\w)",
+        lambda name: " ".join(f"{_OPEN}{word}{_CLOSE}" for word in name.group().split()),
+        text,
+        flags=re.IGNORECASE,
+    )
 
 
 def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
-    """Replace zero-width marks in lines by asterisks.
+    """Replace the marks in lines by asterisks around the words of a name that are on one line.
 
     A mark that is open at the end of a line is closed there, and opened again on the next line.
     """
@@ -76,7 +79,7 @@ def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
         text = (_OPEN if is_open else "") + line
         is_open = text.rfind(_OPEN) > text.rfind(_CLOSE)
         text += _CLOSE if is_open else ""
-        yield text.replace(_OPEN, "*").replace(_CLOSE, "*")
+        yield text.replace(f"{_CLOSE} {_OPEN}", " ").replace(_OPEN, "*").replace(_CLOSE, "*")
 
 
 class _ExpandRow(NamedTuple):

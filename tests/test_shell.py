@@ -159,7 +159,7 @@ LOCATIONS: list[tuple[object, ...]] = [
     ("Vacuum", 3, None, 1, "Upkeep", "pages/vacuum.md", 2, "Routine vacuum of tables, and what VACUUM leaves to do."),
     ("Vacuum", 3, None, 0, "Upkeep", "pages/vacuum.md", 0, "A vacuum at night, with all the words that make it long."),
     ("Vacuum", 3, "relations", 0, None, None, None, "Vacuum is a root"),
-    ("\x1b[2JPump", 0, None, 0, None, "pumps", 0, "A \x1b[31mpump\u2060 is no vacuum."),
+    ("\x1b[2JPump", 0, None, 0, None, "pumps", 0, "A \x1b[31mpump\U0010fffc is no vacuum."),
 ]
 
 
@@ -183,13 +183,17 @@ def test_lookup_is_prose_with_the_name_marked_on_a_terminal() -> None:
     assert all(layout.measure_width(line) <= 80 for line in write_rows(LOCATIONS, "table", 80, "LOOKUP").splitlines())
 
 
-def test_a_name_that_two_lines_share_is_marked_in_both() -> None:
+def test_a_name_that_two_lines_share_is_marked_in_both_and_no_line_is_too_long() -> None:
     row = ("Disk Space", 0, None, 0, None, "a", 0, "It is not very much disk space.")
-    assert write_rows([row], "table", 28, "LOOKUP").splitlines()[2:] == [
+    assert write_rows([row], "table", 30, "LOOKUP").splitlines()[2:] == [
         "    It is not very much *disk*",
         "    *space*.",
     ]
-    assert write_rows([row], "table", 27, "LOOKUP").splitlines()[2:] == ["    It is not very much", "    *disk space*."]
+    assert write_rows([row], "table", 29, "LOOKUP").splitlines()[2:] == ["    It is not very much", "    *disk space*."]
+    for width in range(20, 60):
+        assert all(
+            layout.measure_width(line) <= width for line in write_rows([row], "table", width, "LOOKUP").split("\n")
+        )
 
 
 @pytest.mark.parametrize("mode", ["box", "line", "tsv", "json"])
