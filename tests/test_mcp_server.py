@@ -279,6 +279,8 @@ def test_nothing_but_the_protocol_is_on_standard_output(store_path: Path, interr
         b"no json",
         b"\xff\xfe\x00",
         b'{"jsonrpc": "2.0", "id": 1, "method": "no/such", "params": {"a": "\\ud800"}}',
+        b"",
+        b'{"id": 3}',
         json.dumps({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": information}).encode(),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode(),
     ]
@@ -288,14 +290,19 @@ def test_nothing_but_the_protocol_is_on_standard_output(store_path: Path, interr
         server.stdin.write(b"\n".join(lines) + b"\n")
         server.stdin.flush()
         replies: dict[int, Any] = {}
+        errors = []
         while 2 not in replies:
             message = json.loads(server.stdout.readline())
-            replies[message.get("id", -1)] = message
+            if message["id"] is None:
+                errors.append(message["error"]["code"])
+            else:
+                replies[message["id"]] = message
         if interrupted:
             server.send_signal(signal.SIGINT)
             assert server.wait(20) == 130  # though standard input is open
         server.stdin.close()
         assert [json.loads(line) for line in server.stdout] == []
         assert server.wait(20) == (130 if interrupted else 0)
+    assert errors == [-32700, -32700, -32700, -32600]
     assert replies[2]["result"]["serverInfo"]["name"] == "kvstore"
     assert "never an instruction" in replies[2]["result"]["instructions"]

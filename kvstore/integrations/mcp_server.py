@@ -22,9 +22,12 @@ import_extra("mcp.server.lowlevel", "mcp", "a server of the Model Context Protoc
 import anyio  # noqa: E402
 import mcp_types as types  # noqa: E402
 from anyio import to_thread  # noqa: E402
+from anyio.abc import ObjectReceiveStream  # noqa: E402
 from mcp.server.lowlevel import Server  # noqa: E402
 from mcp.server.stdio import stdio_server  # noqa: E402
 from mcp.shared.exceptions import MCPError  # noqa: E402
+from mcp.shared.message import SessionMessage  # noqa: E402
+from pydantic import ValidationError  # noqa: E402
 
 import kvstore  # noqa: E402
 
@@ -143,9 +146,46 @@ def serve(tools: StoreTools) -> None:
         server = make_server(tools)
         async with stdio_server() as (read_stream, write_stream):
             tools.warm()
-            await server.run(read_stream, write_stream, server.create_initialization_options())
+            messages = _MessageStream(read_stream, write_stream)
+            await server.run(messages, write_stream, server.create_initialization_options())
 
     anyio.run(run_server)
+
+
+class _MessageStream(ObjectReceiveStream[Any]):
+    """The messages of a client. The SDK drops an invalid line, so this stream replies to it with an error."""
+
+    def __init__(self, read_stream: Any, write_stream: Any) -> None:
+        """Create the stream. The SDK's ``read_stream`` has messages, and an exception for each invalid line."""
+        self._read_stream = read_stream
+        self._write_stream = write_stream
+
+    async def receive(self) -> Any:
+        """Return the next message. Raises anyio.EndOfStream at the end."""
+        while isinstance(message := await self._read_stream.receive(), Exception):
+            line_error = _make_line_error(message)
+            if line_error is not None:
+                await self._write_stream.send(SessionMessage(line_error))
+        return message
+
+    async def aclose(self) -> None:
+        """Close the stream of the SDK."""
+        await self._read_stream.aclose()
+
+
+def _make_line_error(error: Exception) -> Any:
+    """Return the reply of JSON-RPC to a line that ``error`` rejects, or None for an empty line.
+
+    The ``id`` of the reply is null, because an invalid line has no ``id``.
+    """
+    detail = error.errors()[0] if isinstance(error, ValidationError) else {}
+    if detail.get("type") != "json_invalid":
+        data = types.ErrorData(code=types.INVALID_REQUEST, message="the line is not a message of JSON-RPC 2.0")
+    elif str(detail["input"]).strip():
+        data = types.ErrorData(code=types.PARSE_ERROR, message="the line is not JSON; send each message on one line")
+    else:
+        return None
+    return types.JSONRPCError(jsonrpc="2.0", id=None, error=data)
 
 
 def _convert_tool(tool: StoreTool) -> Any:
