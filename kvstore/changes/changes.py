@@ -62,7 +62,7 @@ class _LinkingContext(ChangeContext):
 
 
 class Changes:
-    """The changes of one write transaction. Call :meth:`finish` before the commit."""
+    """Writes sets of changes within one write transaction. Call :meth:`finish` before the commit."""
 
     def __init__(
         self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter, traces: TraceCache | None = None
@@ -188,8 +188,8 @@ class Changes:
     def _flush_batch(self, linker: Linker, *, more_follow: bool) -> None:
         """Write what a batch collected: mentions, structures, postings and vectors.
 
-        While linking is deferred, structures wait, and postings are written once per portion of documents. Unless
-        ``more_follow``, the deferred documents are linked now.
+        While linking is deferred, structures wait, and postings are written once per batch of documents that are linked
+        together. Unless ``more_follow``, the deferred documents are linked now.
         """
         if self._unlinked is None:
             self._update_structures(linker)
@@ -197,7 +197,7 @@ class Changes:
             linker.flush()
             if not more_follow:
                 self._link_unlinked()
-        if self._unlinked is None or self._unlinked.detect_new_portion():
+        if self._unlinked is None or self._unlinked.detect_new_batch():
             self._postings.flush()
         for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
             vectors.flush()
@@ -228,10 +228,10 @@ class Changes:
         if unlinked is None:
             return
         self._update_structures(unlinked.linker)
-        portions = unlinked.portions
+        batches = unlinked.batches
         read_derived_parts = make_parts_reader(self.state)
         del unlinked  # frees the names
-        for documents in portions:
+        for documents in batches:
             linker = self._make_linker()
             for unlinked_document in iter_unlinked_documents(self.state, documents, read_derived_parts):
                 linker.link_document(*unlinked_document)
@@ -250,7 +250,7 @@ class Changes:
         self._mentions.flush()
 
     def finish(self, lookup_counts: Mapping[str, int] | None = None) -> None:
-        """Count the commit, and call :meth:`write_back`.
+        """Count the commit, link deferred documents, and write all data held in memory to the transaction.
 
         ``lookup_counts`` (by entity key) are added to the temperatures of entities, their numbers of lookups.
         """

@@ -458,14 +458,14 @@ class _Checker:
         Such an index is a generation, which REFRESH builds completely. Reads every text that a language model wrote for
         them; raises CorruptionError for a damaged one.
         """
-        for kind in INDEXES.values():
-            record = Indexes(self._state.lmdb).get(kind)
-            known_options = kind.options.keys() | RETIRED_OPTIONS.get(kind.name, frozenset())
+        for index in INDEXES.values():
+            record = Indexes(self._state.lmdb).get(index)
+            known_options = index.options.keys() | RETIRED_OPTIONS.get(index.name, frozenset())
             unknown_options = sorted(record.options.keys() - known_options) if record is not None else []
             if unknown_options:
-                yield f"index {kind.name} has unknown options: {', '.join(unknown_options)}"
-        for generation_kind in list_generation_indexes():
-            yield from check_generation(self._state, generation_kind)
+                yield f"index {index.name} has unknown options: {', '.join(unknown_options)}"
+        for generation_index in list_generation_indexes():
+            yield from check_generation(self._state, generation_index)
         written_texts = WrittenTexts(self._state.lmdb)
         for digest in written_texts.iter_digests():
             written_texts.get(digest)  # raises CorruptionError if the text is damaged

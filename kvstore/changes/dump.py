@@ -40,8 +40,8 @@ def dump(state: State) -> DumpTables:
         tables[f"{stored_derivation.name}_parts"] = [
             (logical.name_document(document), derived_part.part) for document, derived_part in parts
         ]
-    for kind in list_generation_indexes():
-        tables.update((name, list(rows)) for name, rows in dump_generation(state, kind, logical).items())
+    for index in list_generation_indexes():
+        tables.update((name, list(rows)) for name, rows in dump_generation(state, index, logical).items())
     # Rows can have values of several types in a column, which Python cannot compare.
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}
 

@@ -261,7 +261,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return state.forest.find_edge_nodes(tree, child_entity, parent_entity)
 
     def find(self, state: State, key: EdgeKey) -> StatedEdge | None:
-        """Return the stated edge between two names in a tree, or None."""
+        """Return the edge that the user stated between two names in a tree, or None if it is not stated."""
         nodes = self.find_nodes(state, key)
         return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
@@ -358,7 +358,7 @@ class _StatedAliases(StatedFact[str, Alias]):
     def check_consistency(self, value: Alias, get_stated: Callable[[str], Alias | None]) -> None:
         """Raise InputError if following the stated aliases from the entity leads back to the alias.
 
-        ``get_stated`` returns the alias or merge stated under a key, or None.
+        ``get_stated`` returns the alias or merge stated under a key, or None if it is not stated.
         """
         key = value.target
         while key != value.key:
@@ -369,7 +369,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         raise InputError(f"{value.entity!r} is already an alias of {value.name!r}; a name cannot be an alias of itself")
 
     def find(self, state: State, key: str) -> Alias | None:
-        """Return the alias or merge stated under this key, or None."""
+        """Return the alias or merge stated under this key, the normal form of a name, or None if it is not stated."""
         return state.aliases.get(key)
 
     def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 #: The lowest 64 bits.
 MASK = (1 << 64) - 1
-#: The number of parts into which rows are divided by their hash. Only rows of parts with different sums are compared.
-_NUM_PARTS = 256
+#: The number of partitions of rows by their hash. Only rows of partitions with different sums are compared.
+_NUM_PARTITIONS = 256
 
 Row = TypeVar("Row", bound=Hashable)
 
@@ -58,14 +58,18 @@ def find_differences(
 ) -> Iterator[tuple[Row, int]]:
     """Compare two tables as multisets: yield each row whose counts differ, with the first count minus the second.
 
-    Each function is called again for every part of the rows that differs, so that only one part is in memory.
+    The rows are partitioned by their hash. Each function is called again for every partition that differs, so that only
+    one is in memory.
     """
-    sums_by_side = [[0] * _NUM_PARTS, [0] * _NUM_PARTS]
-    for part_sums, rows in zip(sums_by_side, (read_first, read_second), strict=True):
+    sums_by_side = [[0] * _NUM_PARTITIONS, [0] * _NUM_PARTITIONS]
+    for partition_sums, rows in zip(sums_by_side, (read_first, read_second), strict=True):
         for row in rows():
             row_hash = hash(row)
-            part_sums[row_hash % _NUM_PARTS] += row_hash
-    for part in (part for part in range(_NUM_PARTS) if sums_by_side[0][part] != sums_by_side[1][part]):
-        counts = Counter(row for row in read_first() if hash(row) % _NUM_PARTS == part)
-        counts.subtract(row for row in read_second() if hash(row) % _NUM_PARTS == part)
+            partition_sums[row_hash % _NUM_PARTITIONS] += row_hash
+    differing_partitions = [
+        partition for partition, (first, second) in enumerate(zip(*sums_by_side, strict=True)) if first != second
+    ]
+    for partition in differing_partitions:
+        counts = Counter(row for row in read_first() if hash(row) % _NUM_PARTITIONS == partition)
+        counts.subtract(row for row in read_second() if hash(row) % _NUM_PARTITIONS == partition)
         yield from ((row, times) for row, times in counts.items() if times)

@@ -1,8 +1,8 @@
 """Filling and emptying maintained indexes of stored documents.
 
-In: an open environment and a kind of index. On disk: the parts of documents and their vectors, in batches. Each batch
-is a commit that records the progress, so an interruption costs one batch, and the next call continues after the last
-one. Documents that are put meanwhile get their parts at once. Out: True if anything was done.
+In: an open environment and an index. On disk: the parts (derived data) of documents and their vectors, in batches. Each
+batch is a commit that records the progress, so an interruption costs one batch, and the next call continues after the
+last one. Documents that are put meanwhile get their parts at once. Out: True if anything was done.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_BATCH_TEXTS, _MAX_BATCH_DOCUMENTS = 1024, 256
 
 @frozen_dataclass
 class _DerivedDocument:
-    """The derived part of a stored document, the texts of it to embed, and the facts it was derived from."""
+    """The data that an index derives from a stored document, the texts in it to embed, and the facts it used."""
 
     document: int
     facts: Mapping[str, Any]
@@ -46,7 +46,7 @@ class _DerivedDocument:
 class MaintainedIndexBuilder(IndexFiller):
     """Fills and empties the maintained indexes of a store."""
 
-    def refresh(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> bool:
+    def refresh(self, index: MaintainedIndex, progress: ReportProgress | None = None) -> bool:
         """Continue filling or emptying an index. Return False if there was nothing to do.
 
         Raises LockTimeoutError, StoreFullError and the errors of the embedder; finished batches remain.
@@ -55,7 +55,7 @@ class MaintainedIndexBuilder(IndexFiller):
         num_left = num_documents = 0
         while True:
             with self._environment.snapshot() as snapshot:
-                record = Indexes(snapshot).get(kind)
+                record = Indexes(snapshot).get(index)
                 if record is None or not record.state:  # the index was dropped or is complete
                     return changed
                 if record.state.get("dropping"):
@@ -67,44 +67,46 @@ class MaintainedIndexBuilder(IndexFiller):
                     )
                 if progress is not None:
                     num_done = num_documents - num_left
-                    progress(IndexProgress(kind.name, num_done, total=num_documents, unit="documents", kept=True))
-                batch = self._derive_batch(kind, record, snapshot)
+                    progress(IndexProgress(index.name, num_done, total=num_documents, unit="documents", kept=True))
+                batch = self._derive_batch(index, record, snapshot)
             # Embedding takes most of the time and must not block other writers.
-            spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]
+            spaces: list[dict[str, Sequence[str]]] = [
+                {index.name: derived_document.texts} for derived_document in batch
+            ]
             vectors = [
-                vectors_by_space[kind.name] for vectors_by_space in collect_vectors(spaces, self._embed, cached={})
+                vectors_by_space[index.name] for vectors_by_space in collect_vectors(spaces, self._embed, cached={})
             ]
 
-            self._environment.write_with_growth(partial(self._store_batch, kind, record, batch, vectors))
+            self._environment.write_with_growth(partial(self._store_batch, index, record, batch, vectors))
             num_left, changed = max(0, num_left - len(batch)), True
-        self.drop(kind, progress)
+        self.drop(index, progress)
         return True
 
-    def drop(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> None:
+    def drop(self, index: MaintainedIndex, progress: ReportProgress | None = None) -> None:
         """Remove an index: first what it derived from documents, in batches, then its tables and its own record."""
-        self._environment.write_with_growth(lambda view: _mark_dropping(kind, view))
+        self._environment.write_with_growth(lambda view: _mark_dropping(index, view))
         while True:
             try:
-                num_left = self._environment.write_with_growth(lambda view: self._remove_batch(kind, view))
+                num_left = self._environment.write_with_growth(lambda view: self._remove_batch(index, view))
             except CorruptionError:  # unreadable parts can be removed: nothing refers to them
                 num_left = 0
             if progress is not None:
-                progress(IndexProgress(kind.name, done=0, total=num_left, unit="documents", kept=True))
+                progress(IndexProgress(index.name, done=0, total=num_left, unit="documents", kept=True))
             if not num_left:
                 break
-        self._environment.write_with_growth(lambda view: _finish_drop(kind, view))
+        self._environment.write_with_growth(lambda view: _finish_drop(index, view))
 
-    def _derive_batch(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
+    def _derive_batch(self, index: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
         """Return what the index derives (a part) from each of the next documents that it has not reached.
 
         The result is one batch of documents. ``record`` has the progress of the index.
         """
-        stored_derivation = _find_stored_derivation(kind, snapshot)
+        stored_derivation = _find_stored_derivation(index, snapshot)
         batch: list[_DerivedDocument] = []
         num_texts = 0
         with State(snapshot, self._settings) as state:
             for document in islice(iter_unbuilt_documents(record, snapshot), _MAX_BATCH_DOCUMENTS):
-                text = read_chunked_text(state, state.documents.get(document), kind.derivation.facts)
+                text = read_chunked_text(state, state.documents.get(document), index.derivation.facts)
                 part = stored_derivation.derive_part(text, self._settings)
                 batch.append(
                     _DerivedDocument(
@@ -118,7 +120,7 @@ class MaintainedIndexBuilder(IndexFiller):
 
     def _store_batch(
         self,
-        kind: MaintainedIndex,
+        index: MaintainedIndex,
         record: IndexRecord,
         batch: Sequence[_DerivedDocument],
         vectors: Sequence[Matrix],
@@ -131,15 +133,15 @@ class MaintainedIndexBuilder(IndexFiller):
         document of the batch.
         """
         require_maintained(view)
-        if Indexes(view).get(kind) != record:
+        if Indexes(view).get(index) != record:
             return
         state = State(view, self._settings)
-        parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
+        parts = DerivedPartWriter(view, index.derivation, self._settings.dimension)
         next_document = record.state["built"]  # the lowest document id that the index has not reached
         for derived_document, rows in zip(batch, vectors, strict=True):
             if view.get(tables.DOCUMENTS, records.encode_u64(derived_document.document)) is not None:
                 document = state.documents.get(derived_document.document)
-                if read_chunked_text(state, document, kind.derivation.facts).facts != derived_document.facts:
+                if read_chunked_text(state, document, index.derivation.facts).facts != derived_document.facts:
                     break
                 parts.put(derived_document.document, derived_document.part, rows)
             next_document = derived_document.document + 1
@@ -148,34 +150,34 @@ class MaintainedIndexBuilder(IndexFiller):
         is_complete = next(iter_unbuilt_documents(updated_record, view), None) is None
         IndexWriter(view).put(replace(updated_record, state={}) if is_complete else updated_record)
 
-    def _remove_batch(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
+    def _remove_batch(self, index: MaintainedIndex, view: WriteTransaction) -> int:
         """Remove what an index derived (a part) from each of a batch of documents; return how many have parts left."""
-        parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
+        parts = DerivedPartWriter(view, index.derivation, self._settings.dimension)
         for document in [document for document, _ in islice(parts.scan(), _MAX_BATCH_DOCUMENTS)]:
             parts.remove(document)
         parts.vectors.flush()
         return parts.document_count
 
 
-def _find_stored_derivation(kind: MaintainedIndex, view: View) -> StoredDerivation:
+def _find_stored_derivation(index: MaintainedIndex, view: View) -> StoredDerivation:
     """Return the derivation of an index (a computation on each document) with its stored options and progress."""
     return next(
         stored_derivation
         for stored_derivation in list_stored_derivations(view)
-        if stored_derivation.derivation is kind.derivation
+        if stored_derivation.derivation is index.derivation
     )
 
 
-def _mark_dropping(kind: MaintainedIndex, view: WriteTransaction) -> None:
-    """Record that an index is being dropped, so that its parts are no longer maintained."""
-    record = Indexes(view).get(kind)
+def _mark_dropping(index: MaintainedIndex, view: WriteTransaction) -> None:
+    """Record in the store that an index is being dropped, so that commits no longer keep its data up to date."""
+    record = Indexes(view).get(index)
     if record is not None:
         IndexWriter(view).put(replace(record, is_created=False, state={"dropping": True}))
 
 
-def _finish_drop(kind: MaintainedIndex, view: WriteTransaction) -> None:
+def _finish_drop(index: MaintainedIndex, view: WriteTransaction) -> None:
     """Remove the record and the emptied tables of an index."""
-    for table in list_derivation_tables(kind.derivation):
+    for table in list_derivation_tables(index.derivation):
         view.clear(table.name)
-    IndexWriter(view).drop(kind)
+    IndexWriter(view).drop(index)
     write_versions(view)

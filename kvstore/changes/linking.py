@@ -266,10 +266,14 @@ class Linker:
 
     def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed: Mapping[int, str]) -> None:
         """Remove the mentions of ``removed`` entities in the chunks below ``leaves``, abstracts of the lowest level."""
-        owners = {chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)}
+        documents_by_chunk = {
+            chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)
+        }
         # The chunks with other mentions inside a removed one, which must be counted again, by document.
         recounted_chunks: dict[int, list[int]] = {}
-        for chunk, occurrences in zip(owners, self._mentions.get_occurrences_many(owners), strict=True):
+        for chunk, occurrences in zip(
+            documents_by_chunk, self._mentions.get_occurrences_many(documents_by_chunk), strict=True
+        ):
             removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
             if not removed_occurrences:
                 continue
@@ -277,7 +281,7 @@ class Linker:
                 chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
             )
             if _has_nested(remaining_occurrences, removed_occurrences):
-                recounted_chunks.setdefault(owners[chunk], []).append(chunk)
+                recounted_chunks.setdefault(documents_by_chunk[chunk], []).append(chunk)
             else:
                 self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
         for batch in iter_batches(recounted_chunks.items(), _MAX_BATCH_DOCUMENTS):

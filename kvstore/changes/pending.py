@@ -207,7 +207,7 @@ def embed_documents(
     embed: Callable[[Sequence[str]], Matrix],
     facts_by_key: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[PendingDocument]:
-    """Return documents with all derived parts and vectors.
+    """Return documents with all derived parts (data computed from single documents) and vectors.
 
     If the stored document with the same key has the same text, the vector of the text is reused; other texts are
     embedded. ``facts_by_key`` are other facts about the documents, by key and name. The state is closed before
@@ -316,8 +316,8 @@ def _derive_changed_parts(
     """Return the parts of stored documents that depend on changed facts, with their vectors: by key and derivation.
 
     A part is what a derivation computes from one document, such as a list of sentences. ``changed_facts`` are the new
-    values by document key and kind of fact, None for a deleted fact. ``find_vectors`` has the meaning it has in
-    :func:`complete_pending`.
+    values by document key and kind of fact, None for a deleted fact. ``find_vectors`` takes a document key and texts,
+    and returns known vectors of them by space and text.
     """
     labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
     missing_texts: list[dict[str, Sequence[str]]] = []

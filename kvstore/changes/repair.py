@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class RepairReport:
 
     @property
     def lost(self) -> list[str]:
-        """A sentence about each piece of data that could not be read and is therefore lost."""
+        """A sentence about each item of data that could not be read and is therefore lost."""
         return [] if self.rebuilt is None else self.rebuilt.lost
 
 
@@ -114,6 +114,14 @@ def _describe_lost_pages(snapshot: ReadTransaction) -> Iterator[str]:
     for table in dict.fromkeys([tables.RECENT, *fact_tables, tables.INDEXES, tables.WRITTEN]):
         for damage in snapshot.find_damaged_pages(table):
             yield f"records of table {table}: {damage}; restore a backup, or put the missing records again"
+
+
+class _OldDocument(NamedTuple):
+    """A document of the old store, extracted again, and the vectors of its chunks; None if they cannot be read."""
+
+    record: DocumentRecord
+    extracted: ExtractedDocument
+    vectors: Matrix | None
 
 
 class _Rebuilder:
@@ -211,7 +219,7 @@ class _Rebuilder:
 
     def _iter_documents(self) -> Iterator[list[PendingDocument]]:
         """Yield the readable documents in batches, extracted again; report unreadable ones as lost."""
-        batch: list[tuple[DocumentRecord, ExtractedDocument, Matrix | None]] = []
+        batch: list[_OldDocument] = []
         num_chunks = 0
         row_keys: set[bytes] = set()
         for row_key, _ in self._old_state.lmdb.scan(tables.DOCUMENTS):
@@ -221,9 +229,8 @@ class _Rebuilder:
             )
             if document is None:
                 continue
-            _, extracted, _ = document
             batch.append(document)
-            num_chunks += max(1, len(extracted.chunks))
+            num_chunks += max(1, len(document.extracted.chunks))
             if num_chunks >= _MAX_BATCH:
                 yield self._prepare_documents(batch)
                 batch, num_chunks = [], 0
@@ -234,8 +241,8 @@ class _Rebuilder:
                 if document_id is not None and records.encode_u64(document_id) not in row_keys:
                     self._report.lost.append(f"document {key!r}: its record cannot be read; put it again")
 
-    def _extract_document(self, document_id: int) -> tuple[DocumentRecord, ExtractedDocument, Matrix | None]:
-        """Return the record of a stored document, its content extracted again, and its vectors if they can be read.
+    def _extract_document(self, document_id: int) -> _OldDocument:
+        """Return a stored document with its content extracted again, and its vectors if they can be read.
 
         If the vectors were supplied by the user and cannot be read, the report lists them as lost.
         """
@@ -250,7 +257,7 @@ class _Rebuilder:
                 )
             else:
                 extracted = add_vectors_to_digest(extracted, vectors)
-        return record, derive_parts(extracted, self._settings, self._derivations), vectors
+        return _OldDocument(record, derive_parts(extracted, self._settings, self._derivations), vectors)
 
     def _read_vectors(self, record: DocumentRecord, extracted: ExtractedDocument) -> Matrix | None:
         """Return the stored vectors of a document, or None if they cannot be read or its chunks have changed."""
@@ -284,9 +291,7 @@ class _Rebuilder:
         except KvstoreError:
             return {}  # unreadable vectors are computed again
 
-    def _prepare_documents(
-        self, batch: Sequence[tuple[DocumentRecord, ExtractedDocument, Matrix | None]]
-    ) -> list[PendingDocument]:
+    def _prepare_documents(self, batch: Sequence[_OldDocument]) -> list[PendingDocument]:
         """Return the documents of a batch with all their vectors, old or embedded now, and count them in the report."""
         old_vectors: list[dict[str, Matrix]] = []
         missing_texts: list[dict[str, Sequence[str]]] = []

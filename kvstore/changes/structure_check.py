@@ -1,8 +1,8 @@
 """CHECK of derived structures: each table contains exactly what follows from the core.
 
-In: a state and the readable documents. The structures are built from the whole core in a scratch store on disk, portion
-by portion, and compared with the stored ones: record by record, and row by row as in the dump if records of a table
-differ. Out: a sentence for each missing or extra row. Memory use is one portion, plus sums of hashes of the compared
+In: a state and the readable documents. The structures are built from the whole core in a scratch store on disk, in
+batches, and compared with the stored ones: record by record, and row by row as in the dump if records of a table
+differ. Out: a sentence for each missing or extra row. Memory use is one batch, plus sums of hashes of the compared
 rows.
 """
 

@@ -1,7 +1,7 @@
 """Rebuilding derived structures that a store lacks or has in an older version.
 
-In: an open environment. On disk: the tables of those structures, emptied and filled again in one commit, portion by
-portion. Reading processes see the store without the change or with all of it.
+In: an open environment. On disk: the tables of those structures, emptied and filled again in one commit, a bounded
+number of documents at a time. Reading processes see the store without the change or with all of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The first documents of a store, which are linked to the names in them only after the last one has arrived.
 
-In: documents as they are stored. Out: the same documents in portions, read from the store again, to be linked. With all
+In: documents as they are stored. Out: the same documents in batches, read from the store again, to be linked. With all
 names known, each text is searched for names only once.
 """
 
@@ -23,35 +23,35 @@ _MAX_LINKED_CHUNKS = 2048
 class UnlinkedDocuments:
     """The first documents of a store, which are linked to the names in them only after the last one has arrived.
 
-    ``portions`` have their ids with the names of their languages. The documents of a portion, with about
+    ``batches`` have their ids with the names of their languages. The documents of a batch, with about
     :data:`_MAX_LINKED_CHUNKS` chunks, are linked together. ``linker`` collects all other changes of links meanwhile.
     """
 
     linker: Linker
-    portions: list[dict[int, str | None]] = field(default_factory=list)
-    #: The number of chunks in the last portion, and the number of portions at the last :meth:`detect_new_portion`.
-    _portion_chunks: int = _MAX_LINKED_CHUNKS
-    _num_portions_seen: int = 0
+    batches: list[dict[int, str | None]] = field(default_factory=list)
+    #: The number of chunks in the last batch, and the number of batches at the last :meth:`detect_new_batch`.
+    _batch_chunks: int = _MAX_LINKED_CHUNKS
+    _num_batches_seen: int = 0
 
     def add(self, document: int, language: str | None, num_chunks: int) -> None:
-        """Add an unlinked document (an id), with its language, to the portion of documents that are linked together.
+        """Add an unlinked document (an id), with its language, to the last batch of documents to link together.
 
-        If the portion has enough chunks already, another is begun.
+        If that batch has enough chunks already, begin another.
         """
-        if self._portion_chunks >= _MAX_LINKED_CHUNKS:
-            self.portions.append({})
-            self._portion_chunks = 0
-        self.portions[-1][document] = language
-        self._portion_chunks += num_chunks
+        if self._batch_chunks >= _MAX_LINKED_CHUNKS:
+            self.batches.append({})
+            self._batch_chunks = 0
+        self.batches[-1][document] = language
+        self._batch_chunks += num_chunks
 
-    def detect_new_portion(self) -> bool:
-        """Return True if :meth:`add` has begun a portion since the last call of this method."""
-        previous, self._num_portions_seen = self._num_portions_seen, len(self.portions)
-        return self._num_portions_seen > previous
+    def detect_new_batch(self) -> bool:
+        """Return True if a batch of documents was begun since the last call of this method, which is recorded."""
+        previous, self._num_batches_seen = self._num_batches_seen, len(self.batches)
+        return self._num_batches_seen > previous
 
 
 class UnlinkedDocument(NamedTuple):
-    """A stored document with the arguments of :meth:`.Linker.link_document`."""
+    """A stored document that must still be linked to the names in it: what :meth:`.Linker.link_document` takes."""
 
     record: DocumentRecord
     outline: list[Section]

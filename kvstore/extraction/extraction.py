@@ -64,7 +64,7 @@ TextsCallback = Callable[[list[str]], None]
 
 @frozen_dataclass
 class ChunkDraft:
-    """A chunk under construction: bytes ``start`` to ``end`` of the text, its section, and its terms with their counts.
+    """A chunk to be stored: bytes ``start`` to ``end`` of the text, its section, and its terms (stems) with counts.
 
     The terms include those of the title and the headings. ``length`` is the sum of the counts.
     """
@@ -283,9 +283,9 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     """
     document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
     stem = get_document_stemmer(settings.stemmer, chunked.language)
-    pieces = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
+    chunk_texts = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
     sentences = [_get_sentences_by_span(text, chunk, byte_offsets) for chunk in chunked.chunks]
-    tree = build_tree(chunked.sections, chunked.chunks, sentences, pieces, stem)
+    tree = build_tree(chunked.sections, chunked.chunks, sentences, chunk_texts, stem)
     outline = [
         Section(
             heading.level,
@@ -293,9 +293,9 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
             heading.parent,
             int(byte_offsets[heading.start]),
             int(byte_offsets[heading.end]),
-            draft,
+            abstract_index,
         )
-        for heading, draft in zip(chunked.sections, tree.section_drafts, strict=True)
+        for heading, abstract_index in zip(chunked.sections, tree.section_drafts, strict=True)
     ]
     outline_relations = _list_outline_relations(chunked)
     # A name that cannot be an entity, such as one of too many words, has no relations.
@@ -315,11 +315,11 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         relations=relations,
         language=chunked.language,
     )
-    for chunk, piece in zip(chunked.chunks, pieces, strict=True):
-        terms = count_chunk_terms(document.title, build_heading_path(outline, chunk.section), piece, stem)
+    for chunk, text_of_chunk in zip(chunked.chunks, chunk_texts, strict=True):
+        terms = count_chunk_terms(document.title, build_heading_path(outline, chunk.section), text_of_chunk, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         num_terms = sum(terms.values())
-        extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, length=num_terms))
+        extracted.chunks.append(ChunkDraft(start, end, chunk.section, text_of_chunk, terms, length=num_terms))
     return extracted
 
 

@@ -86,7 +86,7 @@ def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
 
 
 def _check_length(key: str, chunk: str, label: str) -> None:
-    """Raise InputError if the text of a chunk is too long.
+    """Raise InputError if ``chunk``, the text of a user's chunk, is too long.
 
     ``key`` of the document and ``label`` of the chunk are for the message.
     """
@@ -99,7 +99,10 @@ def _check_length(key: str, chunk: str, label: str) -> None:
 
 
 def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
-    """Return chunks as a record stores them: None, ``whole``, or a gap and a length (in characters) per chunk."""
+    """Return the user's chunks as a record stores them: None, ``whole``, or two numbers per chunk, in characters.
+
+    The numbers are the gap after the chunk before it and the length.
+    """
     if chunks is None or chunks == "whole":
         return chunks
     packed: list[int] = []
@@ -111,7 +114,10 @@ def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
 
 
 def unpack_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
-    """Return the chunks of a record, "whole" or spans in characters, from the form that :func:`pack_chunks` stores."""
+    """Return the user's chunks, None, "whole" or spans in characters, as a record stores them.
+
+    A list has two numbers per chunk: the gap after the chunk before it and the length.
+    """
     if packed is None or isinstance(packed, str):
         return None if packed is None else "whole"
     spans: list[tuple[int, int]] = []

@@ -141,7 +141,10 @@ class TableBuffer:
         return self.older.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
-        """Append a change (a value or a patch) to the version chain of each given record; None removes the record."""
+        """Append a change to the version chain (buffered changes) of each record in ``pieces``.
+
+        A change is a whole value, a patch, or None, which removes the record.
+        """
         self._register_keys(pieces)
         add_pieces(self.newer, self.older, pieces)
 
@@ -172,7 +175,7 @@ class TableBuffer:
         return merge(*key_runs, reverse=reverse)
 
     def find_last_keys(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
-        """Return for each range the key of the last changed record with ``start <= key < stop``, or None."""
+        """Return for each range the key of the last changed record with ``start <= key < stop``, None if none."""
         older_keys, newer_keys = self._list_keys()
         if not older_keys and not newer_keys:
             return [None] * len(ranges)

@@ -102,7 +102,7 @@ def _report_deletion() -> Iterator[None]:
 
 
 class Environment(OpenFile):
-    """One open store directory; see :meth:`open`. Any thread may use it."""
+    """One open store directory: its transactions, copies and compaction. Any thread may use it."""
 
     #: True if this object created the store.
     _is_new = False

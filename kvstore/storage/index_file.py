@@ -60,7 +60,10 @@ Content = TypeVar("Content")
 
 
 class FilePart(NamedTuple):
-    """A part of an index; ``name`` is the name of its file, or empty if it is not written yet."""
+    """An additional file of an index: its head (metadata) and its arrays.
+
+    ``name`` is the name of the file, or empty if it is not written yet.
+    """
 
     head: FileHead
     arrays: Arrays
@@ -76,18 +79,18 @@ class _FileStamp(NamedTuple):
 
 
 def build_index_path(directory: Path, kind: str) -> Path:
-    """Return the path of the index file of a kind, such as ``vectors``, in the directory of a store."""
+    """Return the path of the file of an index in the directory of a store; ``kind`` is its name (``vectors``)."""
     return directory / f"{kind}{INDEX_SUFFIXES[0]}"
 
 
 def read(
     path: Path, kind: str, is_trusted: Callable[[bytes], bool], unchecked_arrays: Collection[str] = ()
 ) -> tuple[FileHead, Arrays]:
-    """Read the head and the arrays of an index file, and verify their checksums.
+    """Read the head (metadata) and the arrays of an index file, and verify their checksums.
 
-    The ``unchecked_arrays`` are only mapped: the code that searches them verifies the rows it visits. ``is_trusted``
-    returns True if the store's record of the index has the token of the file. Raises FileNotFoundError and
-    IndexUnavailableError.
+    ``kind`` is the name of the index. The ``unchecked_arrays`` are only mapped: the code that searches them verifies
+    the rows it visits. ``is_trusted`` returns True if the store's record of the index has the token of the file. Raises
+    FileNotFoundError and IndexUnavailableError.
     """
     import numpy as np
 
@@ -122,7 +125,7 @@ class _ArrayEntry(NamedTuple):
 
 
 def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
-    """Parse the description of an array in the head of a file.
+    """Parse the description of an array in the head (metadata) of a file.
 
     Raises IndexUnavailableError if it is invalid: the checksum of a head does not protect against a malicious head.
     """
@@ -141,7 +144,7 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
     """Return the parts, additional files with arrays, that the head of an index file names, in its order.
 
-    Raises the errors of :func:`read`: FileNotFoundError if another file with other parts has replaced this one.
+    Raises IndexUnavailableError, and FileNotFoundError if another file with other parts has replaced this one.
     """
     parts = []
     for name in head.get(_PARTS_KEY, ()):
@@ -159,7 +162,11 @@ def _has_hex_digits(hex_digits: str, token: bytes) -> bool:
 
 
 def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
-    """Return the head of an index file, without its arrays; the arguments and errors are those of :func:`read`."""
+    """Return the head (metadata) of an index file, without reading its arrays.
+
+    ``kind`` is the name of the index. ``is_trusted`` returns True if the store's record of the index has the token of
+    the file. Raises FileNotFoundError and IndexUnavailableError.
+    """
     return _parse_head(_map_file(path), path, kind, is_trusted)
 
 
@@ -173,7 +180,11 @@ def _map_file(path: Path) -> memoryview:
 
 
 def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
-    """Return the head of an index file; raise IndexUnavailableError if it is invalid, untrusted or of another kind."""
+    """Return the head (metadata) of an index file, whose content is ``mapped_file``.
+
+    Raises IndexUnavailableError if it is invalid, is that of another index than ``kind``, or has a token that
+    ``is_trusted`` rejects.
+    """
     magic, head_bytes, checksum = _HEADER.unpack_from(mapped_file)
     if magic != MAGIC:
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH replaces it")
@@ -247,7 +258,7 @@ class LazyIndexFile(Generic[Content]):
         return loaded_stamp is not None
 
     def reject(self, problem: str) -> None:
-        """Stop using the file that was read, because of ``problem``, until another file replaces it."""
+        """Drop the content that was read, because of ``problem``; :meth:`get` returns None until the file changes."""
         with self._load_lock:
             loaded_stamp, _ = self._loaded
             self._loaded = loaded_stamp, None
@@ -282,7 +293,7 @@ def _compute_stamp(path: Path) -> _FileStamp | None:
 
 
 class Draft:
-    """An index file that is being built, by one thread of one process at a time; see :func:`open_draft`."""
+    """An index file that is being built under another name, by one thread of one process at a time."""
 
     def __init__(self, path: Path, partial: Path, descriptor: int) -> None:
         """Create a draft of the file at ``path``; ``partial`` is the path of the draft, open as ``descriptor``."""
@@ -328,7 +339,7 @@ class Draft:
 
 
 def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
-    """Replace the content of an open index file with a head and arrays."""
+    """Replace the content of an open index file with a head (metadata) and arrays."""
     import numpy as np
 
     contiguous_arrays = [np.ascontiguousarray(array) for array in arrays.values()]
@@ -430,7 +441,7 @@ def is_being_drafted(path: Path) -> bool:
 
 
 def build_partial_path(path: Path) -> Path:
-    """Return the path at which the index file of this path is built."""
+    """Return the path of the unfinished file that is renamed to the index file at ``path`` once it is complete."""
     return path.with_name(f"{path.name}.new")
 
 
@@ -440,7 +451,7 @@ def _align_up(offset: int) -> int:
 
 
 def _pack_head(head: FileHead, array_infos: Sequence[tuple[Any, ...]], offsets: Sequence[int]) -> bytes:
-    """Return a head and the descriptions of the arrays as msgpack.
+    """Return the head (metadata) of an index file, with the descriptions of its arrays, as msgpack.
 
     ``array_infos`` has the name, type, shape and CRC-32 of each array; ``offsets`` are their positions in the file.
     """

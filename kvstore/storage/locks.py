@@ -150,7 +150,7 @@ class WriterLock:
 
     @contextlib.contextmanager
     def hold(self, timeout: float) -> Iterator[None]:
-        """Hold the lock within the block, with the ``timeout`` and the errors of :meth:`acquire`."""
+        """Hold the lock within the block; wait for it at most ``timeout`` seconds, else raise LockTimeoutError."""
         self.acquire(timeout)
         try:
             yield
@@ -163,14 +163,14 @@ class WriterLock:
         return self._holder is threading.current_thread()
 
     def ensure_held(self, timeout: float) -> contextlib.AbstractContextManager[None]:
-        """Return a context manager that holds the lock like :meth:`hold`, or does nothing if this thread holds it."""
+        """Return a context manager that holds the lock within its block; does nothing if this thread holds it."""
         if self.is_held:
             return contextlib.nullcontext()
         return self.hold(timeout)
 
     @contextlib.contextmanager
     def hold_shared(self, timeout: float) -> Iterator[None]:
-        """Keep writers out within the block, with the ``timeout`` and the errors of :meth:`acquire_shared`."""
+        """Keep writers out within the block; wait at most ``timeout`` seconds for one, else raise LockTimeoutError."""
         descriptor = self.acquire_shared(timeout)
         try:
             yield
@@ -316,7 +316,10 @@ os.register_at_fork(after_in_child=_reset_locks_in_child)
 
 
 class SharedOpenLock:
-    """The lock of one open store. Not thread-safe: ``open_file.py`` serializes its use."""
+    """The shared lock on the data file of one open store, which keeps other processes from replacing the file.
+
+    Not thread-safe: ``open_file.py`` serializes its use.
+    """
 
     def __init__(self, path: Path) -> None:
         """Create the shared lock by which processes mark that they have the data file open; nothing is locked yet."""

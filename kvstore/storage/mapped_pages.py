@@ -53,13 +53,13 @@ class PageTransaction:
         return {name: tree for name, tree in trees if tree is not None}
 
     def get(self, key: bytes, *, db: Tree) -> memoryview | None:
-        """Return the value of a key, or None; raise lmdb.BadValsizeError for a key of 0 or more than 511 bytes."""
+        """Return the value of a key, or None if it is missing; raise lmdb.BadValsizeError for an invalid length."""
         if not 0 < len(key) <= MAX_KEY_BYTES:
             raise lmdb.BadValsizeError("mdb_get")
         return db.get(key)
 
     def get_many(self, keys: Sequence[bytes], *, db: Tree) -> list[memoryview | None]:
-        """Return the value of each key, or None."""
+        """Return the value of each key, None for a missing key."""
         return db.get_many(list(keys))
 
     def scan_prefixes(self, prefixes: Sequence[bytes], *, db: Tree) -> list[list[Record]]:
@@ -166,7 +166,7 @@ class VerifiedTransaction:
         return self.lmdb.get(key, db=db.handle)
 
     def make_reader(self, db: WrittenTable) -> Callable[[bytes], memoryview | None]:
-        """Return a function that returns the value of a valid key, or None, until the table is changed."""
+        """Return a function that returns the value of a valid key, None if it is missing, until the table changes."""
         return partial(self.get, db=db) if db.tree is None or db.is_changed else db.tree.get
 
     def cursor(self, db: WrittenTable) -> VerifiedCursor | Cursor:
@@ -176,7 +176,8 @@ class VerifiedTransaction:
         return VerifiedCursor(self.lmdb.cursor(db=db.handle), db.tree)
 
     def get_many(self, keys: Sequence[bytes], *, db: WrittenTable) -> list[memoryview | None]:
-        """Return the value of each key, or None. The cursor finds keys near its position without a new descent."""
+        """Return the value of each key, None for a missing key."""
+        # The cursor finds keys near its position without descending the tree again.
         with self.cursor(db) as cursor:
             return [cursor.get(key) for key in keys]
 
@@ -244,7 +245,7 @@ class VerifiedTransaction:
         self.lmdb.abort()
 
     def _close_pages(self) -> None:
-        """End reading through kvstore's own page reader, because the pages may change from now on."""
+        """Stop reading committed pages directly from the map, because LMDB may change them from now on."""
         if self._pages is not None:
             self._pages.close()
 
@@ -267,7 +268,7 @@ class VerifiedCursor:
         self._cursor.close()
 
     def get(self, key: bytes) -> memoryview | None:
-        """Return the value of a key, or None."""
+        """Return the value of a key, or None if the table lacks it."""
         if self._tree is not None:
             self._tree.verify_path(key)
         return self._cursor.get(key)
@@ -299,11 +300,11 @@ class VerifiedCursor:
         return self._cursor.prev()
 
     def iternext(self) -> Iterator[Record]:
-        """Return an iterator from this record forward."""
+        """Return an iterator over this record and those after it, in key order."""
         return self._iterate(self._cursor.iternext(), forward=True)
 
     def iterprev(self) -> Iterator[Record]:
-        """Return an iterator from this record backward."""
+        """Return an iterator over this record and those before it, in descending order."""
         return self._iterate(self._cursor.iterprev(), forward=False)
 
     def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:

@@ -34,7 +34,7 @@ class MeasuredView:
         return len(self._pages)
 
     def get(self, table: str, key: bytes) -> memoryview | None:
-        """Return the value of ``key``, or None."""
+        """Return the value of ``key``, or None if the table lacks it."""
         self.reads += 1
         value = self._view.get(table, key)
         if value is not None:
@@ -42,7 +42,7 @@ class MeasuredView:
         return value
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
-        """Return the value of each key, or None."""
+        """Return the value of each key, None for a missing key."""
         self.reads += 1
         values = self._view.get_many(table, keys)
         for value in values:
@@ -69,7 +69,7 @@ class MeasuredView:
             yield record
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Return for each range the last record with ``start <= key < stop``, or None."""
+        """Return for each range the last record with ``start <= key < stop``, or None if it has none."""
         self.reads += 1
         records = self._view.get_last_many(table, ranges)
         for record in records:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class CountedTransaction(Protocol):
-    """A view whose transaction is open as long as it is counted.
+    """A view with an LMDB transaction, which is open as long as the view is counted among the open transactions.
 
     ``shared_lock`` is the descriptor of the writer lock, shared by a reader that cannot register itself with LMDB.
     """
@@ -81,7 +81,7 @@ class TransactionGate:
             self.condition.notify_all()
 
     def leave_if_counted(self, transaction: CountedTransaction) -> bool:
-        """Count a transaction as ended unless that was done already; return True if it was still counted."""
+        """Count a transaction as ended unless that was done already; return True if it was still counted as open."""
         with self.lock:
             if not transaction.is_counted:
                 return False
@@ -134,7 +134,7 @@ class OpenFile:
         lock_timeout: float,
         buffered: Set[str],
     ) -> None:
-        """Lock and open the data file in ``directory``; see the class for the arguments."""
+        """Lock and open the data file in ``directory``, with the options that the class describes."""
         self.path = directory
         self.readonly = readonly
         #: The reason why a store opened for writing is read-only, or None.
@@ -326,7 +326,7 @@ class OpenFile:
         self.data.extend_to_used_pages()
 
     def handle_end(self, view: CountedTransaction) -> None:
-        """Release the locks of a view whose transaction has ended; does nothing if that was done already."""
+        """Count a view's transaction as ended, and release its locks; does nothing if that was done already."""
         if not self.gate.leave_if_counted(view):
             return
         if view.shared_lock is not None:

@@ -39,12 +39,12 @@ def compute_max_value_size(num_pages: int) -> int:
 
 
 def seal(payload: bytes | bytearray | memoryview) -> bytes:
-    """Return ``payload`` followed by its CRC-32."""
+    """Return ``payload`` followed by its checksum (CRC-32), as it is stored."""
     return b"".join((payload, CHECKSUM.pack(zlib.crc32(payload))))
 
 
 def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
-    """Return a sealed value without its CRC-32; raise CorruptionError if the checksum does not match."""
+    """Return a stored value without the checksum (CRC-32) at its end; raise CorruptionError if that does not match."""
     end = len(value) - CHECKSUM.size
     payload = memoryview(value)[: max(end, 0)]
     if end < 0 or zlib.crc32(payload) != CHECKSUM.unpack_from(value, end)[0]:
@@ -60,7 +60,7 @@ def make_missing_error(label: str) -> CorruptionError:
 
 
 def pack(value: Any) -> bytes:
-    """Encode ``value`` as sealed msgpack: msgpack followed by its CRC-32."""
+    """Encode ``value`` as msgpack, followed by its checksum (CRC-32)."""
     return seal(encode_msgpack(value))
 
 
@@ -80,7 +80,10 @@ def encode_msgpack(value: Any) -> bytes:
 
 
 def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
-    """Decode sealed msgpack; raise CorruptionError for damage of any kind."""
+    """Verify the checksum at the end of a stored value, and decode its msgpack; raise CorruptionError for damage.
+
+    ``table`` and ``key`` are the location of the value, for messages.
+    """
     payload = unseal(value, table, key)
     try:
         return msgpack.unpackb(payload, raw=False, strict_map_key=False)
@@ -91,7 +94,7 @@ def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
 def unpack_numbers(
     values: list[memoryview | None], table: str, keys: Sequence[bytes], num_columns: int
 ) -> npt.NDArray[np.int64]:
-    """Decode ``values``, the sealed msgpack arrays of integers under ``keys``, into the rows of one array.
+    """Decode ``values``, the stored msgpack lists of integers under ``keys``, into the rows of one array.
 
     The array has the shape (number of keys, num_columns), and nil becomes -1. Raises CorruptionError if a record is
     damaged or missing, or has another number of integers.

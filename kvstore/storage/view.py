@@ -48,11 +48,11 @@ class View(Protocol):
         ...
 
     def get(self, table: str, key: bytes) -> memoryview | None:
-        """Return the value of ``key``, or None."""
+        """Return the value of ``key``, or None if the table lacks it."""
         ...
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
-        """Return the value of each key, or None."""
+        """Return the value of each key, None for a missing key."""
         ...
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
@@ -66,7 +66,7 @@ class View(Protocol):
         ...
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Return for each range the last record with ``start <= key < stop``, or None."""
+        """Return for each range the last record with ``start <= key < stop``, or None if it has none."""
         ...
 
     def count(self, table: str) -> int:
@@ -128,7 +128,7 @@ class LmdbView:
         self.change = transaction.change
 
     def get(self, table: str, key: bytes) -> memoryview | None:
-        """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""
+        """Return the value of ``key``, or None if it is missing; raise InputError for a key of 0 or over 511 bytes."""
         transaction = self._get_transaction()
         try:
             is_buffered = self._buffered_tables[table]
@@ -141,7 +141,7 @@ class LmdbView:
         return stored_value if chain == UNCHANGED else resolve_value(table, key, chain, stored_value)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
-        """Return the value of each key, or None; raise the errors of :meth:`get`."""
+        """Return the value of each key, None for a missing key; raise InputError for a key of 0 or over 511 bytes."""
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(keys), looked_up=not self.writable)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
@@ -195,7 +195,7 @@ class LmdbView:
         return self._get_buffer().merge_changes(table, keys, stored_records, reverse=reverse)
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Return for each range the last record with ``start <= key < stop``, or None."""
+        """Return for each range the last record with ``start <= key < stop``, or None if it has none."""
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(ranges), looked_up=not self.writable)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
@@ -262,7 +262,10 @@ class LmdbView:
         return self._scan_stored(engine_tables.RECENT, start, None, reverse=False)
 
     def _scan_stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
-        """Yield the records of :meth:`scan` without the change buffer; in descending order if ``reverse``."""
+        """Yield the records with ``start <= key < stop`` in the table itself, without the change buffer.
+
+        They are in key order, or in descending order if ``reverse``.
+        """
         transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:
@@ -360,7 +363,7 @@ class ReadTransaction(LmdbView):
         return self._get_transaction().find_damage(table)  # type: ignore[no-any-return]
 
     def copy_to(self, target: Path, max_bytes: int) -> None:
-        """Write every record to a new file with full pages, see :func:`.dense_copy.write_dense_copy`."""
+        """Write every record in key order to a new data file of full pages, of at most ``max_bytes`` bytes."""
         write_dense_copy(self._get_transaction(), target, max_bytes)
 
     @contextmanager

@@ -58,7 +58,7 @@ class WriteTransaction(LmdbView):
     _is_complete = False
 
     def __init__(self, owner: OpenFile, transaction: VerifiedTransaction) -> None:
-        """Wrap a transaction of ``owner`` that this thread has begun; only this thread may use it."""
+        """Wrap a transaction on ``owner``, the open data file, that this thread has begun; only it may use it."""
         super().__init__(owner, transaction)
         self._thread = get_ident()  # only this thread may use the transaction
         self._created_tables: dict[str, Handle] = {}
@@ -109,7 +109,8 @@ class WriteTransaction(LmdbView):
     def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
         """Store many values, replacing old ones; None removes a key.
 
-        This invalidates every buffer returned before. Raises the errors of :meth:`put`.
+        This invalidates every buffer returned before. Raises InputError for a key of 0 or more than 511 bytes and
+        StoreFullError if there is no space.
         """
         if self._is_buffering and self._buffered_tables[table]:
             self._buffer_changes(table, changes)
@@ -155,9 +156,10 @@ class WriteTransaction(LmdbView):
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
-        """Yield records as :meth:`LmdbView.scan`; raise TransactionError if anything is changed before the scan ends.
+        """Yield the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``.
 
-        LMDB could then skip or repeat records, and the returned buffers are invalid: read the scan into a list first.
+        Raises TransactionError if anything is changed before the scan ends. LMDB could then skip or repeat records, and
+        the returned buffers are invalid: read the scan into a list first.
         """
         num_changes = self._num_changes
         for record in super().scan(table, start, stop, reverse=reverse):
@@ -246,14 +248,15 @@ class WriteTransaction(LmdbView):
             self._cached_buffer = buffer
         self._num_changes += 1
         committed = self._committed_buffer.get_table(table)
-        own_pieces = self._own_changes.setdefault(table, {})
+        own_changes = self._own_changes.setdefault(table, {})
         chains: TableChanges = {}
         read_stored = self._make_table_reader(table)
         self._owner.page_releaser.count_reads(len(changes))
         try:
-            # Adds a piece for each change to ``own_pieces``, and the resulting version chain to ``chains``.
+            # Adds the new value or a patch of each change to ``own_changes``, and the resulting version chain, which
+            # is all that the buffer has for the record, to ``chains``.
             self._own_bytes += record_changes(
-                changes, committed.newer, committed.older, read_stored, change_buffer.MAX_PATCHES, own_pieces, chains
+                changes, committed.newer, committed.older, read_stored, change_buffer.MAX_PATCHES, own_changes, chains
             )
         except ValueError as error:
             raise make_chain_error(table, error) from error
@@ -273,20 +276,20 @@ class WriteTransaction(LmdbView):
         """
         buffer = self._get_buffer()
         self._appends_directly, self._own_bytes = True, 0
-        for table, own_pieces in self._own_changes.items():
+        for table, own_changes in self._own_changes.items():
             last_key = self._find_last_key(table)
             committed = self._committed_buffer.get_table(table)
-            appended = [key for key in own_pieces if key > last_key and key not in committed]
+            appended = [key for key in own_changes if key > last_key and key not in committed]
             changes = buffer.get_table(table)
             # The table has no values under these keys, which are above its last one.
             values = apply_chains(appended, changes.newer, {}, lambda key: None)
             changes.discard(appended)
             for key in appended:
-                del own_pieces[key]
+                del own_changes[key]
             self._write_records(
                 table, {key: value for key, value in zip(appended, values, strict=True) if value is not None}
             )
-            self._own_bytes += sum(len(key) + len(piece or b"") for key, piece in own_pieces.items())
+            self._own_bytes += sum(len(key) + len(change or b"") for key, change in own_changes.items())
 
     def _write_appends(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
         """Write the changes beyond the last key of a table to the table itself; return the others, to be buffered."""
@@ -391,6 +394,6 @@ class WriteTransaction(LmdbView):
         super()._invalidate_in_child()
 
     def _end(self) -> None:
-        """Close the view, and report the end of the transaction to the owner, which releases its locks."""
+        """Close the view, and report the end of the transaction to the data file, which releases its locks."""
         self._transaction = None
         self._owner.handle_end(self)
