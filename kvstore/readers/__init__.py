@@ -250,12 +250,12 @@ def get_trusted_size(format: str | None) -> float:
 def read(
     path: str | os.PathLike[str], key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
-    """Read a file: yield its documents in order, and a failure for each invalid row.
+    """Read a file: yield its documents in order, and a failure for each invalid row of a table or JSON Lines file.
 
-    ``key`` is the document's key; for a file of rows, it is the prefix of keys of rows without a key. ``format``
-    defaults to the format of the suffix. If the suffix is unknown, the start of the file decides (mail, HTML), and the
-    fallback is text. ``options``: see ReadOptions. Raises InputError for an unknown format or option, and ReaderError
-    while iterating.
+    ``key`` is the document's key; in a file of many documents, it is the prefix of keys of rows without a key.
+    ``format`` defaults to the format of the suffix. If the suffix is unknown, the start of the file decides (mail,
+    HTML), and the fallback is text. ``options`` are those of ``INGEST ... WITH (...)``, such as ``encoding``. Raises
+    InputError for an unknown format or option, and ReaderError while iterating.
     """
     return read_opened(lambda: open(path, "rb"), str(path), key, format, options)
 
@@ -263,7 +263,10 @@ def read(
 def read_bytes(
     data: bytes, key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
-    """Read a file's content from memory, like :func:`read`; ``key`` replaces the path."""
+    """Read a file's content from memory: yield its documents, and failures for invalid rows.
+
+    ``key`` is the document's key, and its suffix selects the format unless ``format`` names it.
+    """
     return read_opened(partial(io.BytesIO, data), key, key, format, options)
 
 
@@ -274,9 +277,10 @@ def read_opened(
     format: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Iterator[Item]:
-    """Read a seekable stream, like :func:`read`.
+    """Read a seekable stream: yield its documents, and failures for invalid rows.
 
-    ``open_stream`` is called when the caller asks for the first document. ``name`` is the file name in messages.
+    ``open_stream`` is called when the caller asks for the first document. ``name`` is the file name in messages; its
+    suffix selects the format unless ``format`` names it.
     """
     read_options = ReadOptions.parse(options)
     if format is not None:
@@ -287,7 +291,7 @@ def read_opened(
 def _iter_items(
     open_stream: Callable[[], BinaryIO], origin: Origin, format: str | None, options: ReadOptions
 ) -> Iterator[Item]:
-    """Open a stream and yield its documents, facts, failures and skipped parts.
+    """Open a stream and yield its documents, facts about stored documents (triples), failures and skipped parts.
 
     It is a separate function, so that ``read_opened`` checks its arguments before the iteration begins.
     """
@@ -311,9 +315,8 @@ def _read_stream(
 ) -> Iterator[Item]:
     """Yield the documents, facts, failures and skipped parts of one file, and of the files nested in it.
 
-    Without ``format``, the name or the first bytes of the file determine it.
-
-    ``enclosure`` counts the depth and the bytes of nested files, which are limited.
+    A fact is a statement about a stored document, such as its triples. Without ``format``, the name or the first bytes
+    of the file determine it. ``enclosure`` counts the depth and the bytes of nested files, which are limited.
     """
     start = stream.read(MAX_START_BYTES)
     size = stream.seek(0, io.SEEK_END)
@@ -326,12 +329,12 @@ def _read_stream(
         if b"\0" in start and options.encoding is None and detect_bom_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file with an unknown suffix; name its format with AS")
         chosen_format = detect_format(start) or "text"
-    reader_entry = _get_format(chosen_format)
-    if size > MAX_FILE_BYTES and not reader_entry.has_rows:
+    chosen = _get_format(chosen_format)
+    if size > MAX_FILE_BYTES and not chosen.has_rows:
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; a file of this format can have {MAX_FILE_BYTES:,}: split it"
         )
-    for item in _load_reader(reader_entry)(stream, origin, options):
+    for item in _load_reader(chosen)(stream, origin, options):
         if isinstance(item, EnclosedFile):
             yield from _read_enclosed(item, options, enclosure)
         else:
@@ -344,11 +347,11 @@ def _is_blank(data: bytes) -> bool:
     return not text or text.isspace()
 
 
-def _load_reader(entry: _Format) -> FormatReader:
-    """Return the reader of a format; its module is imported on first use."""
-    if entry.reader is not None:
-        return entry.reader
-    return cast(FormatReader, getattr(import_module(f".{entry.module}", __package__), entry.function))
+def _load_reader(format: _Format) -> FormatReader:
+    """Return the function that reads files of a format; its module is imported on first use."""
+    if format.reader is not None:
+        return format.reader
+    return cast(FormatReader, getattr(import_module(f".{format.module}", __package__), format.function))
 
 
 def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _EnclosureState) -> Iterator[Item]:

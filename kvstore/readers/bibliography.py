@@ -44,7 +44,7 @@ class _UnclosedEntryError(Exception):
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document for each entry, and a failure for an unclosed one."""
+    """Yield a document for each BibTeX entry, and a failure for an unclosed one."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     abbreviations = {month[:3].lower(): month for month in MONTHS}
     used_keys: set[str] = set()
@@ -123,8 +123,9 @@ class _BibEntry:
         return match
 
     def _read_value(self, abbreviations: Mapping[str, str]) -> str:
-        """Return one part of a field value: a text in braces or quotes, a number, or the text of an abbreviation.
+        """Read and return the next of the texts that ``#`` joins to the value of a field.
 
+        It is a text in braces or quotes, a number, or the text of an abbreviation.
         Raises _UnclosedEntryError.
         """
         start = self._offset + 1  # after the brace or quote

@@ -61,7 +61,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_document(
     entry: Component, calendar: str, default_key: str, origin: Origin, options: ReadOptions
 ) -> RawDocument | None:
-    """Return the document of an entry, or None if the entry has no title, no paragraphs and no location.
+    """Return the document of a calendar entry (an event, task or journal); None if it has no title, text and location.
 
     ``calendar`` is the name of its calendar. ``default_key`` is the key of an entry without UID; an entry with a UID
     has it as ``other_key``, in case another entry has the same UID.
@@ -112,7 +112,7 @@ def _build_document(
 
 
 def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
-    """Return the paragraphs of an entry's description, converted from HTML if needed."""
+    """Return the paragraphs of a calendar entry's description, converted from HTML if needed."""
     text = entry.get_text("DESCRIPTION", "X-ALT-DESC")
     if not _MARKUP_PATTERN.search(text):
         return [text] if text else []
@@ -168,7 +168,7 @@ def _parse_time(property: Property | None) -> _Moment | None:
 
 
 def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
-    """Return the end of an entry (for all-day entries, the last day), or None if it has neither end nor duration."""
+    """Return the end of a calendar entry (if it is all-day, the last day); None if it has neither end nor duration."""
     end = _parse_time(entry.find_property("DTEND"))
     duration = _DURATION_PATTERN.fullmatch(entry.get_text("DURATION"))
     with suppress(OverflowError):

@@ -74,7 +74,7 @@ class Component:
 
 
 def parse_components(data: bytes, name: str, encoding: str | None) -> list[Component]:
-    """Return the top-level components of a file; raises ReaderError if the bytes are not text.
+    """Return the top-level components (``BEGIN:`` to ``END:``) of a file; raises ReaderError if it is not text.
 
     ``name`` is the file in messages; ``encoding`` overrides the byte-order mark and UTF-8.
     """

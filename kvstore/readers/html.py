@@ -73,7 +73,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def parse_page(
     data: bytes, file_name: str, options: ReadOptions
 ) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[NavigationPart]]:
-    """Return a page's tree, its blocks, and the parts left out as navigation.
+    """Return a page's element tree, its Markdown blocks, and the elements left out as navigation.
 
     Raises ReaderError if the file is blank, is not text, or nests elements too deeply. A page of markup without text
     has no blocks.
@@ -89,15 +89,15 @@ def parse_page(
 
 
 def convert_markup(markup: str, file_name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the blocks of HTML in a document of another format; navigation is kept."""
+    """Return the Markdown blocks of HTML in a document of another format; navigation is kept."""
     _, blocks, _ = parse_page(markup.encode(), file_name, replace(options, encoding="utf-8", navigation="keep"))
     return blocks
 
 
 def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
-    """Return the blocks of a page, and the parts left out as navigation.
+    """Return the Markdown blocks of a page, and the elements left out as navigation.
 
-    The filter begins at the level ``keep`` and is relaxed until there are blocks other than headings.
+    ``keep`` is the strictest filter of navigation to try; it is relaxed until there are blocks other than headings.
     """
     body = tree.body
     if body is None:

@@ -69,7 +69,7 @@ _OnLeave = Callable[[], None]
 def convert_page(
     body: LexborNode, analysis: PageAnalysis, keep: KeepLevel
 ) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
-    """Return the blocks of a page, and the navigation that was left out at the level ``keep``."""
+    """Return the Markdown blocks of a page, and the navigation that was left out; ``keep`` says how much to keep."""
     page = _PageWalker(analysis, keep)
     page.walk(body)
     return page.container.finish_blocks(), page.left_out
@@ -85,7 +85,8 @@ class _PageWalker:
         """Prepare the walk over a page; ``keep`` is the amount of the page to keep."""
         self.container = BlockContainer()
         self.left_out: list[NavigationPart] = []
-        self._open_parts: list[BlockContainer | HtmlList | HtmlTable] = [self.container]  # unfinished, innermost last
+        # The unfinished containers, lists and tables, innermost last.
+        self._open_structures: list[BlockContainer | HtmlList | HtmlTable] = [self.container]
         self._analysis = analysis
         self._navigation = NavigationFilter(analysis, keep)
         # The number of open elements that are content, sections, admonitions, layout tables, tables of contents, terms.
@@ -205,27 +206,27 @@ class _PageWalker:
             return ()
         restore_depths = self._increase_depths(node, tag)
         self.container.flush_paragraph()
-        innermost = self._open_parts[-1]
+        innermost = self._open_structures[-1]
         if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_admonition_title(node, tag)):
             level = _HEADING_LEVELS.get(tag, 6)
             leave = self._open_container(
                 lambda blocks: self._add_heading(level, blocks),
                 BlockContainer(InlineBuilder(plain=True), keeps_images_inline=True),
             )
-        elif tag in _LIST_TAGS and len(self._open_parts) <= _MAX_DEPTH:
+        elif tag in _LIST_TAGS and len(self._open_structures) <= _MAX_DEPTH:
             leave = self._open_list(node, tag)
-        elif tag == "blockquote" and len(self._open_parts) <= _MAX_DEPTH:
+        elif tag == "blockquote" and len(self._open_structures) <= _MAX_DEPTH:
             leave = self._open_container(
                 lambda blocks: self.container.add_blocks(*([make_quote(blocks)] if blocks else []))
             )
-        elif tag == "table" and len(self._open_parts) <= _MAX_DEPTH and self._layout_depth <= _MAX_DEPTH:
+        elif tag == "table" and len(self._open_structures) <= _MAX_DEPTH and self._layout_depth <= _MAX_DEPTH:
             # Some generators make the frame of an admonition with a table of one or two rows.
             is_frame = self._admonition_depth > 0 and len(node.css("tr")) < 3
             leave = self._open_layout() if is_frame or is_layout_table(node) else self._open_table()
         elif isinstance(innermost, HtmlList):
-            leave = self._open_list_part(innermost, tag)
+            leave = self._open_list_child(innermost, tag)
         elif isinstance(innermost, HtmlTable):
-            leave = self._open_table_part(innermost, node, tag)
+            leave = self._open_table_child(innermost, node, tag)
         else:
             leave = self.container.flush_paragraph
         return (leave,) if restore_depths is None else (restore_depths, leave)
@@ -233,7 +234,7 @@ class _PageWalker:
     def _is_admonition_title(self, node: LexborNode, tag: str) -> bool:
         """True if an element of an admonition is its title; some admonitions are tables with the title in a cell."""
         if tag == "th":
-            return not isinstance(self._open_parts[-1], HtmlTable)
+            return not isinstance(self._open_structures[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))
 
     def _increase_depths(self, node: LexborNode, tag: str) -> _OnLeave | None:
@@ -261,20 +262,21 @@ class _PageWalker:
     def _open_container(
         self, on_blocks: Callable[[list[MarkdownBlock]], None], container: BlockContainer | None = None
     ) -> _OnLeave:
-        """Open ``container`` (default: a new one), so that the walk adds the following blocks to it.
+        """Open ``container`` (default: a new one), so that the walk collects the following blocks in it.
 
-        Return a function that closes the container and passes its blocks to ``on_blocks``.
+        It collects the blocks of one element, such as a list item. Return a function that closes the container and
+        passes its blocks to ``on_blocks``.
         """
         outer = self.container
-        in_cell_or_term = isinstance(self._open_parts[-1], HtmlTable) or self._term_depth > 0
+        in_cell_or_term = isinstance(self._open_structures[-1], HtmlTable) or self._term_depth > 0
         keeps_images_inline = in_cell_or_term or outer.keeps_images_inline
         inner = container or BlockContainer(in_toc=self._toc_depth > 0, keeps_images_inline=keeps_images_inline)
-        self._open_parts.append(inner)
+        self._open_structures.append(inner)
         self.container = inner
 
         def leave() -> None:
-            """End the inner container and continue the outer one."""
-            self._open_parts.pop()
+            """End the inner container, pass its blocks on, and continue the outer one."""
+            self._open_structures.pop()
             self.container = outer
             on_blocks(inner.finish_blocks())
 
@@ -283,13 +285,13 @@ class _PageWalker:
     def _add_heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
         """Add a heading with the text of ``blocks``.
 
-        In an admonition it becomes the label of the next paragraph; in an item, a cell or a quotation, a paragraph in
-        emphasis.
+        In an admonition (a box such as "Note") it becomes the label of the next paragraph; in a list item, a cell or a
+        quotation, a paragraph in emphasis.
         """
         title = strip_numbering(" ".join(render_one_line(blocks).split()))
         if not title:
             return
-        num_open_containers = sum(isinstance(part, BlockContainer) for part in self._open_parts)
+        num_open_containers = sum(isinstance(part, BlockContainer) for part in self._open_structures)
         if self._admonition_depth:
             self.container.add_blocks()  # ends the open paragraph
             self.container.pending_label = title.rstrip(":") + ": "
@@ -304,21 +306,21 @@ class _PageWalker:
         has_valid_start = start.isascii() and start.isdigit() and len(start) <= MAX_DIGITS
         first_number = int(start) if has_valid_start else 1
         html_list = HtmlList(first_number if tag == "ol" else None, self._toc_depth > 0)
-        self._open_parts.append(html_list)
+        self._open_structures.append(html_list)
 
         def leave() -> None:
-            """Add the finished list to the container around it."""
-            self._open_parts.pop()
+            """Add the finished list to the blocks of the element around it (the page, an item, a cell, ...)."""
+            self._open_structures.pop()
             html_list.add_undefined_terms()
             if html_list.items:
                 self.container.add_blocks(make_list(html_list.items))
 
         return leave
 
-    def _open_list_part(self, html_list: HtmlList, tag: str) -> _OnLeave:
+    def _open_list_child(self, html_list: HtmlList, tag: str) -> _OnLeave:
         """Begin an item, a definition or a term of a list; any other element only ends the paragraph before it.
 
-        Return a function that ends the part.
+        Return a function that ends it.
         """
         if tag == "li":
             return self._open_container(html_list.add_item)
@@ -344,19 +346,19 @@ class _PageWalker:
     def _open_table(self) -> _OnLeave:
         """Begin a table of data; return a function that ends it."""
         table = HtmlTable()
-        self._open_parts.append(table)
+        self._open_structures.append(table)
 
         def leave() -> None:
-            """Add the finished table to the container around it."""
-            self._open_parts.pop()
+            """Add the finished table to the blocks of the element around it (the page, an item, a cell, ...)."""
+            self._open_structures.pop()
             self.container.add_blocks(*table.build_blocks())
 
         return leave
 
-    def _open_table_part(self, table: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
+    def _open_table_child(self, table: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
         """Begin a row, a cell, the caption or the head of a table; return a function that ends it.
 
-        Other parts, such as ``<tbody>``, only end the paragraph in them.
+        Other elements, such as ``<tbody>``, only end the paragraph in them.
         """
         if tag == "tr":
             table.start_row()

@@ -73,7 +73,7 @@ def has_contents_label(node: LexborNode, stats: ElementStats) -> bool:
 
 
 def has_text_beside_list(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
-    """True if all links of a container are in one of its children, and the container has other text too."""
+    """True if all links of a ``div``, ``section`` or ``td`` are in one child, and it has other text too."""
     if tag not in ("div", "section", "td"):
         return False
     child = node.child

@@ -398,7 +398,7 @@ def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_m
     """Return the reason to leave out an element that consists of links because of its class or id, or None.
 
     ``class_and_id`` is its class and id in lowercase, and ``class_match`` the match of ``_NAVIGATION_NAME_PATTERN`` in
-    them, whose groups are kinds of navigation.
+    them, whose named groups say what the name stands for: ``contents``, ``navigation``, ``beside`` or ``footing``.
     """
     if class_match["contents"]:
         return "table of contents"

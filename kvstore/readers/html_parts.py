@@ -70,10 +70,10 @@ class BlockContainer:
     pending_label: str = ""  # the label of an admonition, until its first paragraph
 
     def flush_paragraph(self) -> None:
-        """End the current paragraph and add it to the blocks.
+        """End the current paragraph (``inline``) and add it to ``blocks``, after ``pending_label`` if there is one.
 
-        A footnote mark in a paragraph of its own becomes the label of the next paragraph. Images without text around
-        them stay images, which no answer quotes.
+        A footnote mark such as ``[1]`` in a paragraph of its own becomes the label of the next paragraph. Images
+        without text around them stay images, which no answer quotes.
         """
         images = [] if self.keeps_images_inline else self.inline.take_lone_images()
         if images:
@@ -94,7 +94,10 @@ class BlockContainer:
             self.pending_label = ""
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
-        """End the current paragraph and add finished blocks; a pending label becomes a paragraph before them."""
+        """End the current paragraph and add finished blocks to ``self.blocks``.
+
+        The label of an admonition ("Note:") that still waits for a paragraph becomes a paragraph before them.
+        """
         self.flush_paragraph()
         if self.pending_label:
             self.blocks.append(make_paragraph(self.pending_label.strip()))

@@ -72,7 +72,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def read_objects(rows: Iterable[tuple[int, _Row]], origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document, or a failure, for each numbered object, such as the rows of a table in another format."""
+    """Yield a document, or a failure, for each object in ``rows``, such as the rows of a Parquet file.
+
+    ``rows`` are pairs of a row number, from 1, and a parsed object, a line of JSON, or the error of an invalid row.
+    """
     return _iter_items(rows, origin, _make_document_maker(origin, options))
 
 
@@ -157,7 +160,7 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
 
 
 def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
-    """Yield the documents or facts that ``make_items`` makes of each line's object, and a failure for an invalid line.
+    """Yield what ``make_items`` makes of each JSON line's object (documents or triples); a failure for an invalid line.
 
     Raises ReaderError if all lines are blank.
     """
@@ -170,9 +173,9 @@ def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options:
 
 
 def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
-    """Yield the documents or facts that ``make_items`` makes from each row, and a failure for each invalid row.
+    """Yield what ``make_items`` makes of each row's object (documents or triples), and a failure for each invalid row.
 
-    ``rows`` are numbers, from 1, with objects or lines of JSON; a BadLineError is a line that cannot be decoded.
+    ``rows`` are pairs of a row number, from 1, and an object, a line of JSON, or the error of an undecodable line.
     """
     for line_number, row in rows:
         position = f"{origin.name}:{line_number}"

@@ -69,7 +69,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def render_line(source: str) -> str:
-    """Return a piece of source, such as a field of a bibliography, as one line of text.
+    """Return LaTeX source, such as a field of a bibliography, as one line of text.
 
     Its commands are dropped if its macros are endless.
     """

@@ -113,16 +113,16 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
 
 def split_rows(body: str) -> Iterator[str]:
     """Yield the source of each row in the body of a table; rows are separated by two backslashes."""
-    return _split_parts(body, "\\\\")
+    return _split_outside_braces(body, "\\\\")
 
 
 def split_cells(row: str) -> Iterator[str]:
     """Yield the source of each cell in a row of a table; cells are separated by ``&``."""
-    return _split_parts(row, "&")
+    return _split_outside_braces(row, "&")
 
 
-def _split_parts(text: str, separator: str) -> Iterator[str]:
-    """Yield the parts of a text between the separators that are outside braces and environments."""
+def _split_outside_braces(text: str, separator: str) -> Iterator[str]:
+    """Yield the texts between the separators that are outside braces and environments."""
     depth = 0
     start = 0
     for match in _SPLIT_PATTERN.finditer(text):

@@ -98,11 +98,11 @@ class LatexSource(MacroTable):
         return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in footnotes if text)]
 
     def _parse_blocks(self, text: str, depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of a part of the source that is nested ``depth`` levels deep."""
+        """Return the Markdown blocks of the LaTeX source ``text``, which is nested ``depth`` levels deep."""
         return _LatexText(self, text, depth).parse_blocks()
 
     def render_line(self, text: str, depth: int, plain: bool = True) -> str:
-        """Return a piece of source as one line of plain text, or of Markdown if not ``plain``.
+        """Return LaTeX source as one line of plain text, or of Markdown if not ``plain``.
 
         ``depth`` is the nesting depth of the source around it.
         """
@@ -126,7 +126,7 @@ class _LatexText(LatexCursor):
     """The walk over a piece of source, which macro expansions extend."""
 
     def __init__(self, source: LatexSource, text: str, depth: int, plain: bool = False) -> None:
-        """Prepare to convert the part ``text`` of ``source``, which is nested ``depth`` levels deep.
+        """Prepare to convert ``text``, which is nested ``depth`` levels deep in the file ``source``.
 
         With ``plain``, the result has no emphasis and no code spans.
         """
@@ -305,7 +305,7 @@ class _LatexText(LatexCursor):
         self._inline.add_text(f"{' ' if space_before else ''}{line}{' ' if space_after else ''}")
 
     def _parse_inner(self, text: str) -> list[MarkdownBlock]:
-        """Return the blocks of a piece of source that is nested in this one."""
+        """Return the Markdown blocks of LaTeX source that is nested in this one, such as an argument."""
         if self._depth >= _MAX_DEPTH:
             return [make_paragraph(line)] if (line := self._source.render_line(text, self._depth)) else []
         return _LatexText(self._source, text, self._depth + 1).parse_blocks()

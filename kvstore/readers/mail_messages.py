@@ -100,12 +100,12 @@ class _MailPart(EmailMessage):
     depth = 0
 
     def __init__(self, policy: Any = None) -> None:
-        """Create an empty part; the parser of the standard library passes its ``policy``."""
+        """Create an empty MIME part; the parser of the standard library passes its ``policy``."""
         super().__init__(policy)
         self._part_numbers = count(1)  # all parts of a message share one counter
 
     def attach(self, payload: Any) -> None:
-        """Add a part. Raises _InvalidMailError if the message has too many parts or nests them too deep."""
+        """Add a MIME part. Raises _InvalidMailError if the message has too many parts or nests them too deep."""
         payload.depth = self.depth + 1
         payload._part_numbers = self._part_numbers
         if next(self._part_numbers) > _MAX_PARTS:
@@ -231,7 +231,7 @@ def _read_message(
         raise
     except Exception as error:  # nonstandard messages raise undocumented exceptions in the parser
         raise _InvalidMailError(f"is damaged ({type(error).__name__}: {error})") from None
-    bodies, attachments = _split_parts(message)
+    bodies, attachments = _split_attachments(message)
     blocks = _move_quoted_message([block for body in bodies for block in _build_blocks(body, origin.name, options)])
     subject = _get_header(message, "Subject")
     message_id = _get_header(message, "Message-ID").strip("<> ")
@@ -279,8 +279,8 @@ def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
             yield make_paragraph(f"{field}: {value}")
 
 
-def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
-    """Return the text parts of a message in order, and its attachments, each as (unique file name, part)."""
+def _split_attachments(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
+    """Return the MIME parts with the text of a message, in order, and its attachments as (unique file name, part)."""
     bodies: list[Message] = []
     attachments: dict[str, Message] = {}
     last_numbers: Counter[str] = Counter()
@@ -303,7 +303,7 @@ def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Messa
 
 
 def _is_text_type(content_type: str) -> bool:
-    """True if parts of a content type are displayed as text.
+    """True if MIME parts of a content type are displayed as text.
 
     Unknown text types are (RFC 2046, 4.1.4); calendars, cards and style sheets are not.
     """
@@ -316,10 +316,10 @@ def _is_text_type(content_type: str) -> bool:
 
 
 def _choose_alternative(part: Message) -> Message | None:
-    """Return the form of a ``multipart/alternative`` part to read (RFC 2046, 5.1.4).
+    """Return the alternative of a ``multipart/alternative`` MIME part to read (RFC 2046, 5.1.4).
 
-    This is the plain text, unless it is missing or another form has much more text; then it is the last other form with
-    text. If no form has text, return the plain text, which can be empty, or None if it is missing.
+    This is the plain text, unless it is missing or another alternative has much more text; then it is the last other
+    one with text. If none has text, return the plain text, which can be empty, or None if it is missing.
     """
     payload = part.get_payload() if part.is_multipart() else []
     alternatives = [alternative for alternative in payload if isinstance(alternative, Message)]
@@ -334,14 +334,14 @@ def _choose_alternative(part: Message) -> Message | None:
 
 
 def _count_words(alternative: Message) -> int:
-    """Return the number of visible words in one form of a ``multipart/alternative`` part."""
+    """Return the number of visible words in one alternative of a ``multipart/alternative`` MIME part."""
     text_parts = [text_part for text_part in alternative.walk() if _is_text_type(text_part.get_content_type())]
     unnamed_parts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
     return sum(len(_MARKUP_PATTERN.sub(" ", _decode_text(text_part)).split()) for text_part in unnamed_parts)
 
 
 def _get_file_name(part: Message) -> str:
-    """Return the file name of a part without folders, or an empty string."""
+    """Return the file name of a MIME part without folders, or an empty string."""
     with suppress(Exception):  # ignore a name in an invalid encoding
         name = part.get_filename()
         if name:
@@ -363,7 +363,7 @@ def _make_unique_name(name: str, used_names: Container[str], last_numbers: Count
 
 
 def _get_payload(part: Message) -> bytes:
-    """Return the decoded content of a part; a message is returned as its source."""
+    """Return the decoded content of a MIME part; a message in a message is returned as its source."""
     if part.get_content_type() == "message/rfc822":
         inner_messages = part.get_payload()
         return (
@@ -376,7 +376,7 @@ def _get_payload(part: Message) -> bytes:
 
 
 def _decode_text(part: Message) -> str:
-    """Return the text of a part, decoded by its character set or by common fallbacks."""
+    """Return the text of a MIME part, decoded by its character set or by common fallbacks."""
     payload = _get_payload(part)
     charset = str(part.get_content_charset() or "utf-8").lower()
     for encoding in (_ENCODING_ALIASES.get(charset, charset), charset, "utf-8", "cp1252"):
@@ -386,7 +386,7 @@ def _decode_text(part: Message) -> str:
 
 
 def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the blocks of a part with HTML or plain text; ``name`` names the message in errors."""
+    """Return the Markdown blocks of a MIME part with HTML or plain text; ``name`` names the message in errors."""
     text = _decode_text(part)
     if not text.strip():
         return []
@@ -417,7 +417,7 @@ def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 
 
 def _is_signature(block: MarkdownBlock) -> bool:
-    """True if a block is the quotation that a mail signature became."""
+    """True if a Markdown block is a mail signature, which the reader has made a quotation."""
     return block.text.startswith(f"> {_SIGNATURE_LABEL}")
 
 

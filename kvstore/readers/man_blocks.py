@@ -112,7 +112,7 @@ class ManualBlocks:
         self._reference_parts: list[str] | None = None  # of the open bibliographic reference
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """End all open parts, and return the blocks of the page in order."""
+        """End all open lists, paragraphs and code blocks, and return the Markdown blocks of the page in order."""
         self._finish_code()
         self._flush_paragraph()
         while len(self._levels) > 1:
@@ -221,7 +221,7 @@ class ManualBlocks:
             self._code_lines = []
 
     def _close_level(self) -> None:
-        """Close the innermost level and add its blocks to its parent.
+        """Close the innermost level of indentation and add its Markdown blocks to its parent.
 
         If the first paragraph begins with a bullet or a number, the blocks become an item of the parent.
         """

@@ -33,7 +33,7 @@ _BRACKETS_TO_PARENTHESES = str.maketrans("[]", "()")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownBlock:
-    """A finished part of a document: ``kind`` is paragraph, heading, list, code, table or quote."""
+    """A block of Markdown with its source ``text``; ``kind`` is paragraph, heading, list, code, table or quote."""
 
     kind: str
     text: str
@@ -47,10 +47,10 @@ class ListItem(NamedTuple):
 
 
 class EmphasisStart(NamedTuple):
-    """The position where emphasis begins: the number of ``take_paragraphs`` calls before it, and its first piece."""
+    """The position where emphasis begins: the number of ``take_paragraphs`` calls before it, and its first text."""
 
     num_takes: int
-    piece_index: int
+    text_index: int
 
 
 class InlineBuilder:
@@ -62,32 +62,32 @@ class InlineBuilder:
     def __init__(self, plain: bool = False) -> None:
         """Start an empty paragraph; with ``plain``, code and emphasis are not marked."""
         self.plain = plain
-        self._pieces: list[str] = []
-        self._images: list[str] = []  # alternative texts, which are also in the pieces
-        # The number of pieces up to the end of the last code, and of the last emphasis; -1 if nothing can continue it.
+        self._texts: list[str] = []
+        self._images: list[str] = []  # alternative texts, which are also in ``_texts``
+        # The number of texts up to the end of the last code, and of the last emphasis; -1 if nothing can continue it.
         self._code_end = -1
         self._emphasis_end = -1
         self._is_emphasized = False  # True within emphasis
         self._num_takes = 0  # the number of calls of take_paragraphs, each of which ends open emphasis
-        self._needs_space = False  # True if the next piece must not continue the last word
+        self._needs_space = False  # True if the next text must not continue the last word
 
     def add_text(self, text: str) -> None:
         """Add literal text; if it continues a word that begins with emphasis, remove the emphasis."""
         if not text:
             return
         text = _collapse_whitespace(text)
-        if text[0].isalnum() and len(self._pieces) == self._emphasis_end and not self._needs_space:
-            # The last two pieces are the emphasized text and the space after it, which is empty here.
-            self._pieces[-2] = self._pieces[-2].removeprefix("*").removesuffix("*")
+        if text[0].isalnum() and len(self._texts) == self._emphasis_end and not self._needs_space:
+            # The last two texts are the emphasized text and the space after it, which is empty here.
+            self._texts[-2] = self._texts[-2].removeprefix("*").removesuffix("*")
         if self._needs_space:
             last_character = self.get_last_character()
             if text[0].isalnum() and (last_character.isalnum() or last_character in "`*"):
-                self._pieces.append(" ")
+                self._texts.append(" ")
             self._needs_space = False
-        self._pieces.append(text)
+        self._texts.append(text)
 
     def separate_words(self) -> None:
-        """Ensure a space between the last word and a word that the next piece begins."""
+        """Ensure a space between the last word and the text that is added next."""
         self._needs_space = True
 
     def add_image(self, alternative: str) -> None:
@@ -101,7 +101,7 @@ class InlineBuilder:
 
     def break_line(self) -> None:
         """End the line without ending the paragraph."""
-        self._pieces.append("\n")
+        self._texts.append("\n")
 
     def add_code(self, text: str) -> None:
         """Add inline code; code directly after code continues it, unless this would join two words."""
@@ -112,14 +112,14 @@ class InlineBuilder:
             return
         if text[0] == " ":
             self.add_text(" ")
-        continues_code = len(self._pieces) == self._code_end and "`" not in code
-        # The last piece then ends with a backtick, and its last character of code is before that.
-        if continues_code and _WORD_BREAK_PATTERN.fullmatch(self._pieces[-1][-2] + code[0]):
-            self._pieces[-1] = f"{self._pieces[-1][:-1]}{code}`"
+        continues_code = len(self._texts) == self._code_end and "`" not in code
+        # The last text then ends with a backtick, and its last character of code is before that.
+        if continues_code and _WORD_BREAK_PATTERN.fullmatch(self._texts[-1][-2] + code[0]):
+            self._texts[-1] = f"{self._texts[-1][:-1]}{code}`"
         else:
-            self._pieces += [" "] if continues_code else []
-            self._pieces.append(make_code_span(code))
-        self._code_end = -1 if "`" in code else len(self._pieces)
+            self._texts += [" "] if continues_code else []
+            self._texts.append(make_code_span(code))
+        self._code_end = -1 if "`" in code else len(self._texts)
         if text[-1] == " ":
             self.add_text(" ")
 
@@ -131,7 +131,7 @@ class InlineBuilder:
         if self.plain or self._is_emphasized:
             return None
         self._is_emphasized = True
-        return EmphasisStart(self._num_takes, len(self._pieces))
+        return EmphasisStart(self._num_takes, len(self._texts))
 
     def end_emphasis(self, emphasis_start: EmphasisStart | None) -> None:
         """Put ``*`` around the text added since :meth:`start_emphasis`, which returned ``emphasis_start``.
@@ -142,7 +142,7 @@ class InlineBuilder:
             return
         self._is_emphasized = False
         num_takes, start = emphasis_start
-        text = "".join(self._pieces[start:])
+        text = "".join(self._texts[start:])
         stripped = text.strip()
         if (
             num_takes != self._num_takes
@@ -156,16 +156,16 @@ class InlineBuilder:
         space_after = text[len(text.rstrip()) :]
         if not space_before and stripped[0].isalnum() and self._has_word_before(start):
             return
-        self._pieces[start:] = [space_before, f"*{stripped}*", space_after]
-        self._emphasis_end = -1 if space_after else len(self._pieces)
+        self._texts[start:] = [space_before, f"*{stripped}*", space_after]
+        self._emphasis_end = -1 if space_after else len(self._texts)
 
     def _has_word_before(self, end: int) -> bool:
-        """True if the pieces before the index ``end`` end with a letter or digit."""
-        return next((piece[-1].isalnum() for piece in reversed(self._pieces[:end]) if piece), False)
+        """True if the collected texts before the index ``end`` end with a letter or digit."""
+        return next((text[-1].isalnum() for text in reversed(self._texts[:end]) if text), False)
 
     def get_last_character(self) -> str:
         """Return the last character added, or an empty string."""
-        return next((piece[-1] for piece in reversed(self._pieces) if piece), "")
+        return next((text[-1] for text in reversed(self._texts) if text), "")
 
     def take_lone_images(self) -> list[str]:
         """Return the alternative texts of the images, and clear them, if nothing else was collected.
@@ -174,7 +174,7 @@ class InlineBuilder:
         """
         images = self._images.copy()
         # Emphasis around an image adds stars.
-        if not images or _remove_spaces_and_stars("".join(self._pieces)) != _remove_spaces_and_stars("".join(images)):
+        if not images or _remove_spaces_and_stars("".join(self._texts)) != _remove_spaces_and_stars("".join(images)):
             return []
         self.take_paragraphs()
         return images
@@ -183,12 +183,12 @@ class InlineBuilder:
         """Return the texts of the paragraphs collected since the last call, not yet escaped, and clear them."""
         self._num_takes += 1
         self._images.clear()
-        if not self._pieces:
+        if not self._texts:
             return []
-        text = "".join(self._pieces)
+        text = "".join(self._texts)
         if not text.isascii():
             text = text.translate(_INVISIBLE_CHARACTERS)
-        self._pieces.clear()
+        self._texts.clear()
         self._code_end = self._emphasis_end = -1
         self._needs_space = False
         if "  " in text:
@@ -266,7 +266,7 @@ def make_quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
 
 
 def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
-    """Return the list block of (marker, blocks of the item) pairs, such as :class:`ListItem` objects.
+    """Return a Markdown list of (marker, blocks of the item) pairs, such as :class:`ListItem` objects.
 
     Lines after an item's first line are indented. If an item has several paragraphs, blank lines separate all items.
     """
@@ -283,7 +283,7 @@ def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownB
 
 
 def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of a definition or note with its term or label before the first paragraph (``term: text``).
+    """Return the blocks of a definition or note with its term or label put before its first paragraph: ``term: text``.
 
     Without a term, the blocks are unchanged.
     """
@@ -295,7 +295,7 @@ def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 
 
 def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
-    """Return a table block; ``header`` can be empty, and rows can be shorter than it."""
+    """Return a Markdown table of cell texts; ``header`` can be empty, and rows can be shorter than it."""
     num_columns = max([len(header), *map(len, rows)])
     header_line = _format_row([*header, *[""] * (num_columns - len(header))])
     return MarkdownBlock("table", "\n".join([header_line, "|" + " --- |" * num_columns, *map(_format_row, rows)]))
@@ -307,7 +307,7 @@ def _format_row(cells: Sequence[str]) -> str:
 
 
 def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
-    """Return blocks as one line, for a table cell; semicolons separate items, rows and unfinished sentences."""
+    """Return Markdown blocks as one line for a table cell; semicolons separate items, rows and unfinished sentences."""
     line = ""
     for block in blocks:
         if block.kind == "code":
@@ -330,5 +330,5 @@ def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
 
 
 def join_blocks(blocks: Sequence[MarkdownBlock]) -> str:
-    """Join blocks with blank lines."""
+    """Return the Markdown text of blocks, with blank lines between them."""
     return "\n\n".join(block.text for block in blocks)

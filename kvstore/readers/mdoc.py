@@ -59,9 +59,9 @@ class RunningText:
         self._is_joined = False  # True if the next piece follows without a space
 
     def add(self, text: str, join_before: bool = False, join_after: bool = False) -> None:
-        """Add a piece; ``join_before`` and ``join_after`` suppress the space before or after it.
+        """Add a text; ``join_before`` and ``join_after`` suppress the space before or after it.
 
-        If the text is empty, both suppress the space before the next piece.
+        If the text is empty, both suppress the space before the next text.
         """
         text = text.removesuffix("\0")  # the mark of an argument that is not a macro
         if text:
@@ -92,11 +92,11 @@ class MdocInterpreter:
     """
 
     def __init__(self) -> None:
-        """Start without a documented name and without open blocks."""
+        """Start without a documented name, outside any block that a macro opens and another one closes."""
         self.name = ""
         self.open_tags = 0
         self._is_spaced = True  # False after ``Sm off``
-        self._is_first_unspaced = False  # True before the first piece without spacing
+        self._is_first_unspaced = False  # True before the first text without spacing
         self._argument_number = 0  # the number of the next argument in an open Fo block, from 1; 0 outside
 
     def add_line(self, tokens: Sequence[str], output: RunningText, defines_name: bool = False) -> None:
@@ -114,7 +114,7 @@ class MdocInterpreter:
             index += 1
             if token in _ENCLOSURES:
                 opening, closing = _ENCLOSURES[token]
-                self._add_piece(opening, output, join_after=True)
+                self._add_spaced_text(opening, output, join_after=True)
                 closing_marks.append(closing)
             elif token in INLINE_MACROS:
                 index = self._add_macro(token, tokens, index, end, output, defines_name)
@@ -146,7 +146,7 @@ class MdocInterpreter:
             if macro == "Xo":
                 self.open_tags += 1
             opening = arguments.pop(0) if macro == "Eo" and arguments else _OPENING[macro]
-            self._add_piece(opening, output, join_after=bool(opening))
+            self._add_spaced_text(opening, output, join_after=bool(opening))
         elif macro in _CLOSING:
             if macro == "Xc" and self.open_tags > 0:
                 self.open_tags -= 1
@@ -154,7 +154,7 @@ class MdocInterpreter:
             output.add(closing, join_before=macro != "Xc")
         elif macro == "Fl":  # command-line flags
             if not arguments:
-                self._add_piece("-", output, join_after=end < line_end and tokens[end] in ("Fl", "Ns"))
+                self._add_spaced_text("-", output, join_after=end < line_end and tokens[end] in ("Fl", "Ns"))
             arguments = [
                 "-" + token if token not in _OPENING_PUNCTUATION and token != "|" else token for token in arguments
             ]
@@ -240,12 +240,14 @@ class MdocInterpreter:
 
     def _add_word(self, token: str, output: RunningText) -> None:
         """Add the word ``token``; a punctuation mark is joined to the word after an opening or before a closing one."""
-        self._add_piece(
+        self._add_spaced_text(
             token, output, join_before=token in _CLOSING_PUNCTUATION, join_after=token in _OPENING_PUNCTUATION
         )
 
-    def _add_piece(self, text: str, output: RunningText, join_before: bool = False, join_after: bool = False) -> None:
-        """Add a piece of text, with a space on each side unless ``join_before`` or ``join_after``.
+    def _add_spaced_text(
+        self, text: str, output: RunningText, join_before: bool = False, join_after: bool = False
+    ) -> None:
+        """Add a text to ``output``, with a space on each side unless ``join_before`` or ``join_after``.
 
         There is no space before it, either, if the page has turned spacing off (``Sm off``).
         """

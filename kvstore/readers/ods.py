@@ -77,7 +77,7 @@ def _format_cell(cell: Element) -> str:
 
 
 def _iter_text(element: Element) -> Iterator[str]:
-    """Yield the pieces of text of a paragraph, without comments."""
+    """Yield the texts in a paragraph and its elements in order, without comments."""
     yield element.text or ""
     for part in element:
         if part.tag in _SPACES:

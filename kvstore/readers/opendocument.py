@@ -44,18 +44,18 @@ class OpenDocument:
 
 
 @contextmanager
-def open_opendocument(stream: BinaryIO, file_name: str, format_name: str, kind: str) -> Iterator[OpenDocument]:
-    """Yield a document of the kind ``text``, ``spreadsheet`` or ``presentation``.
+def open_opendocument(stream: BinaryIO, file_name: str, format_name: str, document_type: str) -> Iterator[OpenDocument]:
+    """Yield an OpenDocument file, whose type must be ``text``, ``spreadsheet`` or ``presentation``.
 
     ``file_name`` and ``format_name`` are used in messages. Any failure while the document is open is a ReaderError.
     """
     with convert_errors(file_name, format_name):
         trees = _read_trees(stream, file_name, format_name)
         body_element = next(
-            (element for tree in trees for element in tree.findall(f"{OFFICE}body/{OFFICE}{kind}")), None
+            (element for tree in trees for element in tree.findall(f"{OFFICE}body/{OFFICE}{document_type}")), None
         )
         if body_element is None:
-            raise ReaderError(f"{file_name}: is not {format_name} (it contains no {kind})")
+            raise ReaderError(f"{file_name}: is not {format_name} (it contains no {document_type})")
         title_element = next((element for tree in trees for element in tree.iter(_TITLE_TAG)), None)
         title = "" if title_element is None else clean_property_title("".join(title_element.itertext()))
         yield OpenDocument(body_element, trees, title)
@@ -102,7 +102,7 @@ def _is_markup(start: bytes) -> bool:
 
 
 def _read_trees(stream: BinaryIO, file_name: str, format_name: str) -> tuple[Element, ...]:
-    """Return the parsed parts of a file: its properties, styles and content; raises ReaderError if it is locked."""
+    """Return the parsed XML of a file: its properties, styles and content; raises ReaderError if it is locked."""
     stream.seek(0)
     if _is_markup(stream.read(1 << 8)):
         stream.seek(0)

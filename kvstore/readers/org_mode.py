@@ -148,7 +148,7 @@ class _OrgFile:
     def _parse_delimited(
         self, lines: Sequence[str], start: int, begin: re.Match[str], depth: int, builder: BlockBuilder
     ) -> int:
-        """Add the block between ``#+begin_`` and ``#+end_`` of one kind, and return the index of the line after it.
+        """Add the block between ``#+begin_NAME`` and ``#+end_NAME``, and return the index of the line after it.
 
         ``begin`` is the match of its first line. A block that is nested too deeply is added as code.
         """

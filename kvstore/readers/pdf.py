@@ -47,7 +47,7 @@ _SHORT_LINE_SHARE = 0.6
 #: difference of their letter sizes, relative to the size.
 _MAX_LEADING = 1.45
 _MAX_SIZE_DIFFERENCE = 0.12
-#: The minimum number of columns of a table. A line of two pieces can be a term beside its definition.
+#: The minimum number of columns of a table. A line of two cells can be a term beside its definition.
 _MIN_COLUMNS = 3
 #: The minimum indentation that has a meaning, and the maximum offset between aligned lines, in letter heights.
 _MIN_INDENT = 0.8
@@ -241,7 +241,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
 
 
 def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
-    """Yield the rows of each table: consecutive lines of three or more pieces, each of which begins in its column."""
+    """Yield the rows of each table: consecutive lines of three or more aligned cells (texts between wide gaps)."""
     rows: list[PageLine] = []
     for line in lines:
         if rows and _has_same_columns(rows[0], line):
@@ -249,23 +249,23 @@ def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
             continue
         if len(rows) > 1:
             yield rows
-        rows = [line] if len(line.pieces) >= _MIN_COLUMNS else []
+        rows = [line] if len(line.cells) >= _MIN_COLUMNS else []
     if len(rows) > 1:
         yield rows
 
 
 def _has_same_columns(row: PageLine, line: PageLine) -> bool:
-    """True if a line has as many pieces as the first row of a table, and each begins in the same column."""
-    starts = [piece.x for piece in row.pieces]
-    return len(line.pieces) == len(starts) and all(
-        start - _MAX_ALIGNED_OFFSET * line.size <= piece.x < end
-        for start, end, piece in zip(starts, [*starts[1:], math.inf], line.pieces, strict=True)
+    """True if a line has as many cells (texts between wide gaps) as ``row``, and each begins in the same column."""
+    starts = [cell.x for cell in row.cells]
+    return len(line.cells) == len(starts) and all(
+        start - _MAX_ALIGNED_OFFSET * line.size <= cell.x < end
+        for start, end, cell in zip(starts, [*starts[1:], math.inf], line.cells, strict=True)
     )
 
 
 def _render_table(rows: Sequence[PageLine]) -> str:
     """Return a table as text with a line for each row, and its columns aligned by spaces."""
-    return align_columns([[" ".join(piece.text.split()) for piece in row.pieces] for row in rows])
+    return align_columns([[" ".join(cell.text.split()) for cell in row.cells] for row in rows])
 
 
 def _choose_separator(
@@ -277,7 +277,7 @@ def _choose_separator(
     ``usual_length`` the usual number of characters of a full line.
     """
     distance_down, distance_right, em = previous.y - line.y, line.x - previous.x, line.size
-    if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.pieces) > 1:
+    if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.cells) > 1:
         return None
     if _CLAUSE_START_PATTERN.match(line.text) and _CLAUSE_END_PATTERN.search(previous.text):
         return None
@@ -288,7 +288,7 @@ def _choose_separator(
         return " " if is_full else None
     if distance_down > _MAX_LEADING * leading or abs(line.size - previous.size) > _MAX_SIZE_DIFFERENCE * previous.size:
         return None
-    if len(previous.pieces) > 1:  # a definition continues below itself, a row of a table does not
+    if len(previous.cells) > 1:  # a definition continues below itself, a row of a table does not
         return " " if distance_right > em else None
     if distance_right > _MIN_INDENT * em:
         max_offset = _MAX_ALIGNED_OFFSET * em

@@ -1,7 +1,7 @@
 """The lines of a PDF page, in content order, with columns one after another.
 
 In: a page of pypdf. Out: its lines with their positions and letter sizes; ligatures are expanded, and a line is split
-into pieces at wide gaps.
+into cells at wide gaps.
 
 Source: PDF 32000-1, 9.4.3.
 """
@@ -46,14 +46,14 @@ _MAX_OVERLAP = 0.2
 #: The marker of a list item, and its maximum distance from the text of the item, in letter heights.
 _MARKER_PATTERN = re.compile(r"[•◦▪‣●○■∙]|\d{1,3}[.)]|[a-z][.)]")
 _MAX_MARKER_DISTANCE = 4
-#: A page is set in columns if at least this share of its lines has two pieces, and this share of those begins its
-#: second piece at the usual position.
+#: A page is set in columns if at least this share of its lines has two cells, and this share of those begins its
+#: second cell at the usual position.
 _MIN_SPLIT_SHARE = 0.5
 _MIN_SPLIT_LINES = 5
 _MIN_ALIGNED_SHARE = 0.8
 
 
-class LinePiece(NamedTuple):
+class LineCell(NamedTuple):
     """A text of a line between two wide gaps, and the x position of its start in points."""
 
     x: float
@@ -62,22 +62,22 @@ class LinePiece(NamedTuple):
 
 @dataclass(slots=True)
 class PageLine:
-    """A line of a page: its pieces, position and letter size, in points.
+    """A line of a page: its cells (the texts between wide gaps), position and letter size, in points.
 
-    A line of several pieces has wide gaps: a row of a table, a term beside its definition, or columns of text.
+    A line of several cells is a row of a table, a term beside its definition, or a line of each column of text.
     """
 
     x: float
     y: float
     size: float
-    pieces: list[LinePiece]
+    cells: list[LineCell]
     after_blank: bool = False  # True if it follows a blank line
     end_x: float | None = None  # the x position after its last letter, if known
 
     @property
     def text(self) -> str:
-        """The text of all pieces with single spaces."""
-        return " ".join(" ".join(piece.text.split()) for piece in self.pieces)
+        """The text of the whole line with single spaces."""
+        return " ".join(" ".join(cell.text.split()) for cell in self.cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +166,8 @@ class _LineCollector:
                 continue
             # The shown texts are assigned to a line only if no other line has text.
             line_texts = shown_texts if len(nonblank_lines) == 1 else []
-            for start, piece in _split_at_gaps(line, x, y, size, line_texts):
-                self._add_piece(piece, start, y, size)
+            for start, cell in _split_at_gaps(line, x, y, size, line_texts):
+                self._add_cell_text(cell, start, y, size)
             self._separation = _Separation()
             if self._open_line is not None:
                 self._open_line.end_x = shown_texts[-1].end_x if shown_texts and index == nonblank_lines[-1] else None
@@ -187,8 +187,8 @@ class _LineCollector:
         is_distant = self._separation.has_distant_space or not self._is_below(y, size)
         self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)
 
-    def _add_piece(self, text: str, x: float, y: float, size: float) -> None:
-        """Add a text to the open line, as a new piece after a wide gap, or begin a new line at another height.
+    def _add_cell_text(self, text: str, x: float, y: float, size: float) -> None:
+        """Add a text to the open line (after a wide gap, as a new cell), or begin a new line at another height.
 
         The text begins at (x, y) and has the font size ``size``, in points.
         """
@@ -201,18 +201,18 @@ class _LineCollector:
             or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size)
             or (separation.ends_line and not (is_next_cell or _continues_line(line, x, y, size)))
         ):
-            self._open_line = PageLine(x, y, size, [LinePiece(x, text)], separation.has_blank_line)
+            self._open_line = PageLine(x, y, size, [LineCell(x, text)], separation.has_blank_line)
             self.lines.append(self._open_line)
             return
         was_separated = separation.has_space or (separation.ends_line and line.end_x is None)
         begins_word = was_separated or (line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / GLYPH_UNITS)
-        start, last_text = line.pieces[-1]
+        start, last_text = line.cells[-1]
         if begins_word and last_text.strip() and not last_text[-1].isspace():
             last_text += " "
         if is_next_cell or _is_wide_gap(x - start, len(last_text.strip()), size):
-            line.pieces.append(LinePiece(x, text))
+            line.cells.append(LineCell(x, text))
         else:
-            line.pieces[-1] = LinePiece(start, last_text + text)
+            line.cells[-1] = LineCell(start, last_text + text)
 
     def _is_below(self, y: float, size: float) -> bool:
         """True if ``y`` is the height of a line shortly below the open line, or if no line is open."""
@@ -252,7 +252,7 @@ def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
     pypdf ends a line whenever the pen moves to another height, even if it returns before the next text. Some producers
     do so before each word.
     """
-    start, last_text = line.pieces[-1]
+    start, last_text = line.cells[-1]
     if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:
         return False
     if line.end_x is None:  # its end is unknown: estimate it from the number of letters
@@ -265,7 +265,7 @@ def _is_next_cell(line: PageLine, x: float, y: float, size: float) -> bool:
 
     ``size`` is the font size of the text. All lengths are in points.
     """
-    start, last_text = line.pieces[-1]
+    start, last_text = line.cells[-1]
     if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:
         return False
     if line.end_x is None:
@@ -296,18 +296,18 @@ def _split_at_gaps(
     ]
     num_shown_letters = sum(num_shown for _, num_shown in texts_on_line)
     num_letters = len("".join(text.split()))
-    offset = letters_shown = letters_in_piece = 0
+    offset = letters_shown = letters_in_cell = 0
     start = x
     for (shown_x, num_shown), (next_x, _) in pairwise(texts_on_line):
         letters_shown += num_shown
-        letters_in_piece += num_shown
-        piece_letters = round(letters_in_piece * num_letters / num_shown_letters)
-        if not _is_wide_gap(next_x - start, piece_letters, size) or next_x < shown_x:
+        letters_in_cell += num_shown
+        cell_letters = round(letters_in_cell * num_letters / num_shown_letters)
+        if not _is_wide_gap(next_x - start, cell_letters, size) or next_x < shown_x:
             continue
         split_offset = _find_word_end(text, round(letters_shown * num_letters / num_shown_letters))
         if offset < split_offset < len(text):
             yield start, text[offset:split_offset]
-            offset, start, letters_in_piece = split_offset, next_x, 0
+            offset, start, letters_in_cell = split_offset, next_x, 0
     yield start, text[offset:]
 
 
@@ -342,7 +342,7 @@ def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
 def _show_as_arrays(page: Any) -> Iterator[None]:
     """Within the context, replace all text operators of a page by TJ, the only one with gaps (PDF 32000-1, 9.4.3).
 
-    The content of forms is unchanged, and so is invalid content.
+    The content of form XObjects is unchanged, and so is invalid content.
     """
     from pypdf.generic import ArrayObject, ContentStream, NameObject, StreamObject
 
@@ -388,8 +388,8 @@ def _attach_markers(lines: list[PageLine]) -> list[PageLine]:
         ]
         if items:
             item = min(items, key=lambda line: line.x)
-            start, text = item.pieces[0]
-            item.pieces[0] = LinePiece(start, f"{marker.text} {text}")
+            start, text = item.cells[0]
+            item.cells[0] = LineCell(start, f"{marker.text} {text}")
             item.after_blank = True
             attached.add(id(marker))
     return [line for line in lines if id(line) not in attached]
@@ -400,20 +400,20 @@ def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
 
     This is the case if many lines have a long text in each column.
     """
-    split_lines = [line for line in lines if len(line.pieces) == 2]
+    split_lines = [line for line in lines if len(line.cells) == 2]
     if len(split_lines) < max(_MIN_SPLIT_LINES, _MIN_SPLIT_SHARE * len(lines)):
         return lines
-    right_start = median_high(right_piece.x for _, right_piece in (line.pieces for line in split_lines))
-    aligned_lines = [line for line in split_lines if abs(line.pieces[1].x - right_start) < line.size]
+    right_start = median_high(right_cell.x for _, right_cell in (line.cells for line in split_lines))
+    aligned_lines = [line for line in split_lines if abs(line.cells[1].x - right_start) < line.size]
     if len(aligned_lines) < _MIN_ALIGNED_SHARE * len(split_lines):
         return lines
-    usual_lengths = [median_high(len(line.pieces[column].text.strip()) for line in aligned_lines) for column in (0, 1)]
+    usual_lengths = [median_high(len(line.cells[column].text.strip()) for line in aligned_lines) for column in (0, 1)]
     if min(usual_lengths) < _MIN_COLUMN_CHARACTERS:
         return lines
     left_column: list[PageLine] = []
     right_column: list[PageLine] = []
     for line in lines:
-        for x, text in line.pieces:
+        for x, text in line.cells:
             column = right_column if x > right_start - line.size else left_column
-            column.append(PageLine(x, line.y, line.size, [LinePiece(x, text)], line.after_blank))
+            column.append(PageLine(x, line.y, line.size, [LineCell(x, text)], line.after_blank))
     return left_column + right_column

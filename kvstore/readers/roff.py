@@ -247,13 +247,14 @@ class RoffInterpreter:
             line = self._pending.popleft()
             depth += line.count("\\{") - line.count("\\}")
 
-    def _define_macro(self, kind: str, args: str) -> None:
-        """Read a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line.
+    def _define_macro(self, request: str, args: str) -> None:
+        """Read the body of a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line.
 
         The lines of a definition become a macro, those of an addition extend one, and those of a comment are dropped.
+        ``request`` is the name of the request, and ``args`` has the macro's name.
         """
         names = _strip_comment(args).split()
-        end_names = names[:1] if kind == "ig" else names[1:2]
+        end_names = names[:1] if request == "ig" else names[1:2]
         end_line = "." + (end_names[0] if end_names else ".")
         body: list[str] = []
         while self._pending:
@@ -261,8 +262,8 @@ class RoffInterpreter:
             if line.rstrip() == end_line or (line[:1] in ("'", ".") and "." + line[1:].strip() == end_line):
                 break
             body.append(line)
-        if kind != "ig" and names:
-            previous_body = self._macros.get(names[0], []) if kind.startswith("am") else []
+        if request != "ig" and names:
+            previous_body = self._macros.get(names[0], []) if request.startswith("am") else []
             self._macros[names[0]] = previous_body + body
 
     def _set_string(self, request: str, args: str) -> None:

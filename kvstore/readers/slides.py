@@ -139,7 +139,7 @@ def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
     if getattr(shape, "has_chart", False):
         return _build_chart_blocks(shape.chart)
     if shape.has_text_frame:
-        return _build_frame_blocks(shape)
+        return _build_text_blocks(shape)
     return _build_diagram_blocks(shape)
 
 
@@ -161,7 +161,7 @@ def _get_paragraph_text(paragraph: Any) -> str:
     return text.replace("\v", "\n")
 
 
-def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
+def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
     """Return a shape's text as blocks; paragraphs with a bullet or in a list placeholder become nested list items."""
     builder = BlockBuilder()  # combines consecutive items to lists
     nonblank_paragraphs = [

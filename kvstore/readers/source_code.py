@@ -196,7 +196,7 @@ def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
 def _iter_sections(
     boundaries: Iterable[_Boundary], data: bytes, file_name: str, language: Language
 ) -> Iterator[MarkdownBlock]:
-    """Yield a heading and a code block for every part of the file ``data`` with the same enclosing definitions."""
+    """Yield a heading and a code block for every stretch of the file ``data`` with the same enclosing definitions."""
     file_end = _Boundary(len(data), ())
     sections = [_Boundary(0, ())]
     for (start, names), (end, _) in pairwise([*boundaries, file_end]):

@@ -20,12 +20,12 @@ _KEY_FIELDS = ("document", "id", "key")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a fact with the triples and entity names of each line, and a failure for its invalid parts."""
+    """Yield the triples and entity names of each line as a RawFact, and a failure for its invalid triples."""
     return read_lines(stream, origin, lambda fields, position: _build_items(fields, position, options), options)
 
 
 def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -> Iterator[Item]:
-    """Yield the fact that a line of JSON holds: the valid triples and the names of one document.
+    """Yield a RawFact with the valid triples and the entity names that a line of JSON states about one document.
 
     If some triples are invalid, also yields a failure that names them. ``position`` is the line's ``path:line``. Raises
     BadLineError if the key, the list of triples or a name is invalid.
@@ -58,17 +58,17 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
         )
 
 
-def _parse_triple(row: JSON) -> list[JSON] | None:
-    """Return the subject, relation and object of a list or object, or None if one of them is missing or not text.
+def _parse_triple(triple: JSON) -> list[JSON] | None:
+    """Return the subject, relation and object of a JSON list or object; None if one of them is missing or not text.
 
     In a list of more than three texts, those between the first and the last are the words of the relation.
     """
-    if isinstance(row, dict):
-        row = [row.get("subject"), row.get("relation", row.get("predicate")), row.get("object")]
-    if not isinstance(row, list) or len(row) < 3:
+    if isinstance(triple, dict):
+        triple = [triple.get("subject"), triple.get("relation", triple.get("predicate")), triple.get("object")]
+    if not isinstance(triple, list) or len(triple) < 3:
         return None
-    texts = [text for text in map(_to_text, row) if text is not None]
-    return [texts[0], " ".join(texts[1:-1]), texts[-1]] if len(texts) == len(row) else None
+    texts = [text for text in map(_to_text, triple) if text is not None]
+    return [texts[0], " ".join(texts[1:-1]), texts[-1]] if len(texts) == len(triple) else None
 
 
 def _to_text(value: JSON) -> str | None:

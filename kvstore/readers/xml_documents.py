@@ -36,7 +36,7 @@ _FEED_NAMES = frozenset("rss feed RDF".split())
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the documents of an XML file: a web page, feed entries, prose such as DocBook, or data.
 
-    Yields a SkippedPart for a sitemap or a drawing, and for each part that is in another file.
+    Yields a SkippedPart for a sitemap or a drawing, and for each external entity (content in another file).
     """
     file_bytes = stream.read()
     encoding = options.encoding or _find_declared_encoding(file_bytes)
@@ -139,7 +139,7 @@ def _find_text(elements: Mapping[str, Element], *names: str) -> str:
 
 
 def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the blocks of a feed element, whose content is plain text, escaped HTML, or HTML elements."""
+    """Return the Markdown blocks of a feed element, whose content is plain text, escaped HTML, or HTML elements."""
     if len(element):
         from xml.etree.ElementTree import tostring
 

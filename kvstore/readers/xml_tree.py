@@ -37,7 +37,7 @@ def parse_xml(data: bytes) -> Element:
 
 
 def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[Element, list[str]]:
-    """Return the root element of an XML document with expanded entities, and the names of parts in other files.
+    """Return the root element of an XML document with expanded entities, and the names of its external entities.
 
     An undeclared entity is replaced by its HTML character, or by its name. ``encoding`` overrides the declared
     encoding. Raises XmlError, also if entities add more than ``_MAX_EXPANDED_CHARACTERS`` characters.
