@@ -48,4 +48,3 @@ def test_covered_content_is_not_repeated_and_the_question_counts_double(store: k
             )[0].text
         )
         assert select_cover(sentences, 0) == [] and select_cover([], 100) == []
-        assert len(select_cover(sentences, 100, max_per_document=1)) == 1

@@ -16,7 +16,7 @@ from ..registry.contract import RELATION_LINK, AddedDocument, Delta, load_added_
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.state import State
-from ..text.languages import MAX_EXAMINED_BYTES, find_document_language, get_language_name
+from ..text.languages import MAX_EXAMINED_BYTES, find_document_language
 from .facts import iter_document_facts
 
 #: The maximum numbers of chunks, text bytes, and names or edges in one delta. A document is never divided. Deltas are
@@ -46,7 +46,7 @@ def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Itera
                 state.documents.get_sections(record.id),
                 load_added_chunks(state, record.id, list(record.chunk_ids())),
                 read_parts(record.id),
-                get_language_name(find_document_language(record.meta, text_start)),
+                find_document_language(record.meta, text_start),
             )
         )
         for fact, _, value in iter_document_facts(state, record):

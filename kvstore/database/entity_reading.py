@@ -1,13 +1,12 @@
-"""Reading entities: their names, locations, relatives (parents and children in the trees) and neighbors.
+"""Reading entities: their locations, relatives (parents and children in the trees) and neighbors.
 
-In: a state, and names of entities. Out: names, locations, relatives or neighbors, or an error that suggests near names.
+In: a state, and names of entities. Out: locations, relatives or neighbors, or an error that suggests near names.
 Each function loads the code that it needs, because a process that only searches needs none of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..text.normalize import to_entity_key
@@ -17,18 +16,6 @@ if TYPE_CHECKING:
     from ..retrieval.evidence import Location
     from ..retrieval.relatives import Relatives
     from ..structures.state import State
-
-
-def list_names(state: State, prefix: str, limit: int) -> list[str]:
-    """Return at most ``limit`` entity names, in order, whose normal form begins with the normal form of ``prefix``."""
-    return [record.name for record in islice(state.entities.iter_with_prefix(to_entity_key(prefix)), limit)]
-
-
-def find_near_names(state: State, name: str, limit: int) -> list[str]:
-    """Return at most ``limit`` known names that are similar to ``name``, the most similar first."""
-    from ..sql import suggestions
-
-    return suggestions.find_near_names(state, name, limit)
 
 
 def find_all_locations(

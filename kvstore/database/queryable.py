@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..registry import INDEXES, get_index
 from ..retrieval.question_clauses import SEARCH_TOP, Clauses
 from ..structures.counters import Counters
+from ..text.normalize import to_entity_key
 from . import entity_reading
 from .stored_document import Document, check_chunks, list_matching_keys, read_document, read_vectors
 
@@ -172,7 +173,8 @@ class Queryable(ABC):
         """
         check_integer("limit", limit, 0, MAX_ROWS)
         with self.state() as state:
-            return entity_reading.list_names(state, prefix, limit)
+            records = state.entities.iter_with_prefix(to_entity_key(prefix))
+            return [record.name for record in islice(records, limit)]
 
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
         """Return the locations of entities, the most informative first; an unknown name has none.
@@ -340,9 +342,11 @@ class Queryable(ABC):
         >>> store.nearest_names("Darjeling")
         ['Darjeeling']
         """
+        from ..sql.suggestions import find_near_names
+
         check_integer("limit", limit, 1, MAX_ROWS)
         with self.state() as state:
-            return entity_reading.find_near_names(state, name, limit)
+            return find_near_names(state, name, limit)
 
     def search(
         self,

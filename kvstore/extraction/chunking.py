@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..process.frozen_dataclass import frozen_dataclass
 from ..settings import ENGLISH_TOKENIZER, FixedSettings
 from ..text.blocks import Block, is_lead_in
-from ..text.languages import MAX_EXAMINED_BYTES, find_document_language, get_language_name
+from ..text.languages import MAX_EXAMINED_BYTES, find_document_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import UNSPACED_RANGES, count_text_tokens
@@ -85,7 +85,7 @@ def get_sentence_language(language: str | None, settings: FixedSettings) -> str 
 def find_sentence_language(state: State, document: int) -> str | None:
     """Return the language whose rules split the sentences of a stored document; None for the rules for English."""
     text_start = state.documents.read_text_start(document, MAX_EXAMINED_BYTES)
-    language = get_language_name(find_document_language(state.documents.get(document).meta, text_start))
+    language = find_document_language(state.documents.get(document).meta, text_start)
     return get_sentence_language(language, state.settings)
 
 

@@ -31,7 +31,7 @@ from ..text.blocks import (
     to_plain_text,
 )
 from ..text.capital_names import CapitalNames, load_name_words
-from ..text.languages import detect_english, find_document_language, get_language_name
+from ..text.languages import detect_english, find_document_language
 from ..text.mail_names import extract_mail_names, is_address_field
 from ..text.names import (
     Name,
@@ -252,13 +252,11 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
     Raises InputError if the document is invalid.
     """
     text = document.text.decode()
-    language = get_language_name(find_document_language(document.meta, document.text))
+    language = find_document_language(document.meta, document.text)
     if document.format == PAIRS_FORMAT:
         check_tree_name(get_own_tree_name(document.key, document.meta))
         relations = parse_pairs(text)
-        introductions = collect_introductions(
-            _iter_relation_names(relations, "tree"), max_words=None, document=document.key
-        )
+        introductions = collect_introductions(_iter_relation_names(relations), max_words=None, document=document.key)
         return _make_extracted(document, introductions=introductions, relations=relations, language=language)
     blocks = parse_blocks(text, document.format)
     sentence_language = get_sentence_language(language, settings)
@@ -304,7 +302,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         for relation in (*outline_relations, *prose.relations)
         if all(is_name_key(to_entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
-    names = [*_find_names(chunked, settings), *_iter_relation_names(outline_relations, "tree"), *prose.iter_names()]
+    names = [*_find_names(chunked, settings), *_iter_relation_names(outline_relations), *prose.iter_names()]
     introductions = collect_introductions(names, settings.name_words, document.key)
     introductions = _drop_absent_names(introductions, relations, chunked, settings)
     extracted = _make_extracted(
@@ -371,9 +369,9 @@ def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocumen
     return ExtractedDocument(**{name: getattr(document, name) for name in _DOCUMENT_FIELDS}, **derived)
 
 
-def _iter_relation_names(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
-    """Yield the child and the parent of each relation, two names of this ``kind``, such as "tree"."""
-    return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
+def _iter_relation_names(relations: Iterable[Relation]) -> Iterator[Name]:
+    """Yield the child and the parent of each relation of a tree, as names of kind ``tree``."""
+    return (Name(form, "tree") for relation in relations for form in (relation.child, relation.parent))
 
 
 #: The minimum of the first byte of a character as a signed integer; continuation bytes are smaller.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
 from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
-from ..text.languages import find_document_language, get_language_name
+from ..text.languages import find_document_language
 
 if TYPE_CHECKING:
     from ..extraction.extraction import ExtractedDocument
@@ -71,7 +71,7 @@ def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, 
     """Load the chunked text of a stored document; ``facts`` are those stated about it, by kind."""
     text, outline = state.documents.read_text(record.id), state.documents.get_sections(record.id)
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
-    language = get_language_name(find_document_language(record.meta, text))
+    language = find_document_language(record.meta, text)
     return ChunkedText(
         key=record.key,
         title=record.title,

@@ -110,23 +110,19 @@ def select_cover(
     max_tokens: int,
     *,
     question_words: Collection[str] = (),
-    max_per_document: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
     """Select sentences that cover most of the content of all candidates, of at most ``max_tokens`` tokens together.
 
     A greedy algorithm selects sentences whose distinct words have a high total weight. The result is in the order of
-    ``candidates``. ``weights`` has the weight of each word;
-    by default, :func:`compute_word_weights` computes them, with double weights for ``question_words``. At most
-    ``max_per_document`` sentences are taken from one document.
+    ``candidates``. ``weights`` has the weight of each word; by default, :func:`compute_word_weights` computes them,
+    with double weights for ``question_words``.
     """
     indexes = select_greedy_cover(
         [sentence.words for sentence in candidates],
         compute_word_weights(candidates, question_words) if weights is None else weights,
         max_tokens,
         sizes=[count_text_tokens(sentence.text) for sentence in candidates],
-        documents=[sentence.document for sentence in candidates] if max_per_document is not None else (),
-        max_per_document=max_per_document,
     )
     return [candidates[index] for index in sorted(indexes)]
 

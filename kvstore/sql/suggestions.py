@@ -20,14 +20,14 @@ _MAX_COMPARED = 20_000
 _MIN_SIMILARITY = 0.75
 
 
-def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
-    """Return at most ``limit`` document keys that are similar to ``key``, the most similar first."""
+def find_near_keys(state: State, key: str) -> list[str]:
+    """Return at most three document keys that are similar to ``key``, the most similar first."""
     from difflib import get_close_matches
 
     # Similar keys mostly share their prefix, so all keys are compared only if none of those with it is similar.
     for prefix in (key[: max(1, len(key) // 2)], ""):
         keys = islice(state.documents.iter_keys(prefix), _MAX_COMPARED)
-        matches = get_close_matches(key, keys, limit, _MIN_SIMILARITY)
+        matches = get_close_matches(key, keys, 3, _MIN_SIMILARITY)
         if matches:
             return matches
     return []

@@ -196,7 +196,7 @@ def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) ->
     Returns None if the setting ``stemmer`` is not ``multilingual``, because all documents then have the same stemmer.
     ``meta`` and ``text`` are the document's metadata and text.
     """
-    return (get_language_name(find_document_language(meta, text)) or "") if stemmer == MULTILINGUAL else None
+    return (find_document_language(meta, text) or "") if stemmer == MULTILINGUAL else None
 
 
 def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
@@ -233,18 +233,12 @@ def get_stated_language(meta: Mapping[str, Any]) -> str | None:
 
 
 def find_document_language(meta: Mapping[str, Any], text: bytes) -> str | None:
-    """Return the ISO 639 code of the language that metadata states, else of the detected one; None if it is unclear.
+    """Return the language of a document that its metadata state, else the detected one; None if it is unclear.
 
-    ``text`` is the document or at least its first 8,000 bytes.
+    The result is the English name in lower case, or the ISO 639 code of a language whose name is unknown. ``text`` is
+    the document or at least its first 8,000 bytes.
     """
-    return get_stated_language(meta) or detect_document_language(text)
-
-
-def get_language_name(code: str | None) -> str | None:
-    """Return the English name in lower case of a language with an ISO 639 code, or the code if its name is unknown.
-
-    None remains None.
-    """
+    code = get_stated_language(meta) or detect_document_language(text)
     return None if code is None else _NAMES.get(code, code)
 
 
