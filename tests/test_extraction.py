@@ -56,7 +56,7 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
             assert format_summary_sentence(data[start:end].decode())
         assert [tree.drafts[child].parent for child in draft.children] == [number] * len(draft.children)
         assert len(draft.children) != 1, "a node above one child says nothing new"
-    assert all(0 <= section.abstract <= root for section in extracted.outline)
+    assert all(0 <= section.abstract <= root for section in extracted.sections)
 
 
 def test_chunks_are_about_as_long_as_configured_and_end_with_sentences() -> None:
@@ -113,7 +113,7 @@ def test_a_leaf_ends_with_its_top_level_section() -> None:
     assert extracted.tree is not None
     for draft in extracted.tree.drafts[: extracted.tree.num_leaves]:
         top = {
-            build_heading_path(extracted.outline, chunk.section)[1]
+            build_heading_path(extracted.sections, chunk.section)[1]
             for chunk in extracted.chunks[draft.first_chunk : draft.last_chunk + 1]
         }
         assert len(top) == 1
@@ -126,7 +126,7 @@ def test_the_tree_follows_headings() -> None:
     tree = extracted.tree
     assert tree is not None
     root = tree.drafts[-1]
-    titles = [extracted.outline[tree.drafts[child].section].title for child in root.children]
+    titles = [extracted.sections[tree.drafts[child].section].title for child in root.children]
     assert titles == ["Part 0", "Part 1", "Part 2"]
 
 

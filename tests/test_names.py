@@ -151,7 +151,7 @@ def test_every_name_of_a_document_occurs_in_it_or_in_a_tree(text: str, language:
     keys = {name.key for name in extraction.introductions}
     texts = [
         "Old Title",
-        *(section.title for section in extraction.outline),
+        *(section.title for section in extraction.sections),
         *(chunk.text for chunk in extraction.chunks),
     ]
     assert related <= keys

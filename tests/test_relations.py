@@ -250,7 +250,7 @@ def test_links_in_lists_and_headings_are_read_as_their_text() -> None:
         ("Commit queue and labels", "Consensus seeking"),
         ("Build Pull requests", "Kvasir"),
     }
-    assert {"Kvasir", "Build Pull requests"} <= {section.title for section in extracted.outline}
+    assert {"Kvasir", "Build Pull requests"} <= {section.title for section in extracted.sections}
     assert not [name.form for name in extracted.introductions if "[" in name.form or "(" in name.form]
 
 

@@ -402,7 +402,7 @@ def test_a_package_of_a_system_imports_nothing() -> None:
 
 
 def test_the_line_of_each_folder_describes_its_system() -> None:
-    """The registry's outline of a system, known before its import, equals the system."""
+    """The registry's manifest of a system, known before its import, equals the system."""
     code = "import kvstore.registry as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_manifests()))))"
     unimported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     expected = [(name, tuple(build_manifest(system))) for name, system in SYSTEMS.items()]

@@ -175,15 +175,15 @@ class Changes:
     ) -> None:
         """Write a new document, and link it to the names in it, unless linking is deferred.
 
-        ``ids`` and ``names`` have the entities that it introduces, as in :meth:`_store_document`.
+        ``ids`` has the entities of the names that it introduces, by key (normal form), and ``names`` their records.
         """
         extracted = new_document.extracted
-        record, outline = self._store_document(new_document, ids, names, linker)
+        record, sections = self._store_document(new_document, ids, names, linker)
         if self._unlinked is not None:
             self._unlinked.add(record.id, extracted.language, record.chunk_count)
         else:
             chunks = ((draft.text, draft.section) for draft in extracted.chunks)
-            linker.link_document(record, outline, chunks, extracted.parts, extracted.language)
+            linker.link_document(record, sections, chunks, extracted.parts, extracted.language)
 
     def _flush_batch(self, linker: Linker, *, more_follow: bool) -> None:
         """Write what a batch collected: mentions, structures, postings and vectors.
@@ -241,7 +241,7 @@ class Changes:
     def _update_structures(self, linker: Linker) -> None:
         """Write what ``linker`` collected: the addresses of names (where each occurs), and their mentions.
 
-        The maintainers of derived structures, such as the passage graph, update these from the delta of the changes.
+        Then update derived structures, such as the passage graph, from the collected changes.
         """
         linker.flush()
         delta = linker.build_delta()
@@ -303,16 +303,16 @@ class Changes:
         """Remove the chunks of documents with their postings and vectors."""
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
-        outlines = self.documents.get_sections_many(record.id for record in documents)
+        sections_by_document = self.documents.get_sections_many(record.id for record in documents)
         for record in documents:
-            outline, text = outlines[record.id], self.documents.read_text(record.id)
+            sections, text = sections_by_document[record.id], self.documents.read_text(record.id)
             language = find_stemmed_language(self._settings.stemmer, record.meta, text)
             stem = get_document_stemmer(self._settings.stemmer, language)
             if language is not None:
                 self.counters.count_language(language, change=-1)
             for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
                 chunk_text = text[chunk_record.start : chunk_record.end].decode()
-                path = build_heading_path(outline, chunk_record.section)
+                path = build_heading_path(sections, chunk_record.section)
                 self._postings.remove(chunk, count_chunk_terms(record.title, path, chunk_text, stem).keys())
                 self._vectors.remove(chunk_record.block, chunk_record.row)
                 self.counters.words -= chunk_record.words
@@ -396,7 +396,7 @@ class Changes:
     def _store_document(
         self, pending: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> tuple[DocumentRecord, list[Section]]:
-        """Write a new document and its derived parts, count it, and return its record and outline.
+        """Write a new document and its derived parts, count it, and return its record and sections.
 
         ``ids`` has the entities of the names that it introduces, by key (normal form). ``names`` has the index of the
         slot of each entity's record that counts these introductions. The caller links the names that the document
@@ -434,7 +434,7 @@ class Changes:
             left_out=extracted.left_out,
             own_chunks=pack_chunks(extracted.own_chunks),
         )
-        outline = [
+        sections = [
             Section(
                 level=section.level,
                 title=section.title,
@@ -443,9 +443,9 @@ class Changes:
                 end=section.end,
                 abstract=abstract_ids[section.abstract],
             )
-            for section in extracted.outline
+            for section in extracted.sections
         ]
-        self.documents.put(record, extracted.text, outline)
+        self.documents.put(record, extracted.text, sections)
         introduced_entities = [(ids[name.key], name) for name in extracted.introductions]
         slots = [(entity, names.slots[entity, name.form, name.kind]) for entity, name in introduced_entities]
         self._entities.put_introductions(document, slots)
@@ -460,7 +460,7 @@ class Changes:
         counters.text_bytes += record.size
         counters.abstracts += len(abstract_ids)
         counters.introductions += len(extracted.introductions)
-        return record, outline
+        return record, sections
 
     def _store_chunks(self, record: DocumentRecord, extracted: ExtractedDocument, vectors: Matrix) -> None:
         """Write the chunks of a new document with their postings and ``vectors``, one per chunk."""

@@ -210,7 +210,7 @@ class _Checker:
         text = state.documents.read_text(record.id)
         if len(text) != record.size:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
-        outline = state.documents.get_sections(record.id)
+        sections = state.documents.get_sections(record.id)
         chunks = list(record.chunk_ids())
         language = find_stemmed_language(state.settings.stemmer, record.meta, text)
         stem = get_document_stemmer(state.settings.stemmer, language)
@@ -229,30 +229,30 @@ class _Checker:
                 chunk,
                 chunk_record,
                 chunk_text,
-                build_heading_path(outline, chunk_record.section),
+                build_heading_path(sections, chunk_record.section),
                 occurrences_by_chunk[chunk],
                 stem,
             )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
         heading_occurrences = state.mentions.get_heading_occurrences(record.id)
-        yield from self._check_headings(record, outline, heading_occurrences)
+        yield from self._check_headings(record, sections, heading_occurrences)
         for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
             for address in addresses.list_best_addresses(targets):
                 self._address_sums.add(entity, (address,))
-        yield from self._check_abstracts(record, outline)
+        yield from self._check_abstracts(record, sections)
         for introduction in state.entities.get_introductions(record.id):
             self._count_introduction(*introduction)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
     def _check_headings(
-        self, record: DocumentRecord, outline: list[Section], occurrences: list[HeadingOccurrence]
+        self, record: DocumentRecord, sections: list[Section], occurrences: list[HeadingOccurrence]
     ) -> Iterator[str]:
-        """Yield a sentence if the stored ``occurrences`` of names in the title and headings of a document are wrong."""
+        """Yield a sentence if the stored ``occurrences`` differ from the names in a document's title and headings."""
         expected = {
             heading.make_occurrence(mention.entity, mention.key)
-            for heading in iter_headed_abstracts(record, outline)
+            for heading in iter_headed_abstracts(record, sections)
             for mention in find_mentions(self._state.filter, fold(heading.text), self._state.settings.name_words)
         }
         if expected != set(occurrences) or len(expected) != len(occurrences):  # or some are stored twice
@@ -306,7 +306,7 @@ class _Checker:
         ):
             yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
 
-    def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
+    def _check_abstracts(self, record: DocumentRecord, sections: list[Section]) -> Iterator[str]:
         """Yield a sentence for each fault in the tree of abstracts (summaries) of a document.
 
         The spans of their sentences, their parents and their children are checked.
@@ -316,7 +316,7 @@ class _Checker:
             offsets = [self._state.chunks.get(node.first_chunk).start]
             offsets += [offset for span in node.summary for offset in span]
             offsets.append(self._state.chunks.get(node.last_chunk).end)
-            if offsets != sorted(offsets) or not -1 <= node.section < len(outline):
+            if offsets != sorted(offsets) or not -1 <= node.section < len(sections):
                 yield f"document {record.key!r}: abstract {abstract} has sentences outside its chunks or a bad section"
             self._state.abstracts.read_text(node)  # raises if a sentence begins or ends inside a character
             if node.document != record.id or (node.parent is None) != (abstract == record.root):
@@ -406,7 +406,8 @@ class _Checker:
     def _check_entities(self) -> Iterator[str]:
         """Yield a sentence for each difference between the entities and the filter, the index of names, or the sums.
 
-        Earlier checks have summed the introductions and the addresses of each entity in documents, edges and aliases.
+        The sums are those of earlier checks: of the statements that make each entity known (introductions), and of its
+        addresses, in documents, edges and aliases.
         """
         state = self._state
         differences = find_differences(

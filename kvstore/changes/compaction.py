@@ -53,7 +53,7 @@ def compact_store(environment: Environment, dimension: int, timeout: float | Non
 
 
 class GrowthTracker:
-    """The growth of a store's file since it was opened or last compacted for growth."""
+    """Compacts a store's file if it has grown much since it was opened or last compacted here."""
 
     def __init__(self, environment: Environment) -> None:
         """Measure growth from the current size of the file on."""
@@ -108,7 +108,7 @@ def _count_occupied_bytes(environment: Environment) -> int:
 
 
 def _remove_stale_quotes(view: WriteView) -> bool:
-    """Remove a batch of index rows that quote an earlier state of the store. Return False if there are none."""
+    """Remove a batch of index rows that quote texts of an earlier state of the store. Return False if none are left."""
     from ..registry import list_generation_indexes
     from ..structures.indexes.generation_building import remove_stale_quotes
 

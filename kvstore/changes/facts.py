@@ -119,7 +119,10 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
-        """Yield an INSERT DOCUMENT statement for each document, without what :meth:`iter_dump_comments` names."""
+        """Yield an INSERT DOCUMENT statement, with its values, for each document.
+
+        No statement can express the user's vectors, the user's chunks (except the whole text), or ``left_out``.
+        """
         for key, source in self.scan(state):
             format_clause = f" AS {source.format}" if source.format != "text" else ""
             meta = json.dumps(source.meta, ensure_ascii=False) if source.meta else None
@@ -164,7 +167,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return parse_triples(triples, names)
 
     def to_fields(self, value: DocumentTriples) -> Sequence[Any]:
-        """Return the names and the triples, as fields of the document's line in an export."""
+        """Return the names and the triples, which follow the document key in the document's line of an export."""
         return value.names, value.triples
 
     def format_count(self, number: int) -> str:
@@ -179,7 +182,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
             yield f"the dump omits the triples imported for {documents}; use EXPORT TO to keep them", ()
 
     def estimate_size(self, value: DocumentTriples) -> int:
-        """Return the number of names and triples: each takes about as much memory as a chunk."""
+        """Return the memory that triples take while they wait to be stored, in chunks: one per name and triple."""
         return len(value.names) + len(value.triples)
 
     def count_items(self, value: DocumentTriples) -> int:
@@ -191,7 +194,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return value.merge(new_value)
 
     def list_introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
-        """Return (spelling, kind of name) for each name in the triples; such a name need not occur in a text."""
+        """Return (spelling, kind of name) for each name in the triples, which the store then knows as an entity."""
         return ((spelling, TRIPLE_KIND) for spelling in value.get_spellings_by_key().values())
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
@@ -266,7 +269,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
     def list_introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
-        """Return the names that an edge makes known, its child and its parent, each as (spelling, kind of name)."""
+        """Return (spelling, kind of name) of the child and the parent of an edge, which the store then knows."""
         return (value.child, "tree"), (value.parent, "tree")
 
     def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:
@@ -377,11 +380,11 @@ class _StatedAliases(StatedFact[str, Alias]):
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
     def remove(self, context: ChangeContext, key: str, value: Alias) -> None:
-        """Delete an alias or merge."""
+        """Delete an alias or merge, which is stored under the normal form of its name (``key``)."""
         AliasWriter(context.write).remove(value)
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Alias) -> None:
-        """Store an alias or merge."""
+        """Store an alias or merge under the normal form of its name (``key``)."""
         AliasWriter(context.write).put(value)
 
 
@@ -392,19 +395,22 @@ ALIASES = _StatedAliases()
 
 
 def list_stated_fact_kinds() -> list[StatedFact[Any, Any]]:
-    """Return all kinds of facts except documents. They are stored as the user stated them."""
+    """Return the kinds of facts (data that users state) except documents, such as edges, aliases and triples."""
     return [TRIPLES, EDGES, ALIASES, *registry.list_facts()]
 
 
 def list_fact_kinds() -> list[Fact[Any, Any]]:
-    """Return all kinds of facts in the order of export and import: a kind comes after the kinds it needs."""
+    """Return the kinds of facts (documents, triples, edges, ...) in the order of export and import.
+
+    A kind comes after the kinds that it needs.
+    """
     return [DOCUMENTS, *list_stated_fact_kinds()]
 
 
 def find_fact_kind(line: ExportLine) -> Fact[Any, Any]:
-    """Return the kind of fact that an export line states: a field of the line has the name of the kind.
+    """Return the kind of fact that a line of an export has, such as an edge: one of its fields has the kind's name.
 
-    Raises InputError if there is none.
+    Raises InputError if no field has.
     """
     for fact in list_fact_kinds():
         if fact.name in line:

@@ -28,9 +28,9 @@ Item = TypeVar("Item")
 
 
 def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
-    """Yield deltas that add the whole content of a state, with these ``documents``, to empty derived structures.
+    """Yield the whole content of a state, with these ``documents``, as deltas: changes to empty derived structures.
 
-    Each delta is limited in size; together they have the names, documents, and links of facts and accepted edges.
+    Each delta is limited in size. Together they have all names, documents, and links of facts and accepted edges.
     """
     for names in iter_batches(((entity, key) for key, entity in state.entities.iter_names()), _MAX_ITEMS):
         yield Delta(names_added=dict(names))

@@ -60,9 +60,10 @@ class _NewNames:
     """Newly known names, by their index in ``ids_by_key``, and a search for them in texts."""
 
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
-        """Prepare to search for names, given as entities by normal form. The index of a name is its position there.
+        """Prepare to search for names. ``ids_by_key`` has the entity of each name by its normal form.
 
-        ``max_words`` is the maximum number of words of a name.
+        Names are given to the search by their position in it (their index). ``max_words`` is the maximum number of
+        words of a name.
         """
         self.entities = list(ids_by_key.values())
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
@@ -76,15 +77,15 @@ class _NewNames:
         return occurrences
 
     def find_in_headings(
-        self, record: DocumentRecord, outline: list[Section], name_indexes: list[int]
+        self, record: DocumentRecord, sections: list[Section], name_indexes: list[int]
     ) -> set[HeadingOccurrence]:
         """Return the occurrences of the names with these indexes in the title and headings of a document."""
         occurrences: set[HeadingOccurrence] = set()
-        if not outline and not (
+        if not sections and not (
             record.title and self._search_keys.find_in_text(fold_to_bytes(to_plain_text(record.title)), name_indexes)
         ):
             return occurrences  # the common case
-        for heading in iter_headed_abstracts(record, outline):
+        for heading in iter_headed_abstracts(record, sections):
             folded_text = fold_to_bytes(heading.text)
             for name_index, start, end in self._search_keys.find_in_text(folded_text, name_indexes):
                 occurrences.add(
@@ -161,7 +162,7 @@ class Linker:
         )
 
     def change_link(self, first_entity: int, second_entity: int, kind: int, change: int) -> None:
-        """Add ``change`` to the number of links of a ``kind``, such as ``TRIPLE_LINK``, between two entities."""
+        """Record a ``change`` of the number of links of a ``kind``, such as ``TRIPLE_LINK``, between two entities."""
         self._links[first_entity, second_entity, kind] = (
             self._links.get((first_entity, second_entity, kind), 0) + change
         )
@@ -189,13 +190,14 @@ class Linker:
     def link_document(
         self,
         record: DocumentRecord,
-        outline: list[Section],
+        sections: list[Section],
         chunks: Iterable[tuple[str, int]],
         parts: Mapping[str, Any],
         language: str | None,
     ) -> None:
-        """Find and link all known names in the chunks, title and headings of a new document.
+        """Find all known names in the chunks, title and headings of a new document, and write these mentions.
 
+        Also collects the addresses of the names (where each occurs) for :meth:`flush`, and the document for the delta.
         ``chunks`` are pairs of text and section. ``parts`` are what derivations computed from the document, by label;
         they and ``language``, the name of its language, are only passed on to the delta.
         """
@@ -208,10 +210,10 @@ class Linker:
             occurrences = self._filter.find_mentions(folded, self._max_name_words, self._keys, Occurrence)
             occurrences_by_chunk[chunk] = self._mentions.put_chunk(chunk, occurrences)
             added_chunks.append(AddedChunk(chunk, text.encode(), section, occurrences_by_chunk[chunk]))
-        self._new_documents[record.id] = AddedDocument(record, outline, added_chunks, parts, language)
+        self._new_documents[record.id] = AddedDocument(record, sections, added_chunks, parts, language)
         heading_occurrences: set[HeadingOccurrence] = set()
         folded_headings: list[bytes] = []
-        for heading in iter_headed_abstracts(record, outline):
+        for heading in iter_headed_abstracts(record, sections):
             folded = fold(heading.text)
             folded_headings.append(folded.data)
             heading_occurrences.update(
@@ -373,7 +375,7 @@ class Linker:
         A link is the mention of a name in a chunk or heading, and the address of that text in the list of the name.
         """
         records = self._state.documents.get_many(candidates)
-        outlines = self._state.documents.get_sections_many(candidates)
+        sections_by_document = self._state.documents.get_sections_many(candidates)
         mentioned_chunks = self._find_in_chunks(candidates, new_names)
         new_mentions = {
             added_chunk.id: added_chunk.mentions
@@ -390,7 +392,7 @@ class Linker:
             name_indexes = sorted(
                 {name_index for older_chunk in older_chunks for name_index in older_chunk.name_indexes}
             )
-            headings = new_names.find_in_headings(records[document], outlines[document], name_indexes)
+            headings = new_names.find_in_headings(records[document], sections_by_document[document], name_indexes)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.get_heading_occurrences(document), *headings])
             if headings or (document_chunks and _has_markup(records[document].title)):

@@ -35,14 +35,14 @@ class NameChanges:
         self.slots: dict[tuple[int, str, str], int] = {}
 
     def introduce(self, key: str, spelling: str, kind: str) -> None:
-        """Record a statement (an introduction) that makes the name with the normal form ``key`` known.
+        """Record that a document or fact makes the name with the normal form ``key`` known, in this ``spelling``.
 
         ``kind`` is the kind of name, such as "alias": the rule that found it.
         """
         self._introductions.setdefault(key, []).append((spelling, kind))
 
     def withdraw(self, entity: int, spelling: str, kind: str) -> None:
-        """Withdraw one statement (introduction) that makes an entity known by a spelling, as a kind of name."""
+        """Record that a document or fact no longer makes an entity known by a spelling, as a ``kind`` of name."""
         self._load_records([entity])
         record = self._records[entity]
         record.remove_introduction(record.get_slot_index(spelling, kind))

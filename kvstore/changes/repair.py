@@ -125,7 +125,7 @@ class _OldDocument(NamedTuple):
 
 
 class _Rebuilder:
-    """Fills an empty store from the stated facts of an old state, within one write transaction."""
+    """Rebuilds a store from the facts (data that users stated) of an old state, within one write transaction."""
 
     def __init__(self, old_state: State, view: WriteTransaction, embed: Embed) -> None:
         """Prepare to rebuild ``old_state`` in ``view``; ``embed`` computes the vectors that cannot be read."""
@@ -136,9 +136,9 @@ class _Rebuilder:
         self._report = RebuildReport()
 
     def run(self) -> RebuildReport:
-        """Fill the tables in the order of dependence, and return the report.
+        """Empty the tables and fill them again in the order of dependence, and return the report.
 
-        The order is: settings, indexes, documents, other facts, temperatures.
+        The order is: settings, indexes, documents, other facts, temperatures (numbers of lookups of entities).
         """
         counters = self._load_counters()
         if not self._view.count(tables.META):  # a new file
@@ -325,7 +325,10 @@ class _Rebuilder:
         return pending_documents
 
     def _iter_facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
-        """Yield the readable facts of a kind. Facts of documents are included only if their document is readable."""
+        """Yield the key and the value of each readable fact of a kind, such as edges; report others as lost.
+
+        A fact about a document is lost if the document is not in ``documents``, those of the rebuilt store.
+        """
         for row_key, _ in self._old_state.lmdb.scan(fact.tables[0]):
             description = fact.describe_row(row_key)
             key_and_value = self._try_read(description, fact.read, self._old_state, row_key)

@@ -29,9 +29,9 @@ _MAX_REPORTED_ROWS = 10
 
 
 def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Iterator[str]:
-    """Yield a sentence for missing and extra rows of derived structures, at most a few per table.
+    """Yield a sentence for missing and extra rows of derived structures (such as the passage graph), a few per table.
 
-    Builds the structures of ``documents`` in a scratch store, and compares the records.
+    Builds the structures again from ``documents`` in a scratch store, and compares the records.
     """
     if not list_structures():
         return
@@ -64,7 +64,7 @@ def _create_scratch_folder() -> TemporaryDirectory[str]:
 
 
 def _apply_delta(state: State, write: Any, delta: Delta) -> None:
-    """Apply a delta of ``state`` to every derived structure, through a write view of the scratch store."""
+    """Apply a delta (changes) of ``state`` to every derived structure, and write them to the scratch store."""
     for structure in list_structures():
         structure.make_maintainer(state, write).apply_delta(delta)
 

@@ -54,7 +54,7 @@ class UnlinkedDocument(NamedTuple):
     """A stored document that must still be linked to the names in it: what :meth:`.Linker.link_document` takes."""
 
     record: DocumentRecord
-    outline: list[Section]
+    sections: list[Section]
     #: The text of each chunk, and its section.
     chunks: Iterable[tuple[str, int]]
     parts: Mapping[str, Any]
@@ -69,7 +69,7 @@ def iter_unlinked_documents(
     ``languages`` has the name of the language of each document, by id. ``read_derived_parts`` takes a document id, and
     returns what each derivation computed from it, by name.
     """
-    records, outlines = state.documents.get_many(languages), state.documents.get_sections_many(languages)
+    records, sections_by_document = state.documents.get_many(languages), state.documents.get_sections_many(languages)
     stored_chunks = iter(state.chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()]))
     chunks_by_document = {
         document: list(islice(stored_chunks, records[document].chunk_count)) for document in languages
@@ -83,4 +83,4 @@ def iter_unlinked_documents(
     for document, document_chunks in chunks_by_document.items():
         chunks = zip(texts[document], (chunk.section for chunk in document_chunks), strict=True)
         parts = read_derived_parts(document)
-        yield UnlinkedDocument(records[document], outlines[document], chunks, parts, languages[document])
+        yield UnlinkedDocument(records[document], sections_by_document[document], chunks, parts, languages[document])

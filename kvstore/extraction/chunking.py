@@ -1,6 +1,6 @@
 """Chunking: the split of a text into chunks of whole sentences, each under one heading.
 
-In: a text, its blocks and a chunk size in tokens. Out: the outline (sections by heading) and the chunks, with spans in
+In: a text, its blocks and a chunk size in tokens. Out: the sections (by heading) and the chunks, with spans in
 characters of the text. Sentences, list items, table rows and lines of code stay whole; one longer than twice the chunk
 size is cut between words. A code block, table or item no longer than a chunk stays in one chunk. A longer one keeps its
 beginning together: the fence and the first line, the head and the first row, or the term and the start of its

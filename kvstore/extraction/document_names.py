@@ -111,7 +111,7 @@ def collect_introductions(names: Iterable[Name], max_words: int | None, document
 
 @lru_cache(maxsize=1 << 13)  # names recur across documents
 def _to_name_key(form: str, max_words: int) -> str:
-    """Return the normal form of a name, or an empty string if it cannot become an entity by rule.
+    """Return the normal form of a name, or an empty string if the name cannot become an entity.
 
     For example, it may have at most ``max_words`` words. ``form`` is the name as written.
     """

@@ -1,7 +1,7 @@
 """Extraction: everything that is derived from a single document.
 
 In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`ExtractedDocument`: chunks
-with their terms, the outline, the abstract tree, the names it introduces, and the relations it states. Extraction is a
+with their terms, the sections, the abstract tree, the names it introduces, and the relations it states. Extraction is a
 pure function, so it can run in other processes and on other machines. Empty or too long text is an InputError.
 """
 
@@ -49,7 +49,7 @@ from ..text.words import count_chunk_terms, get_document_stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text, get_sentence_language
 from .document_names import Introduction, collect_introductions, find_occurring_keys
-from .stated_relations import Relation, extract_outline_relations, get_own_tree_name, parse_pairs
+from .stated_relations import Relation, extract_structural_relations, get_own_tree_name, parse_pairs
 from .validation import PAIRS_FORMAT, ValidDocument, add_vectors_to_digest, validate
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ExtractedDocument(ValidDocument):
     """
 
     language: str | None = None
-    outline: list[Section] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
     chunks: list[ChunkDraft] = field(default_factory=list)
     tree: AbstractTree | None = None
     introductions: list[Introduction] = field(default_factory=list)
@@ -275,7 +275,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
 
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
-    """Derive the abstract tree, outline, relations, names and terms of a document that is split into chunks.
+    """Derive the abstract tree, sections, relations, names and terms of a document that is split into chunks.
 
     ``prose`` has the relations and noun phrases of its parsed sentences.
     """
@@ -284,7 +284,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     chunk_texts = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
     sentences = [_get_sentences_by_span(text, chunk, byte_offsets) for chunk in chunked.chunks]
     tree = build_tree(chunked.sections, chunked.chunks, sentences, chunk_texts, stem)
-    outline = [
+    sections = [
         Section(
             heading.level,
             heading.title,
@@ -295,33 +295,33 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         )
         for heading, abstract_index in zip(chunked.sections, tree.section_drafts, strict=True)
     ]
-    outline_relations = _list_outline_relations(chunked)
+    structural_relations = _list_structural_relations(chunked)
     # A name that cannot be an entity, such as one of too many words, has no relations.
     relations = [
         relation
-        for relation in (*outline_relations, *prose.relations)
+        for relation in (*structural_relations, *prose.relations)
         if all(is_name_key(to_entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
-    names = [*_find_names(chunked, settings), *_iter_relation_names(outline_relations), *prose.iter_names()]
+    names = [*_find_names(chunked, settings), *_iter_relation_names(structural_relations), *prose.iter_names()]
     introductions = collect_introductions(names, settings.name_words, document.key)
     introductions = _drop_absent_names(introductions, relations, chunked, settings)
     extracted = _make_extracted(
         document,
-        outline=outline,
+        sections=sections,
         tree=tree,
         introductions=introductions,
         relations=relations,
         language=chunked.language,
     )
     for chunk, text_of_chunk in zip(chunked.chunks, chunk_texts, strict=True):
-        terms = count_chunk_terms(document.title, build_heading_path(outline, chunk.section), text_of_chunk, stem)
+        terms = count_chunk_terms(document.title, build_heading_path(sections, chunk.section), text_of_chunk, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         num_terms = sum(terms.values())
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, text_of_chunk, terms, length=num_terms))
     return extracted
 
 
-def _list_outline_relations(chunked: ChunkedDocument) -> list[Relation]:
+def _list_structural_relations(chunked: ChunkedDocument) -> list[Relation]:
     """Return the relations in the lists and headings of a document.
 
     Relations outside the user's own chunks are ignored. A document whose tree would have too long a name has none.
@@ -330,7 +330,7 @@ def _list_outline_relations(chunked: ChunkedDocument) -> list[Relation]:
     if len(get_own_tree_name(document.key, document.meta).encode()) > MAX_ENTITY_KEY_BYTES:
         return []
     byte_offsets = chunked.byte_offsets
-    relations = extract_outline_relations(chunked.blocks, byte_offsets, any(chunked.english))
+    relations = extract_structural_relations(chunked.blocks, byte_offsets, any(chunked.english))
     if chunked.document.own_chunks is None:
         return relations
     chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunked.chunks]

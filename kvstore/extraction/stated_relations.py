@@ -74,13 +74,13 @@ def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
     return str(meta.get("tree") or key)
 
 
-def extract_outline_relations(
+def extract_structural_relations(
     blocks: Sequence[Block], byte_offsets: npt.NDArray[np.int64], is_english: bool = True
 ) -> list[Relation]:
-    """Return the relations in the lists and headings of a text, each pair of names once per kind.
+    """Return the relations between the names of headings and list items of a text: each is below the one around it.
 
-    ``byte_offsets`` maps each character of the text to its byte offset; ``is_english`` is True if any of the text is
-    English.
+    A pair of names occurs once for each kind of relation. ``byte_offsets`` maps each character of the text to its byte
+    offset; ``is_english`` is True if any of the text is English.
     """
     relations: dict[tuple[str, str, str], Relation] = {}
     for kind, child, parent, block in _iter_pairs(blocks, is_english):

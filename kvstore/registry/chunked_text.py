@@ -29,7 +29,7 @@ class ChunkSpan(NamedTuple):
 
 @frozen_dataclass
 class ChunkedText:
-    """A document with its outline (sections) and chunks, and the stated ``facts`` about it that are needed, by kind.
+    """A document with its sections and chunks, and the stated ``facts`` about it that are needed, by kind.
 
     ``language`` is the name of its language, or None if it is unknown.
     """
@@ -38,7 +38,7 @@ class ChunkedText:
     title: str | None
     format: str
     text: bytes
-    outline: Sequence[Section]
+    sections: Sequence[Section]
     chunks: Sequence[ChunkSpan]
     language: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class ChunkedText:
 
     def list_headings(self, ordinal: int) -> list[str]:
         """Return the titles of the sections around a chunk, given by its ordinal, outermost first."""
-        return build_heading_path(self.outline, self.chunks[ordinal].section)
+        return build_heading_path(self.sections, self.chunks[ordinal].section)
 
 
 def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:
@@ -60,7 +60,7 @@ def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -
         title=extracted.title,
         format=extracted.format,
         text=extracted.text,
-        outline=extracted.outline,
+        sections=extracted.sections,
         chunks=chunks,
         language=extracted.language,
         facts=facts,
@@ -69,7 +69,7 @@ def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -
 
 def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
     """Load the chunked text of a stored document; ``facts`` are those stated about it, by kind."""
-    text, outline = state.documents.read_text(record.id), state.documents.get_sections(record.id)
+    text, sections = state.documents.read_text(record.id), state.documents.get_sections(record.id)
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
     language = find_document_language(record.meta, text)
     return ChunkedText(
@@ -77,7 +77,7 @@ def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, 
         title=record.title,
         format=record.format,
         text=text,
-        outline=outline,
+        sections=sections,
         chunks=chunks,
         language=language,
         facts=facts,

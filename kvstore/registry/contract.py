@@ -77,7 +77,7 @@ class AddedDocument(NamedTuple):
     """
 
     record: DocumentRecord
-    outline: list[Section]
+    sections: list[Section]
     chunks: Sequence[AddedChunk]
     parts: Mapping[str, Any]
     language: str | None

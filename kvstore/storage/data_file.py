@@ -242,7 +242,10 @@ class DataFile:
         return int((record_address // page_size - leaf) * page_size)
 
     def wrap_read_transaction(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
-        """Wrap a read transaction so that it reads verified pages; return None if later commits have overtaken it."""
+        """Wrap a read transaction so that it reads verified pages.
+
+        Returns None if later commits may have overwritten the meta page of its snapshot; the caller begins another.
+        """
         change = transaction.id()
         try:
             pages = self.open_pages(transaction, change)

@@ -52,7 +52,7 @@ class GraphMaintainer:
         for added in delta.added:
             self._change_title_link(added.record, 1)
             pairs = list_stated_pairs(self._state, added.record.id)
-            rows |= self._build_rows(added.record, added.outline, added.chunks, pairs)
+            rows |= self._build_rows(added.record, added.sections, added.chunks, pairs)
         for document in sorted(delta.changed_chunks):
             chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
             rows |= self._build_rows_of_stored_document(document, chunks, list_stated_pairs(self._state, document))

@@ -96,7 +96,7 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
     for section, ordinals in ordinals_by_section.items():
         start, end = document.chunks[ordinals[0]].start, document.chunks[ordinals[-1]].end
         if end - start >= _MIN_SECTION_BYTES:
-            headings = build_heading_path(document.outline, section)
+            headings = build_heading_path(document.sections, section)
             text = _truncate_text(document.text[start:end], _MAX_SECTION_BYTES)
             digest = compute_passage_digest(document.title, headings, text)
             chunks = range(ordinals[0], ordinals[-1] + 1)
