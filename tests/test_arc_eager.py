@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kvstore_english
-from kvstore.models.greedy_parser import GreedyParser, use_row_ops
+from kvstore.models.greedy_parser import GreedyParser, use_kernel_ops
 from kvstore.models.lean_import import hide_unneeded_modules
 from kvstore_cext.arc_eager import parse
 
@@ -24,7 +24,7 @@ did not tell them which ones were hers ( or his ) -- 1788 \n\n""".split(" ")
 @pytest.fixture(scope="module")
 def pipeline() -> Any:
     nlp = spacy.load(Path(kvstore_english.__file__).parent / "pipeline", exclude=["lemmatizer"])
-    use_row_ops(nlp)
+    use_kernel_ops(nlp)
     return nlp
 
 

@@ -104,7 +104,7 @@ class _QuantizedGraph(QuantizedBertGraph):
         super().__init__(weights)
         self._statistics = statistics
 
-    def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+    def _add_word_vectors(self, table: npt.NDArray[np.float32]) -> str:
         """Add the word vectors as bytes with a scale for each word, and return the name of the rows of the tokens."""
         scales = np.abs(table).max(axis=1, keepdims=True) / MAX_WEIGHT
         scales[scales == 0] = 1  # rows of zeros

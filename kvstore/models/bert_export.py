@@ -161,7 +161,7 @@ class BertGraph:
             self._take_weight("embeddings.position_embeddings")
             + self._take_weight("embeddings.token_type_embeddings")[0]
         )
-        tokens = self._add_word_rows(self._take_weight("embeddings.word_embeddings"))
+        tokens = self._add_word_vectors(self._take_weight("embeddings.word_embeddings"))
         # The input has a row per text; from dimension 1 on, its shape is the number of tokens.
         count = self._add_operation("Shape", ["input_ids"], "count", start=1)
         all_positions = self._add_position_table(position_table)
@@ -198,7 +198,7 @@ class BertGraph:
         opsets = [self._helper.make_opsetid(domain, version) for domain, version in domains.items()]
         onnx.save(self._helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION), str(path))
 
-    def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+    def _add_word_vectors(self, table: npt.NDArray[np.float32]) -> str:
         """Add the look-up of the tokens' word vectors in ``table``; return the name of its result.
 
         Subclasses with a table in another format override this.
@@ -236,59 +236,58 @@ class BertGraph:
         merged_shape = self._add_integers("merged", [0, -1, width])
         return self._add_operation("Reshape", [transposed, merged_shape], f"{name}.merged")
 
-    def _add_linear(self, rows: str, name: str) -> str:
-        """Add the linear layer ``name``: ``rows`` times its weights, plus its bias. Return the name of its result.
+    def _add_linear(self, activations: str, name: str) -> str:
+        """Add the linear layer ``name``: ``activations`` times its weights, plus its bias. Return its result's name.
 
-        ``rows`` is the name of an earlier result.
+        ``activations`` is the name of an earlier result.
         """
         matrix = self._add_constant(f"{name}.weight", self._take_weight(name).T)
-        products = self._add_operation("MatMul", [rows, matrix], f"{name}.products")
+        products = self._add_operation("MatMul", [activations, matrix], f"{name}.products")
         return self._add_sum(
             products, self._add_constant(f"{name}.bias", self._take_weight(name, "bias")), f"{name}.output"
         )
 
-    def _add_gelu(self, rows: str, name: str) -> str:
-        """Add the activation GELU of ``rows``, the name of a result: x (1 + erf(x / √2)) / 2. Return its result's name.
+    def _add_gelu(self, inputs: str, name: str) -> str:
+        """Add the activation function GELU, x (1 + erf(x / √2)) / 2, and return ``name``, the name of its result.
 
-        Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
-
+        ``inputs`` is the name of an earlier result. Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
         onnxruntime recognizes and fuses the operations in this order.
         """
-        divided = self._add_operation("Div", [rows, self._add_number("root", math.sqrt(2))], f"{name}.divided")
+        divided = self._add_operation("Div", [inputs, self._add_number("root", math.sqrt(2))], f"{name}.divided")
         error = self._add_operation("Erf", [divided], f"{name}.erf")
         raised = self._add_sum(error, self._add_number("one", 1), f"{name}.raised")
-        product = self._add_operation("Mul", [rows, raised], f"{name}.product")
+        product = self._add_operation("Mul", [inputs, raised], f"{name}.product")
         return self._add_operation("Mul", [product, self._add_number("half", 0.5)], name)
 
-    def _add_layer_norm(self, rows: str, name: str, epsilon: float) -> str:
-        """Add a layer normalization of ``rows`` with the weights of the layer ``name``; return the name of its result.
+    def _add_layer_norm(self, activations: str, name: str, epsilon: float) -> str:
+        """Add a layer normalization with the weights of the layer ``name``; return the name of its result.
 
-        ``rows`` is the name of an earlier result, and ``epsilon`` is added to the variance. Source: Ba et al., "Layer
-        Normalization", 2016.
+        ``activations`` is the name of an earlier result, and ``epsilon`` is added to the variance. Source: Ba et al.,
+        "Layer Normalization", 2016.
         """
         weight = self._add_constant(f"{name}.weight", self._take_weight(name))
         bias = self._add_constant(f"{name}.bias", self._take_weight(name, "bias"))
         return self._add_operation(
-            "LayerNormalization", [rows, weight, bias], f"{name}.output", axis=-1, epsilon=epsilon
+            "LayerNormalization", [activations, weight, bias], f"{name}.output", axis=-1, epsilon=epsilon
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
         """Add the sum of two results, which ``first`` and ``second`` name; return ``name``."""
         return self._add_operation("Add", [first, second], name)
 
-    def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
-        """Remove and return the weight or bias (``part``) of the layer ``name``.
+    def _take_weight(self, name: str, parameter: str = "weight") -> npt.NDArray[np.float32]:
+        """Remove the parameter ``weight`` or ``bias`` of the layer ``name`` from the model's weights, and return it.
 
         Weights that remain at the end are not used by the graph.
         """
-        return self._weights.pop(f"{name}.{part}")
+        return self._weights.pop(f"{name}.{parameter}")
 
-    def _add_operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
-        """Add an ONNX operation of the type ``kind`` to the graph; return ``name``, the name of its result.
+    def _add_operation(self, op_type: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
+        """Add an ONNX operation, such as "MatMul", to the graph; return ``name``, the name of its result.
 
         ``inputs`` are the names of other results or constants.
         """
-        self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
+        self._nodes.append(self._helper.make_node(op_type, inputs, [name], name=name, **attributes))
         return name
 
     def _add_constant(self, name: str, numbers: npt.ArrayLike) -> str:
@@ -306,8 +305,8 @@ class BertGraph:
         return self._add_constant(name, np.array(number, np.float32))
 
 
-class _QuantizedRows(NamedTuple):
-    """Rows of activations as bytes: the names of the results with the bytes and with the scale of each row.
+class _QuantizedActivations(NamedTuple):
+    """Activations as bytes, a row per token: the names of the results with the bytes and with the scale of each row.
 
     Before they were rounded, ``shift`` was added to them, and each channel was divided by its ``channel_scales``.
     """
@@ -327,8 +326,8 @@ class QuantizedBertGraph(BertGraph):
     def __init__(self, weights: Tensors) -> None:
         """Begin an empty ONNX graph whose linear layers multiply bytes; ``weights`` are the model's by name."""
         super().__init__(weights)
-        #: The quantized rows of each input of a layer, by its name.
-        self._quantized: dict[str, _QuantizedRows] = {}
+        #: The quantized activations that layers read, by the name of the result before quantization.
+        self._quantized: dict[str, _QuantizedActivations] = {}
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[Any]:
         """Return the scale of each input channel of the layer ``name``; subclasses define it.
@@ -346,14 +345,14 @@ class QuantizedBertGraph(BertGraph):
         """
         raise NotImplementedError
 
-    def _add_linear(self, rows: str, name: str) -> str:
+    def _add_linear(self, activations: str, name: str) -> str:
         """Add the linear layer ``name``, which multiplies bytes; return the name of its result.
 
-        ``rows`` is the name of an earlier result. Rows that several layers read are quantized once.
+        ``activations`` is the name of an earlier result. Activations that several layers read are quantized once.
         """
-        if rows not in self._quantized:
-            self._quantized[rows] = self._add_quantized_rows(rows, name)
-        bytes_name, row_scales, channel_scales, shift = self._quantized[rows]
+        if activations not in self._quantized:
+            self._quantized[activations] = self._add_quantized_activations(activations, name)
+        bytes_name, row_scales, channel_scales, shift = self._quantized[activations]
         numbers, column_scales, bias = self._quantize_layer(name, channel_scales, shift)
         products = self._add_operation(
             "MatMulIntegerToFloat",
@@ -370,17 +369,19 @@ class QuantizedBertGraph(BertGraph):
         products = self._add_operation("Mul", [products, row_scales], f"{name}.products")
         return self._add_sum(products, self._add_constant(f"{name}.bias", bias), f"{name}.output")
 
-    def _add_quantized_rows(self, rows: str, name: str) -> _QuantizedRows:
-        """Add operations that round ``rows``, the name of a result, to bytes with a scale for each row.
+    def _add_quantized_activations(self, activations: str, name: str) -> _QuantizedActivations:
+        """Add operations that round activations to bytes, with a scale for each row (the vector of a token).
 
-        ``name`` is the first layer that reads the rows.
+        ``activations`` is the name of an earlier result, and ``name`` the first layer that reads it.
         """
         # A result of GELU is at least _GELU_MINIMUM; the shift makes it positive, so that all 255 steps are used.
         follows_gelu = name.endswith("output.dense") and "attention" not in name
         shift = -_GELU_MINIMUM if follows_gelu else 0.0
         scales = self._compute_input_scales(name)
         scaled = self._add_operation(
-            "Mul", [rows, self._add_constant(f"{name}.smoothing", (1 / scales).astype(np.float32))], f"{name}.scaled"
+            "Mul",
+            [activations, self._add_constant(f"{name}.smoothing", (1 / scales).astype(np.float32))],
+            f"{name}.scaled",
         )
         if shift:
             shifts = self._add_constant(f"{name}.shifts", (shift / scales).astype(np.float32))
@@ -397,11 +398,11 @@ class QuantizedBertGraph(BertGraph):
             "QuantizeLinear", [numbers, self._add_number("unit", 1), self._add_zero_point(shift)], f"{name}.bytes"
         )
         scales_name = self._add_operation("Div", [highest, steps], f"{name}.row_scales")
-        return _QuantizedRows(bytes_name, scales_name, channel_scales=scales, shift=shift)
+        return _QuantizedActivations(bytes_name, scales_name, channel_scales=scales, shift=shift)
 
     def _add_zero_point(self, shift: float) -> str:
         """Add the byte that represents the number 0 as a constant, and return its name.
 
-        It is the lowest byte for shifted rows, which are not negative, else the middle one.
+        It is the lowest byte for activations with a ``shift``, which are not negative, else the middle one.
         """
         return self._add_constant("first_byte", np.uint8(0)) if shift else self._add_constant("middle", np.uint8(128))

@@ -41,22 +41,22 @@ class Piece(NamedTuple):
 
 
 class ChatStream:
-    """The pieces of one answer; iterate it once.
+    """The texts of one answer as they arrive from a server, in pieces of any size; iterate it once.
 
-    ``first`` and ``between`` are the seconds to wait for the first piece and for each further one. If the server
-    repeats ``secret``, it is replaced by stars. After the last piece, ``is_truncated`` is true if the model stopped at
+    ``first`` and ``between`` are the seconds to wait for the first text and for each further one. If the server
+    repeats ``secret``, it is replaced by stars. After the last text, ``is_truncated`` is true if the model stopped at
     its token limit. ``tokens`` are the numbers of tokens of prompt and answer, 0 if the server does not report them.
     """
 
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
         """Begin to read a model's answer, streamed in an HTTP reply.
 
-        ``first`` and ``between`` are the seconds to wait for the first piece and for each further one. Stars replace
-        ``secret``, the API key, in the answer.
+        ``first`` and ``between`` are the seconds to wait for the first text of the answer and for each further one.
+        Stars replace ``secret``, the API key, in the answer.
         """
         self._reply = reply
         self._between = between
-        #: The latest time for the next piece; each piece moves it.
+        #: The latest time for the next text; each text moves it.
         self._deadline = time.monotonic() + first
         self._text, self._reasoning = _ReceivedText(secret), _ReceivedText(secret)
         self._splitter = _ReasoningSplitter()
@@ -225,9 +225,10 @@ class _ReasoningSplitter:
         self._state: Literal["before_reasoning", "in_reasoning", "before_answer", "in_answer"] = "before_reasoning"
 
     def feed(self, text: str) -> Iterator[Piece]:
-        """Add received text, and yield the pieces that are now known to be reasoning or answer.
+        """Add received text, and yield the texts that are now known to be reasoning or answer.
 
-        The white space before the reasoning and before the answer after it is dropped.
+        A text that could be the beginning of a tag is held back in ``_buffer``. The white space before the reasoning
+        and before the answer after it is dropped.
         """
         self._buffer += text
         if self._state == "before_reasoning":

@@ -118,10 +118,10 @@ class E5Graph(BertGraph):
         super().__init__(read_tensors(weights))
         self._words = weights.read_quantized("emb.word", NUM_WORDS)
 
-    def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+    def _add_word_vectors(self, table: npt.NDArray[np.float32]) -> str:
         """Add the word vectors of the tokens, from a table of 4 bits, and return the name of the result.
 
-        ``table`` is empty, see :func:`read_tensors`.
+        ``table`` is empty and unused: :func:`read_tensors` does not read the large table of the word vectors.
         """
         integers, scales = self._words
         # Two weights of 4 bits per byte, the first in the low bits.

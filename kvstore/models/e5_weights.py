@@ -94,7 +94,7 @@ class E5Weights:
     def read_quantized(self, name: str, num_rows: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
         """Return the matrix ``name`` as integers from -8 to 7, shape (rows, blocks, 32), and the scale of each block.
 
-        A weight is its integer times the scale of its block.
+        A block is 32 adjacent weights of a row; a weight is its integer times the scale of its block.
         """
         offset, size = self._tensors[name]
         # A block of 32 weights: its scale in float16, and 16 bytes, whose low halves are the first 16 weights.

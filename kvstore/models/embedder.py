@@ -22,7 +22,7 @@ from .protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER, Embedder, Embeddi
 
 __all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "is_english_only", "open_embedder"]
 
-#: The valid forms of a name, and the options of each.
+#: The patterns of the names of built-in embedders, and the options of each.
 EMBEDDER_FORMS = {
     "all-MiniLM-L6-v2": frozenset[str](),
     "multilingual-e5-small": frozenset[str](),
@@ -65,23 +65,23 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     vectors). Other names, ``KIND`` or ``KIND:REST``, are those of installed packages, which define their own options.
     Raises EmbedderError for an unknown name or option, and PluginError for a broken package.
     """
-    kind, _, argument = name.partition(":")
-    form = _find_form(kind)
-    create = EMBEDDERS.get(kind) if form is None else None
+    prefix, _, argument = name.partition(":")
+    pattern = _find_name_pattern(prefix)
+    create = EMBEDDERS.get(prefix) if pattern is None else None
     if create is not None:
         return create(name, options)
-    # A colon needs an argument after it, and a form that takes one.
-    if form is None or (":" in name and (not argument or ":" not in form)):
+    # A colon needs an argument after it, and a pattern that takes one.
+    if pattern is None or (":" in name and (not argument or ":" not in pattern)):
         suggestion = suggest(name, EMBEDDER_FORMS, 0.5)  # the part after the colon differs
         hint = f"did you mean {suggestion}? " if suggestion else ""
-        forms = ", ".join(EMBEDDER_FORMS)
+        patterns = ", ".join(EMBEDDER_FORMS)
         raise EmbedderError(
-            f"embedder {name!r} is unknown; {hint}use one of: {forms}; or install the package that provides it, or "
+            f"embedder {name!r} is unknown; {hint}use one of: {patterns}; or install the package that provides it, or "
             "pass an embedder object"
         )
-    unknown = options.keys() - EMBEDDER_FORMS[form]
+    unknown = options.keys() - EMBEDDER_FORMS[pattern]
     if unknown:
-        allowed = ", ".join(sorted(EMBEDDER_FORMS[form])) or "none"
+        allowed = ", ".join(sorted(EMBEDDER_FORMS[pattern])) or "none"
         raise EmbedderError(f"embedder {name!r} takes no option {min(unknown)!r}; its options: {allowed}")
     return _create_builtin_embedder(name, options)
 
@@ -145,13 +145,17 @@ def get_weights(embedder: Embedder) -> str:
 
 def is_named_embedder(name: str) -> bool:
     """True if kvstore or an installed package provides the embedder ``name``; otherwise the caller passed an object."""
-    kind = name.partition(":")[0]
-    return _find_form(kind) is not None or EMBEDDERS.get(kind) is not None
+    prefix = name.partition(":")[0]
+    return _find_name_pattern(prefix) is not None or EMBEDDERS.get(prefix) is not None
 
 
-def _find_form(kind: str) -> str | None:
-    """Return the pattern of kvstore's embedder names that begin with ``kind``, such as "openai:MODEL", or None."""
-    return next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
+def _find_name_pattern(prefix: str) -> str | None:
+    """Return the pattern of a built-in embedder's names, such as "openai:MODEL", by the part before the colon, or None.
+
+    >>> _find_name_pattern("openai"), _find_name_pattern("hashing"), _find_name_pattern("unknown")
+    ('openai:MODEL', 'hashing:DIMENSION', None)
+    """
+    return next((pattern for pattern in EMBEDDER_FORMS if pattern.partition(":")[0] == prefix), None)
 
 
 def is_english_only(name: str) -> bool:
@@ -171,9 +175,9 @@ def _parse_dimension(name: str, argument: str) -> int:
 
     Raises EmbedderError if it is invalid.
     """
-    kind = name.partition(":")[0]
+    prefix = name.partition(":")[0]
     if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= _MAX_DIMENSION:
-        raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to {_MAX_DIMENSION}; write {kind}:384")
+        raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to {_MAX_DIMENSION}; write {prefix}:384")
     return int(argument)
 
 
@@ -272,7 +276,7 @@ def collect_vectors(
 
 
 def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> Embeddings:
-    """Scale a user's vectors to length 1, shape (rows, dimension); a single vector is repeated for all rows.
+    """Scale a user's vectors to length 1; return them in shape (rows, dimension). A single vector is repeated.
 
     Raises InputError if the shape is wrong, or if a vector is zero or not finite.
     """

@@ -68,11 +68,11 @@ def has_predicate(phrases: Sequence[Sequence[str]]) -> bool:
 
 
 def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capitals: bool = False) -> int | None:
-    """Return the index of the first word that can be the predicate of a part of a sentence, or None.
+    """Return the index of the first word that can be the verb of the predicate of a phrase, or None.
 
-    ``begins_sentence``: the part is the first of its sentence. ``is_in_capitals``: the whole sentence is in capitals,
-    so capitalized words can be verbs. The verb of a relative clause, and a participle at the beginning of a later part,
-    are not predicates.
+    The phrase is between commas. ``begins_sentence``: it is the first of its sentence. ``is_in_capitals``: the whole
+    sentence is in capitals, so capitalized words can be verbs. The verb of a relative clause, and a participle at the
+    beginning of a later phrase, are not predicates.
 
     >>> find_verb("the choir of Rome has forty singers".split(), False)
     4
@@ -113,11 +113,11 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
         return True
     if previous_word in _NOUN_SIGNS or word.endswith("ing"):
         return False
-    kind = get_part_of_speech(word)
-    if word in IRREGULAR_VERBS or word.endswith("ed") or kind == VERB:
+    part_of_speech = get_part_of_speech(word)  # None for a rare word
+    if word in IRREGULAR_VERBS or word.endswith("ed") or part_of_speech == VERB:
         return True
-    if kind is None and word.endswith("s") and get_part_of_speech(previous_word) != ADJECTIVE:
-        return True  # a rare word, as in "he audits"
+    if part_of_speech is None and word.endswith("s") and get_part_of_speech(previous_word) != ADJECTIVE:
+        return True  # as in "he audits"
     # Other words can be verbs too, as in "he exercises the power" and "beekeepers open the hive".
     # Subject and verb agree: one of them ends in s.
     has_object = word not in FUNCTION_WORDS and next_word in _OBJECT_SIGNS

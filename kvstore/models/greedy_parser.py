@@ -64,11 +64,18 @@ class GreedyParser:
         """Set the syntactic head and the label of each word in documents that are not empty."""
         if not docs:
             return
-        rows = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))
+        vectors = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))
         lengths = np.array([len(doc) for doc in docs], np.int32)
         heads, moves = np.empty((2, lengths.sum()), np.int32)  # of each word, written by the kernel
         parse(
-            rows.reshape(len(rows), -1), self._bias, self._upper, self._upper_bias, self._kinds, lengths, heads, moves
+            vectors.reshape(len(vectors), -1),
+            self._bias,
+            self._upper,
+            self._upper_bias,
+            self._kinds,
+            lengths,
+            heads,
+            moves,
         )
         ends = lengths.cumsum()
         for doc, start, end in zip(docs, ends - lengths, ends, strict=True):
@@ -84,7 +91,7 @@ def use_greedy_parser(nlp: Language) -> None:
     nlp._components[nlp.component_names.index("parser")] = ("parser", GreedyParser(nlp.get_pipe("parser")))
 
 
-class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
+class KernelOps(NumpyOps):  # type: ignore[misc]  # an extension without types
     """The operations of numpy, with the matrix product of kvstore's kernel."""
 
     def gemm(self, x: Any, y: Any, out: Any = None, trans1: bool = False, trans2: bool = False) -> Any:
@@ -99,9 +106,9 @@ class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
         return products
 
 
-def use_row_ops(nlp: Language) -> None:
-    """Make every model of a spaCy pipeline compute its matrix products with kvstore's kernel (:class:`RowOps`)."""
-    ops = RowOps()
+def use_kernel_ops(nlp: Language) -> None:
+    """Make every model of a spaCy pipeline compute its matrix products with kvstore's kernel (:class:`KernelOps`)."""
+    ops = KernelOps()
     for _, component in nlp.pipeline:
         model = getattr(component, "model", None)
         for layer in model.walk() if model else ():

@@ -182,16 +182,16 @@ def get_language_version(name: str) -> str:
 
 
 def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, int]]:
-    """Return the start and end of parts of at most ``limit`` characters that together cover ``text``.
+    """Return the start and end of consecutive pieces of at most ``limit`` characters that together cover ``text``.
 
-    A part ends at the last paragraph end in its second half, else at a line end, a sentence end or a blank.
+    A piece ends at the last paragraph end in its second half, else at a line end, a sentence end or a blank.
     """
     spans = []
     start = 0
     while len(text) - start > limit:
         end = start + limit
         for border in _BORDER_PATTERNS:
-            # Only the second half is searched, so that parts do not become small and many.
+            # Only the second half is searched, so that pieces do not become small and many.
             ends = [match.end() for match in border.finditer(text, start + limit // 2, end)]
             if ends:
                 end = ends[-1]
@@ -238,9 +238,9 @@ def _load_pipeline(name: str) -> _LoadedPipeline:
         )
     pipe_options: dict[str, Any] = {"batch_size": 1}
     if name == ENGLISH:
-        from .greedy_parser import BATCH_DOCUMENTS, use_greedy_parser, use_row_ops
+        from .greedy_parser import BATCH_DOCUMENTS, use_greedy_parser, use_kernel_ops
 
-        use_row_ops(nlp)
+        use_kernel_ops(nlp)
         use_greedy_parser(nlp)
         pipe_options = {"component_cfg": {"parser": {"batch_size": BATCH_DOCUMENTS}}}
     if name == ENGLISH or nlp.vocab.get_noun_chunks is None:

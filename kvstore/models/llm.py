@@ -144,7 +144,7 @@ class LanguageModel:
         max_tokens: int = MAX_ANSWER_TOKENS,
         estimated_tokens: int | None = None,
     ) -> Generator[str, None, ModelAnswer]:
-        """Yield the pieces of an answer's text as they arrive, without the reasoning, and return the whole answer.
+        """Yield the text of an answer in pieces as they arrive, without the reasoning, and return the whole answer.
 
         ``messages`` are the prompt in the form of the OpenAI protocol; the other parameters are those of :meth:`write`.
         ``max_tokens`` limits the answer, and ``may_be_empty`` allows one without text. Closing the generator early
@@ -196,9 +196,10 @@ class LanguageModel:
         self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
 
     def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
-        """Return the next text of an answer, or None at its end. Raises ModelUnavailableError if it breaks off.
+        """Return the next text of an answer from ``pieces``, or None at its end.
 
-        ``received`` are the texts so far, whose length the message names.
+        ``received`` are the texts so far. Raises ModelUnavailableError, which names their length, if the answer breaks
+        off.
         """
         try:
             return next(pieces, None)
@@ -212,7 +213,7 @@ class LanguageModel:
     def _open_fitting_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send a request, and return the stream and its pieces; if the prompt is too long, repeat it once.
+        """Send a request; return the stream and an iterator of its texts. If the prompt is too long, repeat it once.
 
         Some servers count the longest possible answer as part of the request, so the second request limits the answer
         to a part of the context, whose size the server named and ``self`` records. Raises PromptTooLongError if the
@@ -229,9 +230,9 @@ class LanguageModel:
     def _open_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send a request, and return the stream and the pieces of the answer's text.
+        """Send a request, and return the stream and an iterator of the texts of the answer as they arrive.
 
-        The first piece is read at once, because a broken connection can be retried only before a piece is yielded. If
+        The first text is read at once, because a broken connection can be retried only before a text is yielded. If
         the server rejects one of ``optional_fields``, such as "temperature", this and later requests omit it. Raises
         ModelError, and PromptTooLongError if the prompt does not fit into the model's context.
         """
@@ -265,9 +266,9 @@ class LanguageModel:
         return self._open_stream(messages, optional_fields)
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
-        """Return the stream of a reply and the pieces of its text, of which the first is already read.
+        """Return the stream of a reply and an iterator of its texts, of which the first is already read.
 
-        Raises ModelError if the server reports an error instead of the first piece.
+        Raises ModelError if the server reports an error instead of the first text.
         """
         stream = ChatStream(
             reply, first=self._timeouts.first, between=self._timeouts.between, secret=self._endpoint.secret

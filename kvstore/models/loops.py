@@ -23,15 +23,15 @@ class LoopDetector:
 
     def __init__(self) -> None:
         """Begin with an empty text, in which repeated sequences of words will be counted."""
-        self._partial: list[str] = []  # pieces of the last word, to which the next piece can add
+        self._partial: list[str] = []  # texts of the last word, to which the next text can add
         self._tokens: list[str] = []
         #: For each sequence of tokens, the number of its occurrences and the end of the last.
         self._occurrences: dict[tuple[str, ...], tuple[int, int]] = {}
 
     def feed(self, text: str) -> bool:
-        """Add a piece of text, and return True if its tokens complete a loop: words that have occurred several times.
+        """Add the next received text, and return True if it completes a loop: words that have occurred several times.
 
-        A word at its end is added with the next piece, which can continue it.
+        A word at the end of the text is added with the next text, which can continue it.
         """
         end = len(text)
         while end and (text[end - 1].isalnum() or text[end - 1] == "_"):

@@ -72,10 +72,9 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
 
 
 def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:
-    """Return the words of a part of a sentence that a conjunction or semicolon joins to the part before it.
+    """Return the words of a phrase if a conjunction or semicolon joins it to the phrase before it, else no words.
 
-    A conjunction at the beginning is dropped. The list is empty if the part is not joined. ``connective`` is the text
-    between the two parts.
+    A conjunction at the beginning is dropped. ``connective`` is the text between the two phrases.
     """
     if words and words[0].lower() in _CONJUNCTIONS:
         return words[1:]

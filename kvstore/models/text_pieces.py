@@ -28,7 +28,10 @@ def join_surrogates(text: str) -> str:
 
 
 class TextPieces(Iterator[str], Generic[Result]):
-    """The pieces of a text as they arrive, and the result of their generator; leaving its context closes it."""
+    """The pieces of a text as they arrive, and the result of their generator; leaving the context closes the generator.
+
+    A piece can have any size.
+    """
 
     def __init__(self, pieces: Generator[str, None, Result]) -> None:
         """Wrap a generator that yields the pieces of a text, and at its end returns a result, such as the answer."""

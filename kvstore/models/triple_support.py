@@ -221,13 +221,13 @@ class _OrderedSentence:
 class _OrderedText:
     """The sentences of a text. ``nouns`` are the words after an article, "and", "or" or a number.
 
-    ``kinds`` are the words by which the first sentence says what its subject is, such as "film" of "is a film".
+    ``predicate_nouns`` are words by which the first sentence says what its subject is, such as "film" of "is a film".
     """
 
     has_spaces: bool
     is_english: bool
     nouns: Set[str]
-    kinds: Set[str]
+    predicate_nouns: Set[str]
     sentences: Sequence[_OrderedSentence]
 
 
@@ -256,7 +256,7 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
         is_known = is_titled or (previous is not None and set(subject_stems).issubset(previous.stems))
         relation_spans = sentence.find_spans(relation_stems, _MAX_RELATION_WORDS)
         subject_spans = _find_subjects(
-            sentence, subject_stems, object_stems, source.kinds, is_known=is_known, is_titled=is_titled
+            sentence, subject_stems, object_stems, source.predicate_nouns, is_known=is_known, is_titled=is_titled
         )
         object_spans = sentence.find_spans(object_stems, len(object_stems) + _MAX_SUBJECT_GAP)
         for subject_span, object_span in product(subject_spans, object_spans):
@@ -301,7 +301,7 @@ def _find_subjects(
     sentence: _OrderedSentence,
     subject_stems: Sequence[str],
     object_stems: Sequence[str],
-    kinds: Set[str],
+    predicate_nouns: Set[str],
     *,
     is_known: bool,
     is_titled: bool,
@@ -310,8 +310,8 @@ def _find_subjects(
 
     If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
     for it. If the sentence also lacks a word of the subject, or has its words only in the object, any pronoun can. The
-    subject can then also be "the" and one of ``kinds``, or be implied, if the title names it (``is_titled``). ``kinds``
-    are the words by which the text says what its subject is, such as "film".
+    subject can then also be "the" and one of ``predicate_nouns``, or be implied, if the title names it (``is_titled``).
+    ``predicate_nouns`` are the words by which the text says what its subject is, such as "film".
     """
     spans = sentence.find_spans(subject_stems, _MAX_SUBJECT_GAP)
     subject_set = set(subject_stems)
@@ -324,7 +324,7 @@ def _find_subjects(
         ]
     if is_titled and lacks_subject:
         spans.append(_IMPLIED)  # nothing stands for the subject
-        if sentence.words[0] in ("the", "this") and not kinds.isdisjoint(sentence.words[1:2]):
+        if sentence.words[0] in ("the", "this") and not predicate_nouns.isdisjoint(sentence.words[1:2]):
             spans.append(_WordSpan(0, 1))
     return spans
 
@@ -390,7 +390,7 @@ def check_name(name: str) -> list[str]:
 
 @lru_cache(maxsize=1)  # The triples of a text are checked one after another.
 def _parse_text(text: str) -> _OrderedText:
-    """Parse a text into sentences, by the rules of its language, and find its nouns and the kinds of its subject."""
+    """Parse a text into sentences by the rules of its language, and find its nouns and what it says its subject is."""
     has_spaces = not is_unspaced(text)
     words = segment_words(text)
     word_language = detect_word_language(words, "english")
@@ -407,25 +407,25 @@ def _parse_text(text: str) -> _OrderedText:
             continue
         folded_words = list(map(fold_text, written_words))
         sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words)), ends))
-    kinds = _list_kinds(sentences[0]) if sentences else set()
-    return _OrderedText(has_spaces, is_english, nouns, kinds, sentences)
+    predicate_nouns = _list_predicate_nouns(sentences[0]) if sentences else set()
+    return _OrderedText(has_spaces, is_english, nouns, predicate_nouns, sentences)
 
 
-def _list_kinds(sentence: _OrderedSentence) -> set[str]:
+def _list_predicate_nouns(sentence: _OrderedSentence) -> set[str]:
     """Return the words that say what the subject of a sentence is, such as "film" in "Ran is a film by Kurosawa".
 
     They are the lower-case content words after the first form of "be", up to a preposition or punctuation mark.
     """
     copula = next((position for position, word in enumerate(sentence.words) if word in BE_WORDS), len(sentence.words))
-    kinds = set()
+    predicate_nouns = set()
     for position in range(copula + 1, len(sentence.words)):
         if sentence.words[position] in PREPOSITIONS:
             break
         if sentence.written_words[position].islower():
-            kinds.add(sentence.words[position])
+            predicate_nouns.add(sentence.words[position])
         if position in sentence.ends:
             break
-    return kinds - FUNCTION_WORDS
+    return predicate_nouns - FUNCTION_WORDS
 
 
 def _is_joined_by_function_words(
