@@ -139,7 +139,7 @@ class Console:
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     def run_items(self, items: Iterable[ScriptItem], name: str = "") -> None:
-        """Run statements and dot commands of a script called ``name``. Raises Bail as :meth:`fail` does."""
+        """Run statements and dot commands of a script called ``name``. Raises Bail if one fails and ``bail`` is set."""
         try:
             for item in items:
                 self.run(item, name)

@@ -87,7 +87,10 @@ class PollingWatcher:
     """Changes detected by polling every file."""
 
     def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float, interval: float) -> None:
-        """Poll ``folders`` without ``excluded`` every ``interval`` seconds; ``quiet`` as in :class:`SystemWatcher`."""
+        """Poll ``folders`` without ``excluded`` every ``interval`` seconds.
+
+        A change counts after ``quiet`` seconds without another.
+        """
         self._folders = folders
         self._excluded = os.path.realpath(excluded)
         self._quiet = quiet
@@ -130,9 +133,10 @@ class PollingWatcher:
 
 
 def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet: float, interval: float | None) -> Watcher:
-    """Return a watcher of the folders that ignores ``excluded``, the store; ``quiet`` as in :class:`SystemWatcher`.
+    """Return a watcher of the folders that ignores ``excluded``, the store.
 
-    It polls every ``interval`` seconds, or every ``POLL_SECONDS`` if that is None and watchfiles is not installed.
+    A change counts after ``quiet`` seconds without another. With ``interval``, the watcher polls every so many seconds.
+    Otherwise, watchfiles reports changes; if it is not installed, the watcher polls every ``POLL_SECONDS``.
     """
     if interval is None:
         try:

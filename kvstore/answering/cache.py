@@ -48,7 +48,7 @@ class AnswerCache:
             return None
 
     def store(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]], response: ModelAnswer) -> None:
-        """Store the answer of the model with this ``identity``, as in :meth:`find`, to the ``messages`` of a prompt.
+        """Store the answer of a model (its address, name and parameters: ``identity``) to the ``messages`` of a prompt.
 
         Expired answers and the oldest ones beyond ``MAX_ANSWERS`` are deleted. Errors of the file system are ignored.
         """

@@ -128,7 +128,8 @@ class ModelDistiller:
         with self.trace.step("points of passages") as step:
             schema = build_object_schema(**properties)
             result = self._request("points", question, fitting, task, schema, parse_points) or empty
-            step.detail = f"{self._model.model.name}: {len(fitting)} passages{_format_next_questions(result.questions)}"
+            next_questions = f"; asked next: {' | '.join(result.questions)}" if result.questions else ""
+            step.detail = f"{self._model.model.name}: {len(fitting)} passages{next_questions}"
             step.count = len(result.points)
         return result
 
@@ -206,8 +207,3 @@ class ModelDistiller:
             with self.trace.step(f"no {name}") as step:
                 step.detail = str(problem)
             return None
-
-
-def _format_next_questions(questions: Sequence[str]) -> str:
-    """Return the part of a step's description that lists the next questions."""
-    return "; asked next: " + " | ".join(questions) if questions else ""

@@ -103,10 +103,9 @@ class SnippetScores(NamedTuple):
 class SnippetScorer:
     """A scorer of snippets by their relevance to a question.
 
-    ``language`` is the language of the question (None: English).
-    ``rarities`` has the rarity of each term of the question, see :func:`~.confidence.compute_question_rarities`.
-    ``compute_similarities`` returns two cosines per text: with the question, and with the question without its names.
-    They are 0 if the store has no embedder.
+    ``language`` is the language of the question (None: English). ``rarities`` has the rarity (IDF) of each term of the
+    question in the store. ``compute_similarities`` returns two cosines per text: with the question, and with the
+    question without its names. They are 0 if the store has no embedder.
     """
 
     question: str
@@ -265,9 +264,9 @@ def extract_answer(
 ) -> ExtractedAnswer | None:
     """Return an answer of the excerpts (adjacent snippets) with the best scores, and the first line about relations.
 
-    Without groups, the snippet with the best score is first, see :func:`put_best_first`. Return None if there is
-    neither an excerpt nor such a line. ``max_words`` limits the words of the excerpts (None: ``MAX_WORDS``), except if
-    the evidence has groups (of hits): then each group has at most one excerpt.
+    Without groups, the answer begins with the snippet with the best score. Return None if there is neither an excerpt
+    nor such a line. ``max_words`` limits the words of the excerpts (None: ``MAX_WORDS``), except if the evidence has
+    groups (of hits): then each group has at most one excerpt.
     """
     passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:
@@ -364,7 +363,7 @@ def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], missing
 
 
 def _describe_refusal(unknown: Sequence[str], missing_type: str) -> str:
-    """Return the sentences that say that the documents do not answer, and why; see :func:`build_refusal`."""
+    """Return the sentences that say that the documents do not answer, for example because of ``unknown`` names."""
     text = NO_ANSWER
     if unknown:
         text += f" No document names {' or '.join(unknown)}."

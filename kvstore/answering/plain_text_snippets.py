@@ -130,7 +130,7 @@ class PlainTextSplitter:
             own_term = hanging_term["term"]
             self._term, self._term_indent = render_inline(own_term), part.indent
         label = own_term or (self._term if part.indent > self._term_indent else "")
-        kind = find_block_kind(_strip_lines(piece)) if "\n" in piece else None
+        kind = find_block_kind("\n".join(map(str.strip, piece.splitlines()))) if "\n" in piece else None
         if kind is not None:
             for snippet in kind.split(text, part.start, part.end, block_index):
                 snippet.label = snippet.term = label
@@ -182,11 +182,6 @@ def _is_code(paragraph: str) -> bool:
     return bool(_SHELL_PROMPT_PATTERN.match(paragraph)) or not (
         has_function_word or SENTENCE_END_PATTERN.search(paragraph.rstrip())
     )
-
-
-def _strip_lines(text: str) -> str:
-    """Return a text with the white space around each of its lines removed."""
-    return "\n".join(map(str.strip, text.splitlines()))
 
 
 class _ParagraphPart(NamedTuple):

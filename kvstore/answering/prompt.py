@@ -146,7 +146,7 @@ def sanitize_text(text: str) -> str:
 
 
 def sanitize_slice(text: str) -> str:
-    """Return a part of a document's text, treated like :func:`sanitize_text`, but with the white space at its ends."""
+    """Return a part of a document's text for a model, without control characters and bracketed numbers."""
     return neutralize_citations(replace_controls(text))
 
 

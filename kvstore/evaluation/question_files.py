@@ -62,7 +62,7 @@ def make_question(
     span: tuple[int, int] | None = None,
     part: str = "",
 ) -> Question:
-    """Return a question; a text with one of ``answers`` is a right answer (see :func:`contains_words`).
+    """Return a question; a text with the words of one of ``answers`` is a right answer.
 
     ``gold`` are the keys of the documents that have the answer, ``span`` is its place in bytes of the only one, and
     ``part`` names the source of the question.

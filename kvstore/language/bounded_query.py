@@ -53,7 +53,10 @@ class BoundedQueries:
     def run(
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
     ) -> Cursor:
-        """Execute the one read-only statement in ``sql`` and return its rows; see :meth:`kvstore.Store.query`."""
+        """Execute the one read-only statement in ``sql``, and return its rows.
+
+        An error is raised after ``timeout`` seconds, or if there are more than ``max_rows`` rows (None: no limit).
+        """
         _check_limit(
             "the timeout", timeout, f"a number of seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None"
         )

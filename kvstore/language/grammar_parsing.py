@@ -189,7 +189,7 @@ def _list_keywords(terminals: Iterable[str]) -> list[str]:
 def parse_by_grammar(
     text: str, tokens: list[Token], parameters: dict[int, Parameter]
 ) -> tuple[s.Statement, conditions.OffsetMap]:
-    """Return the statement that ``tokens`` form, and the offset map of its condition (see :func:`_feed_token`).
+    """Return the statement that ``tokens`` form, and the offset in ``text`` of each token of its condition.
 
     ``parameters`` has the parameters by offset in ``text``.
     """

@@ -419,7 +419,7 @@ def build_segment_hits(
     """Return segments as hits, in their order; a segment that is one whole chunk becomes a hit of kind ``chunk``.
 
     A segment is a run of adjacent chunks. ``best_chunks`` has the best-ranked chunk of each segment, and
-    ``explanations`` say why it was retrieved, see :data:`HitExplanations`.
+    ``explanations`` say why it was retrieved: one text, a mapping by chunk id, or a function of the chunk.
     """
     hits = []
     for rank, (segment, loaded) in enumerate(zip(segments, best_chunks, strict=True), 1):

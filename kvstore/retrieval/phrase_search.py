@@ -137,7 +137,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
 def rank_by_words_and_phrases(query: Query, top: int, k1: float, b: float) -> Ranking:
     """Return the ``top`` chunks by BM25, with each phrase in double quotes as one more term; record the step.
 
-    See :func:`.rank_by_words`, which ranks for a question without such phrases.
+    ``k1`` and ``b`` are the parameters of BM25. A question without such phrases is ranked by its words only.
     """
     phrases = find_quoted_phrases(query.question)
     if not phrases:

@@ -87,7 +87,8 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
 def recognize_entities(query: Query) -> list[QuestionEntity]:
     """Return the entities that the question names; if it writes any name with a capital or digit, only such entities.
 
-    See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity in the store.
+    Entities are in ascending order of the number of places that name them. Records the step, and counts a lookup of
+    each entity in the store.
     """
     with query.trace.step("recognize entities") as step:
         entities = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
