@@ -165,8 +165,8 @@ _LAZY_ATTRIBUTES = {
 
 
 def __dir__() -> list[str]:
-    """Return the names of this module, including public names that are not imported yet."""
-    return sorted({*globals(), *__all__})
+    """Return the public names of this module, also those that are not imported yet, and its special names."""
+    return sorted({*__all__, *(name for name in globals() if name[:2] == "__")})
 
 
 def __getattr__(name: str) -> Any:

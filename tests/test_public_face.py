@@ -9,6 +9,7 @@ import pydoc
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -56,7 +57,7 @@ def test_only_user_facing_names_are_public() -> None:
 
 def test_names_are_shown_before_they_are_used() -> None:
     code = (
-        "import sys, kvstore; assert {*kvstore.__all__} <= {*dir(kvstore)}; "
+        "import sys, kvstore; assert {*kvstore.__all__} == {name for name in dir(kvstore) if name[:2] != '__'}; "
         "assert 'numpy' not in sys.modules and 'lmdb' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -103,6 +104,25 @@ def test_repr_describes_a_store(make_store: Callable[..., kvstore.Store]) -> Non
     assert repr(store) == f"<kvstore.Store {str(store.path)!r}, closed>"
     store.close()
     assert repr(make_store(readonly=True)) == f"<kvstore.Store {str(store.path)!r}, read-only>"
+
+
+def test_repr_of_a_cursor_names_what_was_done_or_the_columns(store: kvstore.Store) -> None:
+    insertion = store.execute("INSERT DOCUMENT 'tea' TEXT 'Tea is made from leaves.'")
+    assert repr(insertion) == "<kvstore.Cursor INSERT: 1 document inserted>"
+    cursor = store.execute("SELECT key, chunks FROM documents")
+    assert repr(cursor) == "<kvstore.Cursor SELECT: key, chunks>"
+    assert cursor.fetchall() == [("tea", 1)]
+
+
+def test_a_store_is_opened_by_the_function_open_and_in_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kvstore.errors.ArgumentError, match=r"open a store with kvstore\.open\(path\)"):
+        kvstore.Store("notes")  # type: ignore[arg-type]
+    with pytest.raises(kvstore.errors.InputError, match="every store is a directory; use a temporary directory"):
+        kvstore.open(":memory:")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_module_is_the_command() -> None:

@@ -11,6 +11,7 @@ programs that only read never import it.
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..arguments import MAX_DIGITS, check_arguments, check_text, format_value, is_representable
-from ..errors import ClosedError, InputError, KvstoreError, ReadOnlyError
+from ..errors import ArgumentError, ClosedError, InputError, KvstoreError, ReadOnlyError
 from ..process.collection_pause import import_without_collection
 from ..settings import FixedSettings, SessionSettings
 from ..structures import tables
@@ -71,6 +72,8 @@ class Handle(Queryable):
 
         Its changes wait at most ``lock_timeout`` seconds for another writer (None: as the first handle's do).
         """
+        if isinstance(store, (str, os.PathLike)):
+            raise ArgumentError(f"{type(self).__name__}() takes no path; open a store with kvstore.open(path)")
         self._session = Session(
             store, readonly=readonly or store.environment.readonly, settings=session, lock_timeout=lock_timeout
         )

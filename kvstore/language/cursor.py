@@ -93,6 +93,10 @@ class Cursor(Columnar):
         typed_columns = zip(self.columns, self.types, strict=True)
         return tuple((name, kind, None, None, None, None, None) for name, kind in typed_columns) or None
 
+    def __repr__(self) -> str:
+        """Return the kind of the statement, and what it did or the names of its columns."""
+        return f"<kvstore.Cursor {self.kind}: {self.message or ', '.join(self.columns)}>"
+
     def __iter__(self) -> Iterator[Row]:
         return self
 

@@ -40,8 +40,8 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
 
     Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing,
     NotAStoreError if there is something else, CorruptionError if the data file was truncated to nothing, InputError if
-    the data file or directory may not be read, and the errors of :func:`require_utf8_path` and
-    :func:`require_accessible`.
+    the data file or directory may not be read or a store in memory is wanted, and the errors of
+    :func:`require_utf8_path` and :func:`require_accessible`.
     """
     require_utf8_path(path)
     require_accessible(path / DATA_FILE)
@@ -50,6 +50,8 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
             raise StoreNotFoundError(
                 f"{path}: there is no store here; check the path, or create one with kvstore.open()"
             )
+        if str(path) == ":memory:":  # the database in memory of SQLite and DuckDB
+            raise InputError(":memory: is not a store, because every store is a directory; use a temporary directory")
         if not path.parent.is_dir():
             raise StoreNotFoundError(f"{path}: the folder {path.parent} does not exist; create it first")
         return True
