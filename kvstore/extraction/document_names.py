@@ -76,19 +76,18 @@ def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int
 
 
 class Introduction(NamedTuple):
-    """A name that a document introduces: its normal form, its form as written, and its kind."""
+    """A name that a document makes known as an entity: its normal form, its form as written, and its kind."""
 
     key: str
     form: str
     kind: str
 
 
-def collect_introductions(names: Iterable[Name], max_words: int | None, document: str) -> list[Introduction]:
+def collect_introductions(names: Iterable[Name], max_words: int | None, document_key: str) -> list[Introduction]:
     """Return each name once, with the spelling (form) and kind of its first occurrence, sorted by normal form.
 
-    Names that cannot be entities by rule, such as names of more than ``max_words`` words, are omitted. Without
-    ``max_words``, every name is included, and a name of invalid length raises InputError. ``document`` is the
-    document's key.
+    Names that cannot become entities, such as names of more than ``max_words`` words, are omitted. Without
+    ``max_words``, every name is included, and a name of invalid length raises InputError, which names the document.
     """
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()
@@ -100,7 +99,8 @@ def collect_introductions(names: Iterable[Name], max_words: int | None, document
             name_key = to_entity_key(form)
             if not 0 < len(name_key.encode()) <= MAX_ENTITY_KEY_BYTES:
                 raise InputError(
-                    f"document {document!r}: a name in a tree must have 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {form!r}"
+                    f"document {document_key!r}: a name in a tree must have 1 to {MAX_ENTITY_KEY_BYTES} bytes, not "
+                    f"{form!r}"
                 )
         else:
             name_key = _to_name_key(form, max_words)

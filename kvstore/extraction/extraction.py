@@ -256,7 +256,9 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
     if document.format == PAIRS_FORMAT:
         check_tree_name(get_own_tree_name(document.key, document.meta))
         relations = parse_pairs(text)
-        introductions = collect_introductions(_iter_relation_names(relations), max_words=None, document=document.key)
+        introductions = collect_introductions(
+            _iter_relation_names(relations), max_words=None, document_key=document.key
+        )
         return _make_extracted(document, introductions=introductions, relations=relations, language=language)
     blocks = parse_blocks(text, document.format)
     sentence_language = get_sentence_language(language, settings)

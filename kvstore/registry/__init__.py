@@ -238,7 +238,7 @@ def build_manifest(system: System) -> SystemManifest:
 
 
 def _list_system_derivations(system: System) -> list[Derivation]:
-    """Return the derivations of a system, including those of its maintained indexes."""
+    """Return the derivations of a system (data computed from single documents), also those of its indexes."""
     from .contract import MaintainedIndex
 
     index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
@@ -261,7 +261,7 @@ def _list_system_tables(system: System) -> list[LmdbTable]:
 
 
 def _list_maintained_names(system: System) -> list[str]:
-    """Return the names of the structures and derivations of a system."""
+    """Return the names of the structures and derivations of a system, which every commit keeps up to date."""
     manifest = build_manifest(system)
     return [*manifest.structures, *manifest.derivations]
 
@@ -285,14 +285,14 @@ def list_structures() -> tuple[Structure[Any], ...]:
 
 @cache
 def list_systems_with_derivations() -> tuple[System, ...]:
-    """Return the systems that have derivations, including derivations of maintained indexes."""
+    """Return the systems with derivations (data computed from single documents), also those of an index."""
     systems = _import_systems_with(lambda manifest: manifest.derivations)
     return tuple(system for system in systems if _list_system_derivations(system))
 
 
 @cache
 def list_systems_with_own_derivations() -> tuple[System, ...]:
-    """Return the systems that have derivations that every store maintains."""
+    """Return the systems with derivations (data computed from single documents) that every store has."""
     # The derivation of an index has the name of the index, and only stores with the index maintain it.
     systems = _import_systems_with(lambda manifest: manifest.derivations.keys() - manifest.indexes)
     return tuple(system for system in systems if system.derivations)

@@ -70,7 +70,7 @@ class StoredDerivation:
         return self.maintained and not self.built <= document < self.until
 
     def derive_part(self, document: ChunkedText, settings: FixedSettings) -> Any:
-        """Compute the data of a document (its part) with the options of this store."""
+        """Return the data that this derivation stores for a document (its part), by the options of this store."""
         return self.derivation.derive(document, settings, self.options)
 
     def list_texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
@@ -79,7 +79,10 @@ class StoredDerivation:
 
 
 def get_derivation(name: str) -> Derivation:
-    """Return the derivation with this name, of a system or of a maintained index; there must be one."""
+    """Return the derivation with this name, which computes data from single documents; it must exist.
+
+    It belongs to a system or to a maintained index.
+    """
     derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
     indexes = (index for system in list_systems_with_derivations() for index in system.indexes)
     derivations += [index.derivation for index in indexes if isinstance(index, MaintainedIndex)]
@@ -87,7 +90,10 @@ def get_derivation(name: str) -> Derivation:
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations of a store: those of all systems, and those of its indexes, even of one being dropped."""
+    """Return the derivations of a store, which compute data (such as units) from single documents.
+
+    They are those of all systems and of the store's indexes, even of an index that is being dropped.
+    """
     systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
     for name in list_maintained_index_names():
@@ -110,7 +116,10 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
 
 
 def list_maintained_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations that every commit of a store keeps up to date, without those that are being dropped."""
+    """Return the derivations of a store (data computed from single documents) that every commit keeps up to date.
+
+    Those of indexes that are being dropped are omitted.
+    """
     return [derivation for derivation in list_stored_derivations(view) if derivation.maintained]
 
 

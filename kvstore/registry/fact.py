@@ -25,11 +25,11 @@ class NodeLinker(Protocol):
     """The writer of the entity filter that facts use: it adds and removes the tree nodes that an entity is found at."""
 
     def link_nodes(self, nodes: NodeEntityPairs) -> None:
-        """Add each node of the forest to the addresses of its entity."""
+        """Record that entities are found at these nodes of the entity forest, pairs of a node and its entity."""
         ...
 
     def unlink_nodes(self, nodes: NodeEntityPairs) -> None:
-        """Remove each node of the forest from the addresses of its entity."""
+        """Record that entities are no longer found at these nodes of the forest, pairs of a node and its entity."""
         ...
 
 
@@ -103,7 +103,10 @@ class Fact(ABC, Generic[Key, Value]):
         return iter(())
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a comment for the dump, with its values, on content that :meth:`to_statements` cannot express."""
+        """Yield comments for the dump, with their values, on the facts that no statement can create.
+
+        By default, there is one comment with the number of facts.
+        """
         num_facts = state.lmdb.count(self.tables[0])
         if num_facts:
             pronoun = "it" if num_facts == 1 else "them"
@@ -142,7 +145,7 @@ class StatedFact(Fact[Key, Value]):
         """Return the value that is stated for this key, or None if the fact does not exist."""
 
     def list_introductions(self, value: Value) -> Iterable[tuple[str, str]]:
-        """Return (form, kind) for each name that a value introduces: the name as typed, and its kind of name.
+        """Return (spelling, kind of name) for each name in a value that the store then knows as an entity.
 
         :data:`kvstore.structures.names.entities.KINDS` lists the kinds.
         """
@@ -189,7 +192,7 @@ class DocumentFact(StatedFact[str, Value]):
 
     @abstractmethod
     def to_fields(self, value: Value) -> Sequence[Any]:
-        """Return the fields of a value, which follow the document key in an export line."""
+        """Return the fields of an export line with this value; they follow the first field, the document key."""
 
     def count_items(self, value: Value) -> int:
         """Return the number of items (such as triples) in a value, which DESCRIBE shows for the document."""

@@ -128,6 +128,7 @@ class TableBuffer:
         return other
 
     def __contains__(self, key: bytes) -> bool:
+        """True if the record with this key is changed."""
         return key in self.newer or key in self.older
 
     def __bool__(self) -> bool:
@@ -400,6 +401,7 @@ class BufferedTableCache(dict[str, bool]):
         self.names = names
 
     def __missing__(self, table: str) -> bool:
+        """Return and cache whether a table is buffered."""
         self[table] = table in self.names
         return self[table]
 

@@ -275,28 +275,28 @@ class VerifiedCursor:
 
     def first(self) -> bool:
         """Go to the first record; return False if the table is empty."""
-        self._verify(b"", forward=True)
+        self._verify_pages_near(b"", forward=True)
         return self._cursor.first()
 
     def last(self) -> bool:
         """Go to the last record; return False if the table is empty."""
-        self._verify(ABOVE_ALL_KEYS, forward=False)
+        self._verify_pages_near(ABOVE_ALL_KEYS, forward=False)
         return self._cursor.last()
 
     def set_range(self, key: bytes) -> bool:
         """Go to the first record with a key at or above ``key``; return False at the end."""
-        self._verify(key, forward=True)
+        self._verify_pages_near(key, forward=True)
         return self._cursor.set_range(key)
 
     def next(self) -> bool:
         """Go to the next record; return False at the end."""
-        self._verify(bytes(self._cursor.key()), forward=True)
+        self._verify_pages_near(bytes(self._cursor.key()), forward=True)
         return self._cursor.next()
 
     def prev(self) -> bool:
         """Go to the previous record; return False at the beginning."""
         # Without a current record, the key is empty and LMDB goes to the last record.
-        self._verify(bytes(self._cursor.key()) or ABOVE_ALL_KEYS, forward=False)
+        self._verify_pages_near(bytes(self._cursor.key()) or ABOVE_ALL_KEYS, forward=False)
         return self._cursor.prev()
 
     def iternext(self) -> Iterator[Record]:
@@ -316,10 +316,10 @@ class VerifiedCursor:
             yield key, value
             # The cursor may continue within the page of the limit, and to the page after it.
             if not is_all_verified and (limit is None or (key > limit if forward else key < limit)):
-                limit = self._verify(key, forward=forward)
+                limit = self._verify_pages_near(key, forward=forward)
                 is_all_verified = limit is None
 
-    def _verify(self, key: bytes, *, forward: bool) -> bytes | None:
+    def _verify_pages_near(self, key: bytes, *, forward: bool) -> bytes | None:
         """Verify the checksums of the page that holds ``key`` and of the next page in the direction of reading.
 
         Return the last key (if ``forward``, else the first) of the page that holds ``key``: from there, a cursor can

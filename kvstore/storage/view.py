@@ -405,6 +405,7 @@ class ReadTransaction(LmdbView):
         self.close()
 
     def __del__(self) -> None:
+        """End a snapshot that was dropped without being closed."""
         if getattr(self, "_transaction", None) is not None:
             self.close()
         elif self.is_counted and hasattr(self, "_owner"):  # interrupted before its end was reported

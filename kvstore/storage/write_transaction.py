@@ -211,12 +211,14 @@ class WriteTransaction(LmdbView):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Commit, or roll back if the block raised an error."""
         if kind is None and self._transaction is not None:
             self.commit()
         else:
             self.abort()
 
     def __del__(self) -> None:
+        """Roll back a transaction that was dropped without an end."""
         if self._is_complete and self._transaction is not None:
             self.abort()
 

@@ -73,8 +73,9 @@ def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """Return a text in a Unicode normal form, in linear time.
 
     ``unicodedata.normalize`` sorts the marks after a letter by insertion, in quadratic time. Decomposed and ordered
-    marks have the same normal forms, so long runs of them are ordered first. The sample has a character of each run.
+    marks have the same normal forms, so long runs of them are ordered first.
     """
+    # The sample of every 64th character has a character of each long run.
     if len(text) >= _MIN_ORDERED_MARKS and _POSSIBLE_MARK_PATTERN.search(text[::_MIN_ORDERED_MARKS]):
         text = _LONG_MARKS_PATTERN.sub(_order_marks, text)
     return unicodedata.normalize(form, text)

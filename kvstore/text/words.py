@@ -123,7 +123,7 @@ def split_words(text: str) -> list[str]:
 
 
 def count_text_tokens(text: str) -> int:
-    """Return the size of a text in tokens, the unit of chunk sizes and of WITHIN."""
+    """Return the size of a text in tokens (words and punctuation marks), the unit of chunk sizes and of WITHIN."""
     return count_tokens(text)
 
 
