@@ -124,19 +124,21 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     weekday, and the first column is not a list of persons. If the first name has a capital, no other name begins with a
     lower-case letter.
     """
+    if len(rows) < _MIN_HEADED_ROWS:
+        return False
+    names, *other_rows = rows
     if (
-        len(rows) < _MIN_HEADED_ROWS
-        or len(rows[0]) < _MIN_HEADED_COLUMNS
-        or any(len(row) != len(rows[0]) for row in rows)
-        or _WEEKDAY_PATTERN.match(rows[0][0])
-        or (rows[0][0][:1].isupper() and any(cell[:1].islower() for cell in rows[0]))
-        or _are_persons([row[0] for row in rows])
+        len(names) < _MIN_HEADED_COLUMNS
+        or any(len(row) != len(names) for row in other_rows)
+        or _WEEKDAY_PATTERN.match(names[0])
+        or (names[0][:1].isupper() and any(name[:1].islower() for name in names))
+        or _are_persons([first_cell for first_cell, *_ in rows])
     ):
         return False
     return any(
-        [any(map(str.isdigit, cell)) for cell in column] == [False] + [True] * (len(rows) - 1)
-        and not _MISSING_NUMBER_PATTERN.fullmatch(column[0])
-        for column in zip(*rows, strict=True)
+        [any(map(str.isdigit, cell)) for cell in column] == [False] + [True] * len(other_rows)
+        and not _MISSING_NUMBER_PATTERN.fullmatch(name)
+        for name, column in zip(names, zip(*rows, strict=True), strict=True)
     )
 
 

@@ -273,7 +273,10 @@ class ModelExtraction:
             return [passage for passage in passages if passage is not None]
 
     def _read_passages(self, state: State, key: str) -> Mapping[bytes, SourcePassage]:
-        """Return the passages of a document by digest; empty if it was deleted or is a list of pairs."""
+        """Return the passages of a document by digest, from the cache if it has them.
+
+        The result is empty if the document was deleted, or has no text, because it is a list of (child, parent) pairs.
+        """
         record = state.documents.find_by_key(key)
         if record is None or record.format == PAIRS_FORMAT:
             return {}

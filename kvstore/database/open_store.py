@@ -417,8 +417,8 @@ class Session:
         self.last_lookup: tuple[str, ...] = ()
         #: True if this handle was closed; other handles can stay open.
         self.closed = False
-        #: The name and instance of the last reranker used, cached because it can hold a model.
-        self._reranker: tuple[str, RerankFunction | None] | None = None
+        #: The name of the last reranker used, and the reranker, which can hold a model.
+        self._cached_reranker: tuple[str, RerankFunction | None] = "none", None
 
     @property
     def environment(self) -> Environment:
@@ -469,12 +469,13 @@ class Session:
         reranker_name = name or self.settings.reranker
         if reranker_name == "none":
             return None
-        cached_reranker = self._reranker
-        if cached_reranker is None or cached_reranker[0] != reranker_name:
+        cached_name, reranker = self._cached_reranker
+        if cached_name != reranker_name:
             from ..retrieval.reranking import make_reranker
 
-            self._reranker = cached_reranker = reranker_name, make_reranker(reranker_name)
-        return cached_reranker[1]
+            reranker = make_reranker(reranker_name)
+            self._cached_reranker = reranker_name, reranker
+        return reranker
 
     def count_hits(self, keys: Iterable[str]) -> None:
         """Add 1 to the temperature (number of lookups) of each of these entities, with the next commit."""

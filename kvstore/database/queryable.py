@@ -448,7 +448,8 @@ class Queryable(ABC):
         if words is not None:
             check_integer("words", words, 1, 10_000)
         check_clauses("ask", clauses, Clauses.__annotations__)
-        return collect_result(self._make_asker().stream_answer(question, model, clauses, words)[1], on_text)
+        _, pieces = self._make_asker().stream_answer(question, model, clauses, words)
+        return collect_result(pieces, on_text)
 
     def ask_pieces(
         self, question: str, *, model: str | None = None, words: int | None = None, **clauses: Unpack[Clauses]

@@ -49,7 +49,7 @@ class Snapshot(Queryable):
             self._state.close()
 
     def _measure_pages(self) -> MeasuredView:
-        """Count the pages read from now on; return the view that counts them."""
+        """Reopen the state through a view that counts the pages of the data file read from now on; return the view."""
         measured = MeasuredView(self._snapshot)
         self._state.close()
         self._state = self._session.store.build_state(measured)

@@ -82,8 +82,9 @@ def check_chunks(chunks: Sequence[int | tuple[str, int]]) -> None:
             continue
         if len(chunk) != 2:
             raise ArgumentError(f"a chunk must be an id or a pair (document key, ordinal), not {chunk!r:.60}")
-        check_text("the key of a chunk's document", chunk[0])
-        check_integer("the ordinal of a chunk", chunk[1], 0, _MAX_ID)
+        key, ordinal = chunk
+        check_text("the key of a chunk's document", key)
+        check_integer("the ordinal of a chunk", ordinal, 0, _MAX_ID)
 
 
 def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matrix:

@@ -55,7 +55,7 @@ class BoundedQueries:
     ) -> Cursor:
         """Execute the one read-only statement in ``sql``, and return its rows.
 
-        An error is raised after ``timeout`` seconds, or if there are more than ``max_rows`` rows (None: no limit).
+        Returns at most ``max_rows`` rows, and raises an error after ``timeout`` seconds (None: no limit).
         """
         _check_limit(
             "the timeout", timeout, f"a number of seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None"

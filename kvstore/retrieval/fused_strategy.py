@@ -84,7 +84,7 @@ class FusedStrategy:
         for number, question in enumerate(self.questions or (query.question,), 1):
             question_query = copy(query)
             if self.questions:
-                question_query.question = respell_question(question, query.state)[0]
+                question_query.question, _ = respell_question(question, query.state)
             for strategy in self.strategies:
                 evidence = strategy.retrieve(_copy_for_strategy(question_query, strategy))
                 label = f"question {number}, {strategy.name}" if self.questions else strategy.name
