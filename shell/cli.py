@@ -76,7 +76,7 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 @STORE
 @click.option("--no-backup", is_flag=True, help="Do not keep a backup of the old store.")
 def migrate(store: Path, no_backup: bool) -> int:
-    """Convert STORE to the format of the installed version of kvstore.
+    """Convert STORE to the format of the installed kvstore.
 
     kvstore keeps a backup of the old store in the same folder as STORE."""
 
@@ -215,9 +215,9 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     help="File to write. The extension selects the format: .svg, .html, .dot, .graphml, .gexf or .json.",
 )
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
-    """Write a graph of entities (people, places and things) to a file.
+    """Write a graph of entities to a file.
 
-    The graph contains the entities connected with NAME. Without NAME, the graph contains all trees of STORE."""
+    The graph contains the entities (people, places and things) connected with NAME, or all trees of STORE."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count

@@ -483,6 +483,13 @@ def test_help_needs_nothing_heavy(tmp_path: Path) -> None:
     assert "ingest" in process.stdout
 
 
+def test_the_list_of_commands_shows_whole_sentences(run_kvstore: Run) -> None:
+    _, help_text, _ = run_kvstore("--help")
+    summaries = re.findall(r"^  [a-z]+  +(.*)$", help_text.partition("Commands:\n")[2], re.MULTILINE)
+    assert len(summaries) >= 16
+    assert [summary for summary in summaries if summary.endswith("...")] == []
+
+
 # Ingest --------------------------------------------------------------------------------------------------------------
 
 
