@@ -293,7 +293,7 @@ def test_nothing_but_the_protocol_is_on_standard_output(store_path: Path, interr
         errors = []
         while 2 not in replies:
             message = json.loads(server.stdout.readline())
-            if message["id"] is None:
+            if not message["id"]:
                 errors.append(message["error"]["code"])
             else:
                 replies[message["id"]] = message

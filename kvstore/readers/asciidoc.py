@@ -64,7 +64,8 @@ _CELL_PATTERN = re.compile(
 _LINK_PATTERN = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
 _REFERENCE_PATTERN = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")
 _MACRO_PATTERN = re.compile(
-    r"(?<!\w)(kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass):([^\s\[\]]{0,300})\[((?:[^\]\\]|\\.){0,2000})\]"
+    r"(?<!\w)(kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass):([^\s\[\]]{0,300})"
+    r"\[(?=[^\]]{0,4000}+\])((?:[^\]\\]|\\.){0,2000}+)\]"  # the lookahead rejects unclosed macros fast
 )
 _CODE_PATTERN = re.compile(
     r"``(?=\S)(.{1,500}?)(?<=\S)``|(?<![\w`])[`+]{1,3}(?=[^\s`])([^`\n]{1,500}?)(?<=[^\s`])[`+]{1,3}(?![\w`])"

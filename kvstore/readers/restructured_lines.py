@@ -12,12 +12,15 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 from .line_markup import find_line, get_margin
 
 BULLET_PATTERN = re.compile(r"[-*+•‣⁃](?:\s+|$)")
 FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
 GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")
+#: The border below all cells of a line, or below some of them.
+_PARTIAL_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+")
 #: The border below a cell, with the borders at its sides, in a line in which another cell continues.
 _INNER_BORDER_PATTERN = re.compile(r"\+[-+]*[|+]|\|[-+]*\+")
 
@@ -98,7 +101,8 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
         for line in lines[start_line:end_line]:
             if re.fullmatch(r"[-= ]*", line):
                 continue
-            cells = [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+            columns = _pad_wide_characters(line)
+            cells = [_unpad(columns[start:end]).strip() for start, end in zip(starts, ends, strict=True)]
             if rows and not cells[0]:
                 for cell_lines, cell in zip(rows[-1], cells, strict=True):
                     cell_lines.append(cell)
@@ -119,11 +123,13 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
     (as the same list of lines). Header rows that a cell spans are merged into one.
     """
     end = find_line(lines, table_start, lambda line: line[:1] not in ("+", "|"))
-    table = lines[table_start:end]
+    table = [_pad_wide_characters(line) for line in lines[table_start:end]]
     if len(table) < 3 or not GRID_BORDER_PATTERN.match(table[-1]):
         return None
-    borders = [line for line in table if GRID_BORDER_PATTERN.match(line)]
-    border_offsets = sorted({offset for line in borders for offset, sign in enumerate(line) if sign == "+"})
+    borders = [border for line in table for border in _PARTIAL_BORDER_PATTERN.finditer(line)]
+    border_offsets = sorted(
+        {offset for border in borders for offset, sign in enumerate(border[0], border.start()) if sign == "+"}
+    )
     # Lines that are much shorter than the borders are invalid, and would make more cells than the file has characters.
     if len(table) * len(border_offsets) > sum(map(len, table)):
         return None
@@ -151,9 +157,21 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
                     next_cells[start:column] = [[] for _ in range(start, column)]
                     has_ended_cell = True
                 else:
-                    cells[start].append(line[border_offsets[start] + 1 : offset].strip(" |"))
+                    cells[start].append(_unpad(line[border_offsets[start] + 1 : offset]).strip(" |"))
                 start = column
         if has_ended_cell and index > header_end:
             rows.append(cells)
             cells = next_cells
     return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)
+
+
+def _pad_wide_characters(line: str) -> str:
+    """Return a line with a NUL after each double-width character, so that the offsets of the line are columns."""
+    if line.isascii():
+        return line
+    return "".join(f"{character}\0" if east_asian_width(character) in ("F", "W") else character for character in line)
+
+
+def _unpad(line: str) -> str:
+    """Return a padded line without its NULs."""
+    return line.replace("\0", "")
