@@ -13,7 +13,10 @@ __all__ = ["READERS", "list_formats"]
 
 
 def _make_fact_readers() -> dict[str, FormatReader]:
-    """Return the readers of facts about documents, such as written texts, by format; import them on first use."""
+    """Return the readers of files with texts that a model wrote about stored documents, by format name.
+
+    The readers are imported on the first call.
+    """
     from .written_lines import make_fact_readers
 
     return make_fact_readers()

@@ -86,7 +86,8 @@ def read_documents(
 ) -> Iterator[NewDocument | FileItem]:
     """Yield the documents, facts and skipped parts of a file, and a failure if its reader reports an error or crashes.
 
-    The file is read as ``format`` unless the source names another format. ``content`` replaces the bytes of the file.
+    A fact is a statement about a stored document, such as its triples. The file is read as ``format`` unless the
+    source names another format. ``content`` replaces the bytes of the file.
     ``get_stored_digest`` returns the digest of the stored document of a key, so that unchanged documents are not
     extracted again; its errors are raised, and InputError for an unknown format or option.
     """
@@ -114,9 +115,9 @@ def read_documents(
 
 
 def make_failure(place: str, error: Exception | str) -> Failure:
-    """Return a failure at a place, without the place that readers put in front of their messages.
+    """Return a failure at a place (a file path), without the place that readers put in front of their messages.
 
-    A line number after the file name, as in ``rows.csv:3``, is part of the place.
+    A line number that the message adds to the path, as in ``rows.csv:3``, becomes part of the place.
     """
     message = str(error)
     place_and_line = re.match(rf"{re.escape(place)}:\d+(?=: )", message)
@@ -125,7 +126,10 @@ def make_failure(place: str, error: Exception | str) -> Failure:
 
 
 def split_into_batches(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
-    """Yield the (file number, item) pairs in batches that are large enough to extract efficiently."""
+    """Yield the (file number, item) pairs in batches that are large enough to extract efficiently.
+
+    An item is a document, a fact, a failure or a skipped part of a file, or None at the end of the file.
+    """
     batch: list[ReadItem] = []
     num_bytes = 0
     for file_number, item in items:
@@ -143,8 +147,9 @@ def extract_batch(
 ) -> Iterator[NumberedItem]:
     """Derive chunks, names and other data from the new documents of a batch together, which is faster.
 
-    Yield the items of the batch with extracted documents, or failures, in their place; each with its file number.
-    ``on_texts_known`` receives the texts to embed before parsing, unless an error occurs. Raises LanguageError.
+    Yield the (file number, item) pairs of the batch with extracted documents, or failures, in place of the new ones;
+    other items are unchanged. ``on_texts_known`` receives the texts to embed before parsing, unless an error occurs.
+    Raises LanguageError.
     """
     documents = [item.validated for _, item in batch if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))
@@ -198,8 +203,8 @@ def _compare_document(
     """Validate a document, as its reader yielded it, and compare it with the store.
 
     Return a FileDocument without content if the store has the same document, a Failure if the document is invalid,
-    else a NewDocument. ``location`` is the file that the document is stored with, and ``label`` names the document in
-    messages.
+    else a NewDocument. ``location`` is the path that is stored as the document's source, and ``label`` names the
+    document in messages. ``get_stored_digest`` returns the digest of the stored document with a key, or None.
     """
     try:
         left_out = sum(part.characters for part in raw.left_out)

@@ -63,7 +63,7 @@ class Forecast:
 
 @dataclass(slots=True)
 class NavigationSummary:
-    """A part that is omitted from pages as navigation.
+    """An element that is omitted from pages as navigation, such as ``nav.menu``, and the ``reason``.
 
     ``pages`` is the number of sampled pages with it, ``characters`` its length on all of them, and ``text`` its first
     words on the first page.
@@ -205,14 +205,14 @@ def _read_sample(
 
 
 def _count_navigation(summaries: dict[tuple[str, str], NavigationSummary], page: FileDocument) -> None:
-    """Add the parts that were omitted from a page as navigation to ``summaries``, by their element and reason."""
+    """Count the elements that were omitted from a page as navigation in ``summaries``, by their element and reason."""
     keys_on_page: set[tuple[str, str]] = set()
-    for part in page.left_out:
-        key = part.element, part.reason
-        summary = summaries.setdefault(key, NavigationSummary(*key, pages=0, characters=0, text=part.text))
+    for navigation in page.left_out:
+        key = navigation.element, navigation.reason
+        summary = summaries.setdefault(key, NavigationSummary(*key, pages=0, characters=0, text=navigation.text))
         if key not in keys_on_page:
             summary.pages += 1
-        summary.characters += part.characters
+        summary.characters += navigation.characters
         keys_on_page.add(key)
 
 

@@ -139,10 +139,10 @@ class Destination(Protocol):
     def store_facts(
         self, facts: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
     ) -> tuple[dict[str, bool], list[Failure]]:
-        """Commit facts about documents, by document key. They replace earlier facts about the document.
+        """Commit facts about stored documents (triples, or texts that a model wrote), by document key.
 
-        For a key in ``added_keys``, they are added to the earlier facts instead. Returns for each key True if anything
-        changed, and the facts that could not be committed.
+        They replace earlier facts about the document, or for a key in ``added_keys`` are added to them. Return for
+        each key True if anything changed, and a failure for each fact that could not be committed.
         """
         ...
 
@@ -152,7 +152,10 @@ class Destination(Protocol):
 
 
 class IngestOptions(TypedDict, total=False):
-    """The options of an ingest besides its paths and the patterns of files to include: see :func:`create_ingestion`."""
+    """The options of an ingest besides its paths and the patterns of files to include.
+
+    :func:`create_ingestion` describes them.
+    """
 
     format: str | None
     prune: bool

@@ -71,8 +71,8 @@ def create_ingestion(
 ) -> Ingestion:
     """Return an ingest that stores the documents of ``paths`` in ``destination`` while it is iterated.
 
-    With ``prune`` it removes documents whose files vanished from the named folders and patterns. ``include``: see
-    :func:`~kvstore.ingest.sources.find_sources`.
+    With ``prune`` it removes documents whose files vanished from the named folders and patterns. ``include`` has
+    patterns for the names of the files to take from folders; without one, files of known formats are taken.
 
     ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
@@ -101,7 +101,7 @@ def create_ingestion(
     run = _IngestRun(destination, reader, format, patterns, reading_options)
 
     def run_steps() -> Generator[IngestProgress, None, None]:
-        """Run the ingest, and let the destination finish it."""
+        """Run the ingest and yield its progress; then let the destination finish it."""
         yield from run.iter_steps(path_list, prune)
         destination.finish(path_list, run.report)
 
@@ -254,9 +254,8 @@ class _IngestRun:
         return file if visit.matches_record(file) else None
 
     def _process_item(self, item: FileItem, visit: FileVisit) -> None:
-        """Add an item of the file ``visit`` to the batch (a document), the facts about documents, or the report."""
-        if isinstance(item, RawFact):
-            # A file can describe a document in several lines.
+        """Add a document of the file ``visit`` to the batch, a fact to the facts, and any other item to the report."""
+        if isinstance(item, RawFact):  # such as triples of a stored document, which can have several lines in a file
             self._facts.setdefault(item.key, []).append(item)
             if len(self._facts) > BATCH_DOCUMENTS:
                 self._store_facts()
@@ -272,15 +271,15 @@ class _IngestRun:
             visit.failed = True
 
     def _count_skipped(self, reason: str) -> None:
-        """Count a skipped part of a file in the report."""
+        """Count a skipped file, or a skipped part of a file, by the reason in the report."""
         self.report.skipped_by[reason] += 1
         self.report.skipped += 1
 
     def _process_document(self, file_document: FileDocument, visit: FileVisit) -> None:
         """Add a document of the file ``visit`` to the batch unless the store has it; commit the batch if it is full.
 
-        A document whose key was already used in this ingest is skipped if it is the same, gets its other key if it has
-        one, and is a failure otherwise.
+        A document whose key was already used in this ingest is skipped if it is the same, gets its alternative key
+        (``other_key``) if it has one, and is a failure otherwise.
         """
         if (earlier := self._seen_documents.get(file_document.key)) is not None:
             renamed_document = self._rename_document(file_document, earlier, visit)
@@ -316,10 +315,10 @@ class _IngestRun:
     def _rename_document(
         self, file_document: FileDocument, earlier: _SeenDocument, visit: FileVisit
     ) -> FileDocument | None:
-        """Return a document of the file ``visit`` under its other key, because ``earlier`` used its key in this ingest.
+        """Return a document of the file ``visit`` under its ``other_key``, because ``earlier`` used its key.
 
         Returns None, and adds to the report, if the document is skipped because it is the same as the earlier one, or
-        fails because it has no unused key.
+        fails because its other key is missing or also used. The file is then read again by the next ingest.
         """
         # The outcome for this document depends on another file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier.location == visit.location
@@ -412,7 +411,7 @@ class _IngestRun:
             self.report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
 
     def _store_facts(self) -> None:
-        """Commit the collected facts about documents, such as written texts, and count the documents that change."""
+        """Commit the collected facts about stored documents, such as their triples; count the changed documents."""
         if self._facts:
             outcomes, failures = self._destination.store_facts(self._facts, self._stored_fact_keys)
             self.report.failures += failures

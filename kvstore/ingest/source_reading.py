@@ -68,9 +68,10 @@ class SourceReader:
         self.chosen_settings: dict[str, str] = {}
 
     def iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
-        """Yield the items of each source in order, and None at the end of each source.
+        """Yield the items of each source (file) in order, and None at the end of each source.
 
-        The caller advances the generator once more after the last source, which releases the workers.
+        An item is an extracted document, a fact, a failure or a skipped part of the file. The caller advances the
+        generator once more after the last source, which releases the workers.
         """
         if not sources:
             return
@@ -86,9 +87,10 @@ class SourceReader:
     def _iter_with_workers(
         self, sources: Sequence[Source], num_workers: int | None, embed: bool
     ) -> Generator[FileItem | None, None, None]:
-        """Yield the items that workers read, and None at the end of each source; then None once their release begins.
+        """Yield the items of each source that workers read, and None at its end; then None once their release begins.
 
-        ``num_workers`` is None for the capacity of the engine. If ``embed``, they also compute vectors, if possible.
+        An item is an extracted document, a fact, a failure or a skipped part of the file. Without ``num_workers``, the
+        engine runs as many workers as it can. If ``embed``, they also compute vectors, if possible.
         """
         from .worker_pool import WorkerPool
 
@@ -104,7 +106,10 @@ class SourceReader:
             yield None  # the caller can commit before the generator ends and waits for the release
 
     def _iter_in_process(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
-        """Yield the items of each source, which this process reads, and None at the end of each source."""
+        """Read the sources in this process; yield the items of each source, and None at its end.
+
+        An item is an extracted document, a fact, a failure or a skipped part of the file.
+        """
         items = self._read_sources(sources)
         first_items: list[ReadItem] = []
 
@@ -136,7 +141,7 @@ class SourceReader:
         self.chosen_settings = self._destination.decide_settings(choose)
 
     def _iter_sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
-        """Yield the documents of some files, which the workers read again after the settings are chosen."""
+        """Read some files, and yield their documents; workers read the files again after the settings are chosen."""
         if not any(map(self._is_risky, sources)):  # no worker is needed
             for _, item in self._read_sources(sources):
                 if isinstance(item, NewDocument):
@@ -153,7 +158,10 @@ class SourceReader:
                     yield item.extracted
 
     def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
-        """Yield (index of the source, item) for each item of each source, and (index, None) at its end."""
+        """Read the sources; yield (index of the source, item) for each item, and (index, None) at the source's end.
+
+        An item is a document that is not yet extracted, a fact, a failure or a skipped part of the file.
+        """
         for source_index, source in enumerate(sources):
             for item in read_documents(source, self._format, self._options, self.get_stored_digest):
                 yield source_index, item

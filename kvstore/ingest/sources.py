@@ -173,10 +173,10 @@ def format_skipped(skipped: Mapping[str, int]) -> str:
 
 
 class _FileSearch:
-    """A search for the files of several paths; see :class:`Sources` for its results."""
+    """A search for the files of several paths, with the results that :class:`Sources` describes."""
 
     def __init__(self, format: str | None, include: Sequence[str]) -> None:
-        """Start without files.
+        """Start a search without files.
 
         ``format`` is the format of all files (None: their names determine it), and ``include`` has patterns for the
         files in folders.
@@ -226,7 +226,8 @@ class _FileSearch:
     def _append_file(self, path: str, relative_path: str, root: str | None, location: str, format: str | None) -> None:
         """Add a file with its format (None: unknown); ``relative_path`` becomes the key of its document.
 
-        The other parameters are those of :meth:`_add_file`.
+        ``path`` is the file to open, ``root`` the folder that contains it (None: the file was named directly), and
+        ``location`` the path or address that is stored with its documents.
         """
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 

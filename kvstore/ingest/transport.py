@@ -58,8 +58,8 @@ def frame_message(message: object) -> bytes:
 
 def read_message(stream: BinaryIO) -> Any:
     """Read the next message of a stream. Raises EOFError at its end."""
-    head = stream.read(_LENGTH.size)
-    size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0  # 0: the end; no message is empty
+    header = stream.read(_LENGTH.size)
+    size = _LENGTH.unpack(header)[0] if len(header) == _LENGTH.size else 0  # 0: the end; no message is empty
     body = stream.read(size)
     if not size or len(body) < size:
         raise EOFError
@@ -67,7 +67,7 @@ def read_message(stream: BinaryIO) -> Any:
 
 
 class Inbox:
-    """A decoder of messages that arrive in pieces."""
+    """A decoder of messages whose bytes arrive in pieces of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

@@ -253,8 +253,9 @@ class Worker:
     def run_task(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> None:
         """Process the files of a task and send the results.
 
-        ``task`` has the number of each file, the number of its items that the ingesting process already has, and the
-        source. Sends ``begin`` with the number of a file while that is read, and ``busy`` while several are processed.
+        ``task`` has the number of each file, the number of its items (documents, facts, failures, skipped parts) that
+        the ingesting process already has, and the source. Sends ``begin`` with the number of a file while that is read,
+        and ``busy`` while several are processed.
         """
         settings = self._job.settings
         delivery: Future[None] | None = None
@@ -265,7 +266,7 @@ class Worker:
                 self._load_models()
             embeddings: list[Future[dict[str, Matrix]]] = []
             extracted_items = extract_batch(batch, settings, partial(self._submit_embedding, embeddings))
-            items = [(file_number, self._add_derived_parts(derivations, item)) for file_number, item in extracted_items]
+            items = [(file_number, self._add_derived_data(derivations, item)) for file_number, item in extracted_items]
             if delivery is not None:
                 delivery.result()
             delivery = self._delivery_executor.submit(self._deliver_batch, derivations, items, embeddings)
@@ -276,9 +277,10 @@ class Worker:
             delivery.result()
 
     def _read_files(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
-        """Yield the items of the files of a task, without those that the ingesting process already has.
+        """Yield (file number, item) for the files of a task, without items that the ingesting process already has.
 
-        Sends ``begin`` before each file, and ``absent`` for a file that this worker cannot see.
+        An item is a new document, a fact, a failure or a skipped part; None ends a file. Sends ``begin`` before each
+        file, and ``absent`` for a file that this worker cannot see.
         """
         for file_number, num_received, source in task:
             self._send_message(("begin", file_number))
@@ -293,8 +295,11 @@ class Worker:
                     yield file_number, item
             yield file_number, None
 
-    def _add_derived_parts(self, derivations: Sequence[StoredDerivation], item: FileItem | None) -> FileItem | None:
-        """Return a document with the parts that the stored derivations compute from it; other items are unchanged."""
+    def _add_derived_data(self, derivations: Sequence[StoredDerivation], item: FileItem | None) -> FileItem | None:
+        """Return a document with the data, such as sentence lists, that the derivations of the store compute from it.
+
+        Other items of a file (facts, failures, skipped parts, None at its end) are returned unchanged.
+        """
         if isinstance(item, FileDocument) and item.extracted:
             return replace(item, extracted=derive_parts(item.extracted, self._job.settings, derivations))
         return item
@@ -332,7 +337,7 @@ class Worker:
         items: Sequence[NumberedItem],
         embeddings: Sequence[Future[dict[str, Matrix]]],
     ) -> None:
-        """Send the items of a batch, documents with their vectors; an item None ends its file.
+        """Send the items of a batch (documents, failures, ...), documents with their vectors; None ends a file.
 
         ``embeddings`` has the vectors of the chunks' texts. The vectors of the other texts that ``derivations`` (data
         computed from documents) need are computed here.

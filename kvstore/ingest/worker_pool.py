@@ -95,7 +95,7 @@ class WorkerPool:
             worker.handle.kill()
 
     def iter_items(self) -> Iterator[FileItem | None]:
-        """Yield the items of each source in order, with None at the end of each source.
+        """Yield the items of each source (extracted documents, facts, failures, skipped parts) in order, then None.
 
         Raises the error that ended a worker: EmbedderError, OutOfMemoryError, LanguageError, CorruptionError.
         """
@@ -200,11 +200,14 @@ class WorkerPool:
                 case ("absent", file_number):  # it cannot see the file
                     worker.finish_file(file_number)
                     self._retry_with_content(file_number)
-                case ("failed", kind, reason):
-                    raise getattr(errors, kind)(reason)
+                case ("failed", error_name, reason):
+                    raise getattr(errors, error_name)(reason)
 
     def _add_item(self, file_number: int, item: FileItem, message_bytes: int) -> None:
-        """Queue an item of a file for delivery; its message had ``message_bytes`` bytes."""
+        """Queue an item of a file (a document, a fact, a failure or a skipped part) until :meth:`iter_items` yields it.
+
+        ``message_bytes`` is the size of the message that it arrived in.
+        """
         self._items_by_source[file_number].append((item, message_bytes))
         self._waiting_bytes += message_bytes
 
@@ -259,7 +262,7 @@ class WorkerPool:
             self._tasks.extendleft([single_file] for single_file in reversed(unfinished.values()))
 
     def _skip_received(self, task: WorkerTask) -> WorkerTask:
-        """Return a task whose next worker leaves out the items that were received so far."""
+        """Return a task whose next worker leaves out the documents and other items that were received so far."""
         return [file._replace(num_received=self._num_received[file.number]) for file in task]
 
     def _build_start_error(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:

@@ -20,18 +20,24 @@ _KEY_FIELDS = ("document", "id", "key")
 
 
 def make_fact_readers() -> dict[str, FormatReader]:
-    """Return a reader for each kind of derived texts (facts) that ingested files may contain, by the kind's name."""
+    """Return the readers of JSON Lines files with texts that a model wrote about stored documents.
+
+    There is one for each kind of such texts that files may contain, such as ``units``, by the kind's name.
+    """
     return {name: partial(_read_facts, fact) for name, fact in get_written_facts().items() if fact.in_files}
 
 
 def _read_facts(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a fact for each line of a file with texts of the kind ``fact``, and a failure for each invalid line.
+    """Yield a RawFact for each line of a file, which has texts about a stored document, or a failure if it is invalid.
 
-    ``origin`` is the file, for messages, and ``options`` are those of readers.
+    ``fact`` is the kind of the texts, ``origin`` the file, for messages, and ``options`` are those of readers.
     """
 
     def make_items(fields: dict[str, JSON], position: str) -> Iterator[Item]:
-        """Yield the fact of one line; ``position`` is ``path:line``. Raises BadLineError for an invalid line."""
+        """Yield the key of a document and the texts about it in the JSON object of a line, as a RawFact.
+
+        ``position`` is ``path:line``. Raises BadLineError for an invalid line.
+        """
         key_field, key = take_field(fields, options.key, _KEY_FIELDS)
         if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
             raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")

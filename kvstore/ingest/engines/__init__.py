@@ -20,7 +20,10 @@ from ..worker import Job, Limits
 
 
 class TaskFile(NamedTuple):
-    """A file of a task. The ingesting process has already received the first ``num_received`` items of it."""
+    """A file of a task. The ingesting process has already received the first ``num_received`` items of it.
+
+    An item is a document, a fact, a failure or a skipped part of the file.
+    """
 
     number: int
     num_received: int

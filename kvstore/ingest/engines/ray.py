@@ -301,7 +301,10 @@ class WorkerActor:
         os._exit(1)
 
     def _get_task(self) -> tuple[list[Any], _SentContext]:
-        """Wait for the next task, and return its (file number, items to skip, source) and the data sent with them."""
+        """Wait for the next task; return its files as (number, num_received, source), and the data sent with them.
+
+        ``num_received`` items of a file, such as documents, are skipped, because they were received before.
+        """
         task, *context_fields = _decode_message(self._tasks.get())
         return task, _SentContext(*context_fields)
 
