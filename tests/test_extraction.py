@@ -46,16 +46,16 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
     assert tree is not None
     assert sum(tree.leaf_sizes) == len(extracted.chunks)
     assert all(1 <= size <= 5 for size in tree.leaf_sizes)
-    root = len(tree.drafts) - 1
-    for number, draft in enumerate(tree.drafts):
-        assert (draft.parent is None) == (number == root)
-        below = extracted.chunks[draft.first_chunk : draft.last_chunk + 1]
-        assert draft.summary
-        for start, end in draft.summary:
+    root = len(tree.nodes) - 1
+    for number, node in enumerate(tree.nodes):
+        assert (node.parent is None) == (number == root)
+        below = extracted.chunks[node.first_chunk : node.last_chunk + 1]
+        assert node.summary
+        for start, end in node.summary:
             assert below[0].start <= start < end <= below[-1].end
             assert format_summary_sentence(data[start:end].decode())
-        assert [tree.drafts[child].parent for child in draft.children] == [number] * len(draft.children)
-        assert len(draft.children) != 1, "a node above one child says nothing new"
+        assert [tree.nodes[child].parent for child in node.children] == [number] * len(node.children)
+        assert len(node.children) != 1, "a node above one child says nothing new"
     assert all(0 <= section.abstract <= root for section in extracted.sections)
 
 
@@ -111,10 +111,10 @@ def test_a_leaf_ends_with_its_top_level_section() -> None:
     text = "# Book\n\n" + "\n\n".join(f"## Part {n}\n\n" + "Words of this part go on. " * 10 for n in range(3))
     extracted = extract("k", text, SETTINGS, format="markdown")
     assert extracted.tree is not None
-    for draft in extracted.tree.drafts[: extracted.tree.num_leaves]:
+    for node in extracted.tree.nodes[: extracted.tree.num_leaves]:
         top = {
             build_heading_path(extracted.sections, chunk.section)[1]
-            for chunk in extracted.chunks[draft.first_chunk : draft.last_chunk + 1]
+            for chunk in extracted.chunks[node.first_chunk : node.last_chunk + 1]
         }
         assert len(top) == 1
 
@@ -125,8 +125,8 @@ def test_the_tree_follows_headings() -> None:
     extracted = extract("k", text, SETTINGS, format="markdown", title="Book")
     tree = extracted.tree
     assert tree is not None
-    root = tree.drafts[-1]
-    titles = [extracted.sections[tree.drafts[child].section].title for child in root.children]
+    root = tree.nodes[-1]
+    titles = [extracted.sections[tree.nodes[child].section].title for child in root.children]
     assert titles == ["Part 0", "Part 1", "Part 2"]
 
 
@@ -137,16 +137,16 @@ def test_a_tree_without_headings_follows_similarity() -> None:
     tree = extracted.tree
     assert tree is not None
     leaves_of = {}
-    for number, draft in enumerate(tree.drafts[: tree.num_leaves]):
-        words = set(extracted.chunks[draft.first_chunk].text.split())
+    for number, node in enumerate(tree.nodes[: tree.num_leaves]):
+        words = set(extracted.chunks[node.first_chunk].text.split())
         leaves_of[number] = "sea" in words
     borders = [n for n in range(1, tree.num_leaves) if leaves_of[n] != leaves_of[n - 1]]
     assert len(borders) == 1
     # Some node of the tree holds the leaves of one topic and none of the other.
     assert any(
-        {leaves_of[n] for n in range(tree.num_leaves) if d.first_chunk <= tree.drafts[n].first_chunk <= d.last_chunk}
+        {leaves_of[n] for n in range(tree.num_leaves) if d.first_chunk <= tree.nodes[n].first_chunk <= d.last_chunk}
         == {True}
-        for d in tree.drafts[tree.num_leaves :]
+        for d in tree.nodes[tree.num_leaves :]
     )
 
 
@@ -158,7 +158,7 @@ def test_a_summary_does_not_depend_on_how_sets_are_ordered() -> None:
         sentences = [["So", "as", *words], words, *(words[:size] for size in (3, 5, 7, 9))]
         tree = extract("k", "".join(" ".join(sentence).capitalize() + ". " for sentence in sentences), SETTINGS).tree
         assert tree is not None
-        summaries.add(tuple(tree.drafts[0].summary))
+        summaries.add(tuple(tree.nodes[0].summary))
     assert len(summaries) == 1
 
 

@@ -73,7 +73,7 @@ def list_summaries(text: str) -> list[str]:
     tree = extract("k", text, SETTINGS).tree
     assert tree is not None
     data = text.encode()
-    return [" ".join(data[start:end].decode() for start, end in sorted(draft.summary)) for draft in tree.drafts]
+    return [" ".join(data[start:end].decode() for start, end in sorted(node.summary)) for node in tree.nodes]
 
 
 def test_the_summary_of_a_document_covers_all_of_it_and_repeats_nothing() -> None:

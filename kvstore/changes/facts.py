@@ -354,7 +354,10 @@ class _StatedAliases(StatedFact[str, Alias]):
                 )
 
     def _is_expressible(self, state: State, alias: Alias) -> bool:
-        """True if a statement can state this alias or merge: the names that the statement needs are known."""
+        """True if an ALIAS or MERGE statement can create this alias or merge: the names that it requires are known.
+
+        ALIAS requires the entity; MERGE requires both names.
+        """
         required_names = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
         return all(state.filter.find(key) is not None for key in required_names)
 

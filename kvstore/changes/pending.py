@@ -389,7 +389,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
 
 
 def read_chunked_text(state: State, record: DocumentRecord, fact_names: Collection[str]) -> ChunkedText:
-    """Return a stored document as input of a derivation, with the named facts stated about it."""
+    """Return a stored document with its text and chunks, and with the facts of these kinds that are stated about it."""
     stated_facts = facts.iter_document_facts(state, record) if fact_names else ()
     facts_by_name = {fact.name: value for fact, _, value in stated_facts if fact.name in fact_names}
     return load_chunked_text(state, record, facts_by_name)

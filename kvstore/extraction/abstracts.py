@@ -35,10 +35,10 @@ _MAX_SUMMARY_WORDS = 60
 
 
 @dataclass(slots=True)
-class DraftAbstract:
-    """An abstract under construction.
+class AbstractNode:
+    """A node of the tree of abstracts (summaries) of a document that is not stored yet.
 
-    ``children`` and ``parent`` are indexes of other drafts, and ``section`` is the innermost section around it (-1:
+    ``children`` and ``parent`` are indexes of other nodes, and ``section`` is the innermost section around it (-1:
     none). ``first_chunk`` to ``last_chunk`` are the ordinals of the chunks below it. ``summary`` has the spans of
     its summary sentences, most informative first.
     """
@@ -54,24 +54,24 @@ class DraftAbstract:
 
 @dataclass(slots=True)
 class AbstractTree:
-    """The drafts of a document: the leaves in text order first, and the root last."""
+    """The tree of abstracts (summaries) of a document: the leaves in text order first, and the root last."""
 
-    drafts: list[DraftAbstract]
+    nodes: list[AbstractNode]
     num_leaves: int
-    section_drafts: list[int]  # for each section, its draft
+    section_nodes: list[int]  # for each section, the index of its node
 
     @property
     def leaf_sizes(self) -> list[int]:
         """The number of chunks in each leaf."""
-        return [draft.last_chunk - draft.first_chunk + 1 for draft in self.drafts[: self.num_leaves]]
+        return [node.last_chunk - node.first_chunk + 1 for node in self.nodes[: self.num_leaves]]
 
     def build_records(self, document: int, first_group: int, first_upper: int) -> dict[int, AbstractRecord]:
-        """Return the records to store for the abstracts of the tree (the drafts), in order, by abstract id.
+        """Return the records to store for the abstracts (summaries) of the tree, in order, by abstract id.
 
         ``document`` is the id of the document, and ``first_group`` that of its first group of chunks. Leaf abstracts
         have the ids of their groups; the abstracts above them (uppers) have ids from ``first_upper`` on.
         """
-        num_uppers = len(self.drafts) - self.num_leaves
+        num_uppers = len(self.nodes) - self.num_leaves
         ids = [*range(first_group, first_group + self.num_leaves), *range(first_upper, first_upper + num_uppers)]
         chunk_ids = [
             GROUP_SIZE * (first_group + leaf) + ordinal
@@ -81,15 +81,15 @@ class AbstractTree:
         return {
             abstract: AbstractRecord(
                 document=document,
-                parent=None if draft.parent is None else ids[draft.parent],
-                level=draft.level,
-                first_chunk=chunk_ids[draft.first_chunk],
-                last_chunk=chunk_ids[draft.last_chunk],
-                children=[ids[child] for child in draft.children],
-                section=draft.section,
-                summary=sorted(draft.summary),
+                parent=None if node.parent is None else ids[node.parent],
+                level=node.level,
+                first_chunk=chunk_ids[node.first_chunk],
+                last_chunk=chunk_ids[node.last_chunk],
+                children=[ids[child] for child in node.children],
+                section=node.section,
+                summary=sorted(node.summary),
             )
-            for abstract, draft in zip(ids, self.drafts, strict=True)
+            for abstract, node in zip(ids, self.nodes, strict=True)
         }
 
 
@@ -135,7 +135,7 @@ class _TreeBuilder:
             span: sentence for chunk_sentences in sentences for span, sentence in chunk_sentences.items()
         }
         #: The abstracts made so far: first the leaves in order of the text, then those above them.
-        self._drafts: list[DraftAbstract] = []
+        self._nodes: list[AbstractNode] = []
         #: The offset where the last chunk of each leaf ends.
         self._leaf_ends: list[int] = []
 
@@ -154,19 +154,17 @@ class _TreeBuilder:
         """Build and return the tree: the leaf abstracts in text order, then those above them, after their children."""
         for first, last in self._split_leaves():
             section = self._find_common_section(first, last)
-            self._drafts.append(
-                DraftAbstract(level=0, first_chunk=first, last_chunk=last, children=[], section=section)
-            )
-        num_leaves = len(self._drafts)
-        self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
-        for draft in self._drafts:
-            draft.summary = self._select_summary(draft.first_chunk, draft.last_chunk)
-        draft_by_section: dict[int, int] = {}
-        self._build_node(-1, range(num_leaves), draft_by_section)
+            self._nodes.append(AbstractNode(level=0, first_chunk=first, last_chunk=last, children=[], section=section))
+        num_leaves = len(self._nodes)
+        self._leaf_ends = [self._chunks[node.last_chunk].end for node in self._nodes]
+        for node in self._nodes:
+            node.summary = self._select_summary(node.first_chunk, node.last_chunk)
+        node_by_section: dict[int, int] = {}
+        self._build_node(-1, range(num_leaves), node_by_section)
         return AbstractTree(
-            drafts=self._drafts,
+            nodes=self._nodes,
             num_leaves=num_leaves,
-            section_drafts=[self._get_section_draft(index, draft_by_section) for index in range(len(self._sections))],
+            section_nodes=[self._get_section_node(index, node_by_section) for index in range(len(self._sections))],
         )
 
     def _get_section_path(self, section: int) -> list[int]:
@@ -227,35 +225,34 @@ class _TreeBuilder:
                 return section
         return -1
 
-    def _build_node(self, section: int, leaves: Sequence[int], draft_by_section: dict[int, int]) -> int:
-        """Build the abstracts above the leaves of a section, and return the index of the topmost.
+    def _build_node(self, section: int, leaves: Sequence[int], node_by_section: dict[int, int]) -> int:
+        """Build the abstracts (summaries) above the leaves of a section, and return the index of the topmost.
 
-        ``leaves`` are indexes of adjacent leaf abstracts. No abstract is added if a single child covers all leaves. The
-        topmost abstracts of the section and of the sections in it are recorded in ``draft_by_section``. Section -1 is
-        the whole document.
+        ``leaves`` are the indexes of adjacent leaf abstracts. Leaves in the same inner section get a common abstract,
+        by recursion. No abstract is added if a single child covers all leaves. The topmost abstracts of the section and
+        of the sections in it are recorded in ``node_by_section``. Section -1 is the whole document.
         """
         children: list[int] = []
         index = 0
         while index < len(leaves):
-            inner_section = self._get_child_toward(section, self._drafts[leaves[index]].section)
+            inner_section = self._get_child_toward(section, self._nodes[leaves[index]].section)
             if inner_section is None:
                 children.append(leaves[index])
                 index += 1
                 continue
             end = index
             while (
-                end < len(leaves)
-                and self._get_child_toward(section, self._drafts[leaves[end]].section) == inner_section
+                end < len(leaves) and self._get_child_toward(section, self._nodes[leaves[end]].section) == inner_section
             ):
                 end += 1
-            children.append(self._build_node(inner_section, leaves[index:end], draft_by_section))
+            children.append(self._build_node(inner_section, leaves[index:end], node_by_section))
             index = end
         # Leaves that no heading divides are grouped by their terms.
         if len(children) > _MAX_CHILDREN and all(child in leaves for child in children):
             children = self._join_similar(children, section)
-        draft_index = children[0] if len(children) == 1 else self._add_parent(children, section)
-        draft_by_section[section] = draft_index
-        return draft_index
+        node_index = children[0] if len(children) == 1 else self._add_parent(children, section)
+        node_by_section[section] = node_index
+        return node_index
 
     def _get_child_toward(self, section: int, inner_section: int) -> int | None:
         """Return the child of ``section`` on the path to ``inner_section``; None if both are the same section."""
@@ -265,30 +262,30 @@ class _TreeBuilder:
         depth = path.index(section) + 1
         return path[depth] if depth < len(path) else None
 
-    def _get_section_draft(self, section: int, draft_by_section: dict[int, int]) -> int:
+    def _get_section_node(self, section: int, node_by_section: dict[int, int]) -> int:
         """Return the index of the abstract of a section; for a section without a leaf abstract, the leaf at its start.
 
-        After the last leaf, it is the abstract of the whole document. ``draft_by_section`` has the indexes by section.
+        After the last leaf, it is the abstract of the whole document. ``node_by_section`` has the indexes by section.
         """
-        if section in draft_by_section:
-            return draft_by_section[section]
+        if section in node_by_section:
+            return node_by_section[section]
         leaf = bisect_right(self._leaf_ends, self._sections[section].start)
-        return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1  # the last draft is the root
+        return leaf if leaf < len(self._leaf_ends) else len(self._nodes) - 1  # the last node is the root
 
     def _add_parent(self, children: list[int], section: int) -> int:
         """Add an abstract with a summary above those with the indexes ``children``, and return its index.
 
         ``section`` is the innermost section that contains them (-1: the document).
         """
-        drafts = [self._drafts[child] for child in children]
-        level = 1 + max(draft.level for draft in drafts)
-        parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
+        nodes = [self._nodes[child] for child in children]
+        level = 1 + max(node.level for node in nodes)
+        parent = AbstractNode(level, nodes[0].first_chunk, nodes[-1].last_chunk, children, section)
         parent.summary = self._select_summary(parent.first_chunk, parent.last_chunk)
-        draft_index = len(self._drafts)
-        for draft in drafts:
-            draft.parent = draft_index
-        self._drafts.append(parent)
-        return draft_index
+        node_index = len(self._nodes)
+        for node in nodes:
+            node.parent = node_index
+        self._nodes.append(parent)
+        return node_index
 
     def _join_similar(self, children: list[int], section: int) -> list[int]:
         """Join adjacent abstracts with similar terms, most similar first, until at most ``_MAX_CHILDREN`` are left.
@@ -302,11 +299,11 @@ class _TreeBuilder:
             children = [group[0] if len(group) == 1 else self._add_parent(group, section) for group in groups]
         return children
 
-    def _compute_term_weights(self, draft_index: int) -> dict[str, float]:
+    def _compute_term_weights(self, node_index: int) -> dict[str, float]:
         """Return the TF-IDF weight of each term in the chunks below the abstract with this index, by term."""
-        draft = self._drafts[draft_index]
+        node = self._nodes[node_index]
         counts: TermCounts = {}
-        for chunk in range(draft.first_chunk, draft.last_chunk + 1):
+        for chunk in range(node.first_chunk, node.last_chunk + 1):
             for term, count in self._chunk_terms[chunk].items():
                 counts[term] = counts.get(term, 0) + count
         return {term: (1 + math.log(count)) * self._term_rarity[term] for term, count in counts.items()}

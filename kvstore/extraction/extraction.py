@@ -295,7 +295,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
             int(byte_offsets[heading.end]),
             abstract_index,
         )
-        for heading, abstract_index in zip(chunked.sections, tree.section_drafts, strict=True)
+        for heading, abstract_index in zip(chunked.sections, tree.section_nodes, strict=True)
     ]
     structural_relations = _list_structural_relations(chunked)
     # A name that cannot be an entity, such as one of too many words, has no relations.

@@ -17,7 +17,7 @@ import msgpack
 import numpy as np
 
 from ..errors import EngineError
-from ..extraction.abstracts import AbstractTree, DraftAbstract
+from ..extraction.abstracts import AbstractNode, AbstractTree
 from ..extraction.document_names import Introduction
 from ..extraction.extraction import ChunkDraft, ExtractedDocument
 from ..extraction.stated_relations import Relation
@@ -33,7 +33,7 @@ _TAGS: dict[type, int] = {
     FixedSettings: 0,
     Section: 1,
     AbstractTree: 2,
-    DraftAbstract: 3,
+    AbstractNode: 3,
     ChunkDraft: 4,
     ExtractedDocument: 5,
     Introduction: 6,
