@@ -59,7 +59,7 @@ class NameChanges:
         return {entity: self._keys[entity] for entity, _ in introductions}
 
     def list_unintroduced(self) -> list[tuple[int, str]]:
-        """Return (entity, key) of each name with withdrawn statements that no stored or new statement makes known."""
+        """Return (entity, key) of each name that became unknown: no stored or new document or fact has it any more."""
         return [
             (entity, key)
             for key, entity in self._ids.items()
@@ -75,10 +75,10 @@ class NameChanges:
         return sorted(key for key in unresolved if key not in self._ids)
 
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
-        """Write the records of all changed names that a statement still makes known.
+        """Count the new introductions in the records of their names, and write all changed records of known names.
 
-        ``new_ids`` has the entities of new names, by key. Returns the entities of the names introduced here, by key,
-        and sets :attr:`slots`.
+        ``new_ids`` has the entities of new names, by key (normal form). Returns the entities of the names introduced
+        here, by key, and sets :attr:`slots`.
         """
         self._ids.update(new_ids)
         self._records.update((entity, EntityRecord()) for entity in new_ids.values())

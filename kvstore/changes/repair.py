@@ -260,7 +260,10 @@ class _Rebuilder:
         return _OldDocument(record, derive_parts(extracted, self._settings, self._derivations), vectors)
 
     def _read_vectors(self, record: DocumentRecord, extracted: ExtractedDocument) -> Matrix | None:
-        """Return the stored vectors of a document, or None if they cannot be read or its chunks have changed."""
+        """Return the stored vectors of a document's chunks, or None if they cannot be read or do not fit its chunks.
+
+        ``extracted`` has the chunks as they are now derived from the document's text.
+        """
         try:
             chunk_records = [self._old_state.chunks.get(chunk) for chunk in record.chunk_ids()]
             spans = [(chunk.start, chunk.end, chunk.section) for chunk in chunk_records]
@@ -275,7 +278,7 @@ class _Rebuilder:
         return vectors if np.isfinite(vectors).all() else None
 
     def _read_context_facts(self, record: DocumentRecord) -> dict[str, Any]:
-        """Return the facts of a document that the vectors of its chunks depend on, as far as they can be read."""
+        """Return the facts about a document that are embedded with its chunks, by kind; {} if they cannot be read."""
         names = {fact.name for fact in list_context_facts(self._settings)}
         try:
             document_facts = facts.iter_document_facts(self._old_state, record) if names else ()

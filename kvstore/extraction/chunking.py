@@ -257,7 +257,7 @@ def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut_sentence(text: str, sentence: SentenceSpan, chunk_tokens: int) -> Iterator[SentenceSpan]:
-    """Yield the parts of a sentence or line that is too long, each of at most ``chunk_tokens`` tokens.
+    """Cut a sentence or line that is too long, and yield its parts, each of at most ``chunk_tokens`` tokens.
 
     Parts of several tokens have at most half of ``MAX_CHUNK_LENGTH`` characters.
     """

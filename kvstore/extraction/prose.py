@@ -177,5 +177,5 @@ def _is_prose(text: str) -> bool:
 
 
 def _make_name(form: str) -> Name:
-    """Return a name as written (``form``) with its kind: "name" if it begins with a capital, otherwise "term"."""
+    """Return a name as written (``form``) with its kind: "name" with a capital at its start, otherwise "term"."""
     return Name(form, "name" if form[:1].isupper() else "term")

@@ -383,7 +383,10 @@ class _SentenceRelations:
             yield from self._find_possession_relations(index)
 
     def _find_possession_relations(self, index: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``X of Y``, ``Y's X`` and ``Y, whose X``; ``index`` is the noun X."""
+        """Yield the relations of ``X of Y``, ``Y's X`` and ``Y, whose X``: X belongs to Y. ``index`` is the noun X.
+
+        A named class (``the city of X``) yields that X is an instance of the class.
+        """
         word = self._words[index]
         for owner in self._sentence.find_dependents(index, "nmod:poss"):
             is_relative = self._words[owner].lemma == "whose"
@@ -426,9 +429,10 @@ class _SentenceRelations:
     def _make_statement(
         self, child: str, parent: str, kind: str, confidence: float, child_index: int, parent_index: int
     ) -> StatedRelation:
-        """Return the statement that the name ``child`` is below the name ``parent``, whose nouns have these indexes.
+        """Return the relation that the name ``child`` is below the name ``parent``, as the sentence states it.
 
-        Its span is from the first of the two nouns to the last.
+        ``kind`` is the relation, such as ``IS_A``. ``child_index`` and ``parent_index`` are the nouns of the names; the
+        span of the relation is from the first of them to the last.
         """
         first, last = min(child_index, parent_index), max(child_index, parent_index)
         span = self._words[first].start, self._words[last].end

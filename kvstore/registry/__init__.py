@@ -278,7 +278,7 @@ def _import_systems_with(has_parts: Callable[[SystemManifest], object]) -> Itera
 
 @cache
 def list_structures() -> tuple[Structure[Any], ...]:
-    """Return the structures, data that every commit derives from documents, of all systems."""
+    """Return the structures of all systems: data that every commit derives from documents, such as a graph."""
     systems = _import_systems_with(lambda manifest: manifest.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
@@ -406,7 +406,7 @@ def get_buffered_tables() -> Set[str]:
 
 
 def list_strategies() -> list[Strategy]:
-    """Return every strategy that a query can name. Strategies of installed packages come last."""
+    """Return every strategy (method of retrieval) that a query can name; those of installed packages come last."""
     from .plugin_strategy import STRATEGY_PLUGINS
 
     return [*STRATEGIES.values(), *STRATEGY_PLUGINS.load_usable().values()]
