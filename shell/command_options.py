@@ -143,7 +143,7 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
 
 @contextmanager
 def report_write_errors(path: Path) -> Iterator[None]:
-    """Replace an OSError of the block, which writes the file at ``path``, by a ValueError that names the file.
+    """Replace an OSError of the ``with`` block, which writes the file at ``path``, by a ValueError that names it.
 
     The error of a full disk does not name it.
     """

@@ -20,7 +20,7 @@ from .tokens import Token, split_statements
 _END_WORDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "WORDS", "AS"})
 
 
-#: For each part of a condition, its offset in the condition and its offset in the statement's text.
+#: For each token of a condition, its offset in the condition and its offset in the statement's text.
 OffsetMap = tuple[tuple[int, int], ...]
 
 
@@ -99,7 +99,7 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
 def map_offset(offset: int, offset_map: OffsetMap) -> int:
     """Return the offset in the statement's text that corresponds to character ``offset`` of the condition.
 
-    ``offset_map`` has for each part of the condition its offset in the condition and in the statement, in order.
+    ``offset_map`` has for each token of the condition its offset in the condition and in the statement, in order.
     """
     part_start, statement_start = offset_map[0]
     for next_part_start, next_statement_start in offset_map:

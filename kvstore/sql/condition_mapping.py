@@ -266,19 +266,19 @@ def _to_list(operator: str, operand: Any, noun: str) -> Sequence[Any]:
     return list(operand)
 
 
-def _join_all(parts: Iterable[Condition]) -> Condition:
+def _join_all(conditions: Iterable[Condition]) -> Condition:
     """Return the conjunction of some conditions; without conditions, one that is always true."""
-    conditions = list(parts)
+    conditions = list(conditions)
     if len(conditions) == 1:
         return conditions[0]
     return All(conditions) if conditions else _ALWAYS
 
 
-def _join_any(parts: Sequence[Condition]) -> Condition:
+def _join_any(conditions: Sequence[Condition]) -> Condition:
     """Return the disjunction of some conditions; without conditions, one that is never true."""
-    if len(parts) == 1:
-        return parts[0]
-    return AnyOf(parts) if parts else _NEVER
+    if len(conditions) == 1:
+        return conditions[0]
+    return AnyOf(conditions) if conditions else _NEVER
 
 
 def _format_suggestion(word: str, names: Iterable[str]) -> str:

@@ -148,7 +148,7 @@ class _ConditionParser:
         return condition
 
     def _is_at_end(self) -> bool:
-        """True at the end of the text, or if the next token is AND, OR or ``)``, which end a part of the condition."""
+        """True at the end of the text, or if the next token is AND, OR or ``)``, which end a comparison."""
         return self._position == len(self._tokens) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
 
     def _skip_unsupported(self) -> None:

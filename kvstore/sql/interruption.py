@@ -19,7 +19,7 @@ _thread_state = threading.local()
 
 @contextmanager
 def allow_interruption(event: threading.Event) -> Iterator[None]:
-    """Let ``event`` stop the queries that this thread runs within the block, and limit the length of their values."""
+    """Let ``event`` stop the queries of this thread in the ``with`` block, and limit the length of their values."""
     _thread_state.event = event
     try:
         yield

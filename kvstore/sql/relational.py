@@ -317,7 +317,7 @@ class _Connection:
         self.reader, self._text_matcher = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:
-        """Return the value of the SQL function ``match(query, text)``; see :func:`.text_matching.match_text`."""
+        """Return 1 if a text matches a full-text query, else 0, or None for NULL: the SQL function ``match``."""
         from ..text.text_query import TextMatcher
         from .text_matching import match_text
 
