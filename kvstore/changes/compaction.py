@@ -108,7 +108,7 @@ def _count_occupied_bytes(environment: Environment) -> int:
 
 
 def _remove_stale_quotes(view: WriteView) -> bool:
-    """Remove a batch of index rows that quote texts of an earlier state of the store. Return False if none are left."""
+    """Remove a batch of index rows that quote texts of an earlier state of the store. Return False if it finds none."""
     from ..registry import list_generation_indexes
     from ..structures.indexes.generation_building import remove_stale_quotes
 

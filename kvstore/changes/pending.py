@@ -66,7 +66,7 @@ class PendingDocument:
 
     @property
     def is_derived(self) -> bool:
-        """True if all data that depends only on this document is derived."""
+        """True if the chunks, terms, abstracts, names and relations of the document are derived."""
         return isinstance(self.content, ExtractedDocument)
 
     @property
@@ -183,7 +183,7 @@ def make_pending(
 
 
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
-    """Return documents with all data derived that depends only on a single document.
+    """Return documents with their chunks, terms, abstracts, names and relations, derived unless they are already.
 
     The prose of all documents is parsed together, which is faster. Raises LanguageError.
     """
