@@ -44,7 +44,7 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
 
 
 def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
-    """Yield a sentence for each disagreement between the edges and the records that documents or the user state them.
+    """Yield a sentence for each edge whose stated documents (or the user) do not agree with their own lists of edges.
 
     ``sizes`` has the text sizes of documents by id.
     """
