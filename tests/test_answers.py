@@ -446,6 +446,19 @@ def test_a_sentence_that_runs_over_lines_and_a_title_with_a_colon_are_no_notes(
     )
 
 
+def test_prompts_and_marks_in_code_are_shown_and_those_of_a_block_quote_are_not(
+    ask: Callable[..., kvstore.Answer],
+) -> None:
+    doctest = "A grid is drawn with this call:\n\n```pycon\n>>> draw(Grid())\n#####\n```\n"
+    assert ask(doctest, "How is a grid drawn?", format="markdown").text.startswith(
+        "A grid is drawn with this call:\n    >>> draw(Grid())\n    #####"
+    )
+    diff = "A grid is drawn with this change:\n\n```\n< draw()\n> draw(Grid())\n```\n"
+    assert "    < draw()\n    > draw(Grid())" in ask(diff, "How is a grid drawn?", format="markdown").text
+    quoted = "> A grid is drawn with this call:\n>\n> ```\n> draw(Grid())\n> stop()\n> ```\n"
+    assert "\ndraw(Grid())\nstop() [1]" in ask(quoted, "How is a grid drawn?", format="markdown").text
+
+
 def test_source_code_answers_if_nothing_else_is_found(ask: Callable[..., kvstore.Answer]) -> None:
     code = '## Grid\n\n```python\nclass Grid:\n    """Draws lattices of harbours."""\n```\n'
     answer = ask(code, "What does Grid do?", format="markdown")

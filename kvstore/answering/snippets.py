@@ -26,7 +26,8 @@ _MAX_SNIPPET_WORDS = 90
 _CHARACTERS_PER_UNSPACED_WORD = 2
 _FENCE_PATTERN = compile_lazily(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
 _MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
-_QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[ \t]?", re.MULTILINE)
+#: The mark of a block quote at the start of a line, but not the prompt of Python.
+_QUOTE_PATTERN = compile_lazily(r"^[ \t]*>(?!>>)[ \t]?", re.MULTILINE)
 #: The marker of a definition on the line below its term, as in PHP Markdown Extra.
 _DEFINITION_MARKER_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
 #: The name of a field, which can be bold, at the start of its line.
@@ -292,10 +293,14 @@ def split_code(text: str, start: int, end: int, block_index: int) -> Iterator[Sn
     """
     line_start = text.rfind("\n", 0, start) + 1
     offset = line_start if text[line_start:start].isspace() else start
+    raw_lines = text[offset:end].splitlines(keepends=True)
+    # Every line of code in a block quote begins with ">"; the block itself can begin after the first one.
+    is_quoted = all(_QUOTE_PATTERN.match(line) for line in raw_lines[1:] if line.strip())
     lines = []
-    for line in text[offset:end].splitlines(keepends=True):
+    for line in raw_lines:
         if not _FENCE_PATTERN.fullmatch(line):
-            lines.append(_CodeLine(offset, offset + len(line.rstrip()), _QUOTE_PATTERN.sub("", line.rstrip())))
+            content = _QUOTE_PATTERN.sub("", line.rstrip()) if is_quoted else line.rstrip()
+            lines.append(_CodeLine(offset, offset + len(line.rstrip()), content))
         offset += len(line)
     margin = min((line.indent for line in lines if line.text.strip()), default=0)
     for index, piece in enumerate(_group_code_lines(lines)):
