@@ -198,7 +198,7 @@ def test_each_request_of_a_round_is_a_step_with_its_own_time(town: kvstore.Store
         reading = BatchedReader(snapshot._state)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
         trace = Trace()
-        with trace.record_round(reading, "near", "nothing") as (near, nothing):
+        with trace.record_requests(reading, "near", "nothing") as (near, nothing):
             (ranking, near.detail), _ = reading.fetch(NearestChunksRequest(vector, 3), ChunkReadRequest([]))
             near.count, nothing.detail = len(ranking), "said"
         assert [(step.name, step.count) for step in trace.steps] == [("near", 3), ("nothing", 0)]

@@ -158,7 +158,8 @@ def _adjust_score(
 ) -> float:
     """Return a snippet's score, with a bonus if it is next to a selected one with the same subject.
 
-    ``selected`` has the scores of the snippets selected so far, by position.
+    ``position`` has the index of its passage, and its index in that. ``selected`` has the scores of the snippets
+    selected so far, by position.
     """
     passage_index, index = position
     snippets = passages[passage_index].snippets

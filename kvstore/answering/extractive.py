@@ -351,7 +351,8 @@ def build_refusal(
 def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], missing_type: str) -> ExtractedAnswer:
     """Return a refusal: a text that says that the documents do not answer, then the beginnings of the first hits.
 
-    The hits are summaries or reports, and each is cited as a whole. See also :func:`build_refusal`.
+    The hits are summaries or reports, and each is cited as a whole. ``unknown`` are names of the question that no
+    document has. ``missing_type`` is what the question asks for, such as a telephone number, if no passage has any.
     """
     citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
     paragraphs = [
@@ -412,8 +413,7 @@ def _is_changelog_or_index(passage: Passage) -> bool:
 def _render_excerpt(passage: Passage, excerpt: Excerpt, scorer: SnippetScorer) -> str:
     """Return the displayed text of an excerpt: sentences in a paragraph; items, rows and code on lines of their own.
 
-    An excerpt is adjacent snippets of the passage. The title and headings that it needs precede it, see
-    :func:`_find_subject`.
+    An excerpt is adjacent snippets of the passage. The title and headings that it needs to be understood precede it.
     """
     snippets = passage.snippets[excerpt.first : excerpt.last + 1]
     is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block_index != snippets[-1].block_index

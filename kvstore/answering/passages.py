@@ -193,7 +193,7 @@ def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: 
 
 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
-    """Return the passage of a group of adjacent chunks, divided into snippets that know their hits.
+    """Return the passage of a group of adjacent chunks, divided into snippets, each with the hit that it begins in.
 
     The title of the document cannot be selected as an answer. A whole document without sentences is split into
     paragraphs (notes).

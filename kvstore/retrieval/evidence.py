@@ -213,7 +213,7 @@ class Trace:
         self._add_step(name, notes, start, self._read_clock())
 
     @contextmanager
-    def record_round(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
+    def record_requests(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
         """Record one step for each read request that ``reading`` answers in the body of a ``with`` statement.
 
         ``names`` are the names of the steps, in the order of the requests. Yields the notes of the steps, whose details

@@ -124,8 +124,8 @@ def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[t
 
     ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. A range is its first and last
     ordinal. It has at most ``plan.longest`` chunks. Its value is the sum of the values of its ranked chunks, minus the
-    penalty for each unranked chunk. Runs with larger values are selected first. A ranked chunk that is in none of them
-    is a range by itself.
+    penalty for each unranked chunk. Ranges with larger values are selected first. A ranked chunk that is in none of
+    them is a range by itself.
     """
     ordinals = sorted(values)
     candidates: list[tuple[float, int, int]] = []  # sorted by descending value

@@ -179,7 +179,10 @@ class _CandidateEstimator:
             self._row_identifiers &= set().union(*map(_find_identifiers, rows))
 
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
-        """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
+        """Return a score from the terms and the rank of a snippet, lowered if it lacks what the question asks for.
+
+        ``position`` has the index of the passage, and the index of the snippet in it.
+        """
         passage_index, index = position
         snippet = self._passages[passage_index].snippets[index]
         assert snippet.hit is not None  # true for all candidates

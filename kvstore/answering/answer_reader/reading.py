@@ -216,7 +216,8 @@ def _separate_name_words(text: str, question: str) -> str:
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
     """Return yes or no if the snippet at ``position`` settles the question, otherwise None.
 
-    Its title, heading and label, and the sentence that it refers to, can name its subject.
+    ``position`` has the index of its passage, and its index in that. The title, heading and label of the snippet, and
+    the sentence that it refers to, can name its subject.
     """
     passage_index, index = position
     passage = passages[passage_index]
@@ -334,7 +335,8 @@ def _make_context_excerpt(
 ) -> Excerpt:
     """Return an excerpt that shows the sentence at ``position`` after the answer, with the list that it introduces.
 
-    The list is omitted if one of its items is displayed already. ``score`` becomes the score of the excerpt.
+    ``position`` is the index of the passage, and the index of the sentence in it. The list is omitted if one of its
+    items is displayed already. ``score`` becomes the score of the excerpt.
     """
     passage_index, index = position
     snippets = passages[passage_index].snippets
@@ -347,8 +349,8 @@ def _make_context_excerpt(
 def _list_context(reading: PassageReading) -> list[SnippetPosition]:
     """Return the positions of the sentences that can be displayed after the answer, in order of preference.
 
-    The sentence that the answer refers to is first, if it refers to one, then the other likely sentences, likeliest
-    first.
+    A position is the index of a passage, and the index of a sentence in it. The sentence that the answer refers to is
+    first, if it refers to one, then the other likely sentences, likeliest first.
     """
     passage_index, index = reading.best.position
     snippets = reading.passages[passage_index].snippets

@@ -44,7 +44,7 @@ class CftStrategy:
         """
         reading = query.reading
         nearest = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)
-        with query.trace.record_round(reading, "vector search", "recognize entities") as (search, recognition):
+        with query.trace.record_requests(reading, "vector search", "recognize entities") as (search, recognition):
             (near_ranking, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
             search.count = len(near_ranking)
             record_recognized_entities(query, seeds, recognition)

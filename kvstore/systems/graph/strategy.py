@@ -252,7 +252,7 @@ class GraphStrategy:
         reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
         nearest_request = NearestChunksRequest(query.vector, num_chunks, query.allowed)
         words = parse_question_words(query.question, query.stem)
-        with query.trace.record_round(reading, "recognize entities", "vector search") as (recognition, step):
+        with query.trace.record_requests(reading, "recognize entities", "vector search") as (recognition, step):
             names, (near_ranking, step.detail), counts = reading.fetch(
                 RecognitionRequest(query.question, capitalized_only=True), nearest_request, build_count_request(words)
             )
