@@ -567,7 +567,7 @@ def test_every_page_of_the_explorer(path: Path) -> None:
     assert client.get("/", params={"token": "t"}).status_code == 200
     for page in PAGES:
         name = {"/doc/": "tea", "/entity/": "India"}.get(page.url, "")
-        for suffix in ("", ".json", *page.forms):
+        for suffix in ("", ".json", *page.representations):
             address = "/index" if page.url == "/" and suffix else page.url + name
             arguments = {"q": QUESTION, "question": QUESTION, "sql": "SELECT key FROM documents"}
             assert client.get(address + suffix, params=arguments).status_code < 500

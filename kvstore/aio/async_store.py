@@ -39,7 +39,7 @@ class AsyncCursor(ClosingContext):
     """The result of one statement; see :class:`kvstore.Cursor`. Iterate it with ``async for``."""
 
     def __init__(self, cursor: Cursor, threads: CallThreads) -> None:
-        """Wrap ``cursor``; its rows are read in ``threads``."""
+        """Wrap the synchronous ``cursor``; its rows are read in ``threads``."""
         self._target = cursor
         self._threads = threads
         self.kind, self.columns, self.types = cursor.kind, cursor.columns, cursor.types
@@ -66,7 +66,7 @@ class AsyncAnswerPieces(AsyncStream[str]):
     """The text of an answer in pieces; see :class:`kvstore.AnswerPieces`."""
 
     def __init__(self, pieces: AnswerPieces, threads: CallThreads) -> None:
-        """Wrap ``pieces``; the model is read in ``threads``."""
+        """Wrap the synchronous iterator ``pieces`` over an answer's text; its calls run in ``threads``."""
         super().__init__(pieces, threads)
         self._pieces = pieces
         self.evidence: Evidence = pieces.evidence
@@ -81,7 +81,7 @@ class AsyncIngestion(AsyncStream["IngestProgress"]):
     """An ingest that runs while it is iterated; see :class:`kvstore.Ingestion`."""
 
     def __init__(self, ingestion: Ingestion, threads: CallThreads) -> None:
-        """Wrap ``ingestion``; its steps run in ``threads``."""
+        """Wrap the synchronous iterator ``ingestion``; its steps run in ``threads``."""
         super().__init__(ingestion, threads)
         self.report: IngestReport = ingestion.report
 
@@ -190,10 +190,10 @@ class AsyncTransaction(AsyncQueryable):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self._threads.finish(self._target.__exit__, kind, error, trace)
+            await self._threads.finish(self._target.__exit__, error_type, error, trace)
         finally:
             self._threads.close()
 

@@ -60,7 +60,7 @@ class PluginGroup(Generic[Converted]):
         get_reserved_names: Callable[[], Collection[str]],
         convert: Callable[[Plugin, Any], Converted],
     ) -> None:
-        """Declare the plugins of a kind, one of :data:`GROUPS`.
+        """Declare the plugins of a kind, a key of :data:`GROUPS` such as ``embedder``.
 
         ``get_reserved_names`` returns kvstore's own names, which no package replaces. ``convert`` converts the object
         of a package's entry point to the object that kvstore uses. For an invalid object it raises a PluginError whose
@@ -145,16 +145,20 @@ def list_unusable_entry_points() -> list[Plugin]:
 
 
 def _get_entry_points() -> dict[str, dict[str, list[EntryPoint]]]:
-    """Return the entry points by kind, then by name; a name can have several."""
+    """Return the entry points of installed packages by kind of plugin (such as ``embedder``), then by name.
+
+    A name has several entry points if several packages declare it.
+    """
     entry_points_by_kind, _ = _scan_packages()
     return entry_points_by_kind
 
 
 @cache
 def _scan_packages() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
-    """Return the entry points by kind and name, and a Plugin with its problem for what cannot be used.
+    """Return the entry points of all packages by kind of plugin (such as ``embedder``) and name.
 
-    Each list of entry points is in the order of package names. The order of installed packages decides nothing.
+    Also return a Plugin with its problem for each package or entry point that cannot be used. Each list of entry points
+    is in the order of package names, so that the order of installed packages decides nothing.
     """
     from importlib.metadata import distributions
 

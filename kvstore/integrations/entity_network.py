@@ -66,7 +66,8 @@ class EntityNetwork:
 def build_edges(neighbor: Neighbour) -> list[NetworkEdge]:
     """Return the edges between an entity and a neighbor for a picture.
 
-    There is one solid edge per direction in which trees relate them, else one dashed edge.
+    A solid edge, from child to parent, stands for entity trees that contain the edge; there is one per direction. If no
+    tree relates the two names, there is one dashed edge, for their other links.
     """
     # ``above`` and ``below`` are the trees in which the neighbor is directly above or below the entity.
     entity, neighbor_name = neighbor.entity, neighbor.name
@@ -235,7 +236,10 @@ def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name
 
 
 def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
-    """Add edges to ``edges`` in place. A solid edge replaces a dashed edge of the same two names, never the reverse."""
+    """Add edges to ``edges`` in place; a solid edge (of a tree) replaces a dashed one (of other links) of its names.
+
+    A dashed edge is not added if its two names have an edge in either direction.
+    """
     for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
         if edge.solid or not (pair in edges or reverse in edges):
@@ -250,9 +254,10 @@ def _add_cross_edges(
     names: dict[str, int],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
-    """Add edges between two of ``names`` to ``edges`` in place: all solid edges, and the strongest dashed ones.
+    """Add edges between two of ``names`` to ``edges`` in place: all solid ones (of trees), and the strongest others.
 
-    Each name adds at most ``_MAX_CROSS_EDGES`` dashed edges. ``cache`` is filled with the neighbors of the names.
+    Each name adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache`` is filled with the neighbors of
+    the names.
     """
     num_added: Counter[str] = Counter()
     for name in names:

@@ -30,15 +30,16 @@ _MAX_SPANS, _MAX_SHOWN_CHARS = 8, 80
 
 
 def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
-    """Return as many parts of a result as fit in ``tokens`` tokens, joined; at least the beginning of the first part.
+    """Return as many parts of a result (such as passages) as fit in ``tokens`` tokens, joined by ``separator``.
 
-    The result begins with the instruction that explains the quotation marks. ``render_note`` returns a note on the
-    number of omitted parts, which is appended if there are any. There must be at least one part.
+    At least the beginning of the first part is returned. The result begins with the instruction that explains the
+    quotation marks. ``render_note`` returns a note on the number of omitted parts, which is appended if there are any.
+    There must be at least one part.
     """
     quotation = Quotation(text for part in parts for text in (part.label, part.quoted or ""))
-    # The text around the parts; the longest count reserves tokens for any note.
-    frame = f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}"
-    max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
+    # The longest count reserves tokens for any note.
+    surrounding_text = f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}"
+    max_tokens = tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
     texts = [part.to_text(quotation) for part in parts]
     num_fitting = _count_fitting(texts, separator, max_tokens)
     fitting = texts[:num_fitting] or [parts[0].truncate(quotation, max_tokens)]
@@ -62,9 +63,9 @@ def render_lines(
     all_lines = list(lines)
     quotation = Quotation([heading, *all_lines])
     header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
-    # The text around the lines; the longest count reserves tokens for any note.
-    frame = header + quotation.quote("") + render_note(_LONGEST_COUNT)
-    max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
+    # The longest count reserves tokens for any note.
+    surrounding_text = header + quotation.quote("") + render_note(_LONGEST_COUNT)
+    max_tokens = tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
     fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [truncate(all_lines[0], max_tokens)]
     num_left = len(all_lines) - len(fitting)
     footer = f"\n{render_note(num_left)}" if num_left or always_note else ""
@@ -99,13 +100,13 @@ class ResultPart:
     quoted: str | None = None
 
     def to_text(self, quotation: Quotation) -> str:
-        """Return the label followed by the document text between quotation marks, if any."""
+        """Return kvstore's own text (``label``), followed by the document's text between quotation marks, if any."""
         return self.label + ("" if self.quoted is None else quotation.quote(self.quoted))
 
     def truncate(self, quotation: Quotation, tokens: int) -> str:
-        """Return as much of the part as fits in ``tokens`` tokens, with both quotation marks.
+        """Return as much of the text of this part as fits in ``tokens`` tokens, with both quotation marks.
 
-        The label gets at most half of the tokens if the part has document text.
+        kvstore's own text (``label``) gets at most half of the tokens if text of a document follows it.
         """
         if self.quoted is None:
             return truncate(self.label, tokens)
@@ -173,7 +174,7 @@ def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
 
 
 def quote_cell(value: Any) -> Any:
-    """Convert a value of a row to JSON data.
+    """Convert a value of an SQL result to JSON data.
 
     Bytes become hexadecimal, and text is sanitized like quoted document text, so that it cannot end a quotation.
     """

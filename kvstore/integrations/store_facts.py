@@ -16,7 +16,7 @@ def get_default_strategy(store: kvstore.Store) -> str:
 
 
 def list_built_indexes(store: kvstore.Store) -> set[str]:
-    """Return the kinds of the indexes that can be read, including stale indexes."""
+    """Return the kinds of the indexes that can be read, such as ``topics``, including stale indexes."""
     return {index.kind for index in store.indexes() if index.state not in ("absent", "building")}
 
 

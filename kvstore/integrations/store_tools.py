@@ -241,7 +241,10 @@ class StoreTools:
         return ToolResult(text, data)
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
-        """Return the names above and below a name in the entity trees, one per line, or a note that there are none."""
+        """Return the names above and below a name in the entity trees, one per line, or a note that none exist.
+
+        ``direction`` is up, down or both, ``depth`` the number of levels, and ``tree`` the only tree to follow.
+        """
         statement, parameters = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
             statement, parameters = f"{statement} IN TREE ?", [*parameters, tree]
@@ -305,9 +308,10 @@ class StoreTools:
         header = truncate(header, self._tokens // 2)
         quotation = Quotation([header, text])
         continuation_note = "\n(continues; start at byte {})"
-        frame = "\n\n".join((quotation.rule, header, quotation.quote("")))
+        surrounding_text = "\n\n".join((quotation.rule, header, quotation.quote("")))
         # 10 tokens are reserved for the digits of the offset.
-        max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(continuation_note) - 10
+        note_tokens = kvstore.token_estimate(continuation_note) + 10
+        max_tokens = self._tokens - kvstore.token_estimate(surrounding_text) - note_tokens
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
         end_byte = start + len(excerpt.encode())
         continuation = "" if excerpt == text else continuation_note.format(end_byte)
@@ -471,7 +475,10 @@ class StoreTools:
 
 
 def _to_part_data(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the answer to one part of a question to JSON data, with the words of its span as ``answer_span``."""
+    """Convert the answer to one part of a question of several parts, a value of ASK's column ``parts``, to JSON data.
+
+    The words of its ``span`` in the answer become ``answer_span``.
+    """
     fields = {name: value for name, value in part.items() if name != "span"}
     span = part["span"]
     return {**fields, "answer_span": sanitize_slice(span["text"]) if span else None}

@@ -70,7 +70,7 @@ def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _decode_and_escape(data: bytes) -> str:
-    """Decode a part of a UTF-8 text, and escape it for HTML."""
+    """Decode UTF-8 bytes, which may begin or end within a character, and escape the text for HTML."""
     return escape(data.decode(errors="replace"))
 
 

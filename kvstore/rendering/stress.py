@@ -21,14 +21,14 @@ Sizes = npt.NDArray[np.float64]
 #: The number of edges between two nodes, shape (nodes, nodes).
 Distances = npt.NDArray[np.float64]
 
-#: The maximum number of rounds of majorization, and the relative change of stress below which it ends.
-_MAX_ROUNDS, _MIN_IMPROVEMENT = 120, 1e-4
+#: The maximum number of iterations of majorization, and the relative change of stress below which it ends.
+_MAX_ITERATIONS, _MIN_IMPROVEMENT = 120, 1e-4
 #: The factor by which the layout is widened before boxes are pushed apart, as both boxes and paper are wider than high.
 _X_STRETCH = 1.7
 #: The layout grows by this factor, up to a limit, until at most this many overlaps per box remain. Boxes that are
 #: pushed far apart no longer show the network.
 _GROWTH_FACTOR, _MAX_GROWTH, _MAX_OVERLAP_SHARE = 1.1, 2.4, 1.2
-#: The maximum number of rounds of pushing boxes apart.
+#: The maximum number of iterations of pushing boxes apart.
 _MAX_PUSHES = 600
 #: The length of an edge in pixels.
 _EDGE_LENGTH = 75.0
@@ -124,11 +124,11 @@ def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]
     distances = _compute_distances(component, neighbors)
     positions = _compute_initial_positions(distances)
     weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1.0) ** 2, 0.0)
-    # The Laplacian of the weights, made invertible on its null space, is inverted once for all rounds.
+    # The Laplacian of the weights, made invertible on its null space, is inverted once for all iterations.
     laplacian = np.diag(weights.sum(1)) - weights
     inverse = np.linalg.inv(laplacian + 1.0 / num_nodes)
     previous_stress = np.inf
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_MAX_ITERATIONS):
         lengths = np.sqrt(((positions[:, None] - positions[None]) ** 2).sum(2))
         stress = float((weights * (lengths - distances) ** 2).sum())
         if previous_stress - stress <= _MIN_IMPROVEMENT * previous_stress:
@@ -180,7 +180,7 @@ def _enlarge_layout(positions: Positions, sizes: Sizes) -> Positions:
 def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:
     """Return the centers of boxes, pushed apart along the axis with the smaller overlap until none overlap.
 
-    ``sizes`` has the width and the height of each box. The number of rounds is limited.
+    ``sizes`` has the width and the height of each box. After ``_MAX_PUSHES`` iterations, boxes may still overlap.
     """
     positions = positions.copy()
     for _ in range(_MAX_PUSHES):

@@ -103,8 +103,8 @@ def format_number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def render_picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
-    """Return the SVG of a whole picture: a background, then the SVG elements ``parts``.
+def render_picture(width: float, height: float, title: str, elements: Iterable[str]) -> str:
+    """Return the SVG of a whole picture: a background, then the SVG ``elements``.
 
     ``title`` is read by screen readers. The size is in pixels.
     """
@@ -113,4 +113,4 @@ def render_picture(width: float, height: float, title: str, parts: Iterable[str]
     background = f'<rect class="kv-ground" width="{svg_width}" height="{svg_height}" rx="8"/>'
     title_element = f"<title>{escape_text(title)}</title>"
     opening_tag = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FONT_FAMILY}">'
-    return "".join([opening_tag, title_element, f"<style>{_STYLE}</style>", background, *parts, "</svg>"])
+    return "".join([opening_tag, title_element, f"<style>{_STYLE}</style>", background, *elements, "</svg>"])

@@ -52,7 +52,7 @@ from . import (  # noqa: E402
 )
 from .followed_store import FollowedStore  # noqa: E402
 from .guard import Guard  # noqa: E402
-from .page import ExplorerPage, PageContent, PageForm, PageRequest  # noqa: E402
+from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest  # noqa: E402
 from .rendering import STATIC, get_template  # noqa: E402
 from .urls import add_query, build_path, can_be_path  # noqa: E402
 
@@ -92,12 +92,12 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
     """Return the explorer of a store for clients with the token, at this port of 127.0.0.1."""
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
-        if page.is_named:  # the path ends with a name, and the suffix of a form follows the name
+        if page.is_named:  # the path ends with a name, and the suffix of a representation follows the name
             routes.append(Route(page.url + "{name:path}", _make_endpoint(store, page, None)))
             continue
-        for suffix in ("", ".json", *page.forms):
+        for suffix in ("", ".json", *page.representations):
             url = "/index" if page.url == "/" and suffix else page.url  # such as /index.json
-            method = page.forms[suffix].method if suffix in page.forms else "GET"
+            method = page.representations[suffix].method if suffix in page.representations else "GET"
             routes.append(Route(url + suffix, _make_endpoint(store, page, suffix), methods=[method]))
 
     async def respond_not_found(request: Request, _: Exception) -> Response:
@@ -109,9 +109,9 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
 
 
 def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
-    """Return the request handler of a page in one form (representation): ``suffix`` is such as ``.json``, '' for HTML.
+    """Return the request handler of a page in one representation: ``suffix`` is such as ``.json``, '' for HTML.
 
-    With None, the handler determines the form of each request from its path.
+    With None, the handler determines the representation that a request asks for from its path.
     """
 
     async def respond(request: Request) -> Response:
@@ -123,8 +123,8 @@ def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None)
 def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
     """Build the response to a request for a page, in a new session. An error of kvstore becomes an error page, or JSON.
 
-    ``suffix`` is the form (representation) of the page, see :func:`_make_endpoint`. The session of a streamed page ends
-    when the page has been sent.
+    ``suffix`` selects the representation of the page, such as ``.json`` ('': HTML, None: the path determines it). The
+    session of a streamed page ends when the page has been sent.
     """
     with ExitStack() as stack:
         try:
@@ -136,8 +136,8 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
                 suffix = ".json"
             arguments = request.query_params.multi_items()
             page_request = PageRequest(session, name, arguments, as_data=suffix != "", calls=store.calls)
-            if suffix in page.forms:
-                return _render_form(page.forms[suffix], page_request, stack)
+            if suffix in page.representations:
+                return _render_representation(page.representations[suffix], page_request, stack)
             content = page.build_content(page_request)
             if suffix == ".json":
                 return Response(format_json(content), media_type=_JSON_TYPE)
@@ -156,37 +156,38 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
 
 
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
-    """Return the name that a page shows, and the requested form of the page (``.json``, or '' for HTML).
+    """Return the name that a page shows, and the suffix of the requested representation (``.json``, or '' for HTML).
 
-    ``name`` is the end of the path: the name and the suffix of the form, unless the store has an object with the whole
-    string as its name. It is empty if a path cannot express the name; then the arguments ``name`` and ``form`` do.
+    ``name`` is the end of the path: the name and that suffix, unless the store has an object with the whole string as
+    its name. It is empty if a path cannot express the name; then the arguments ``name`` and ``form`` do.
     """
     if not name:
-        requested_form = request.query_params.get("form", "")
-        return request.query_params.get("name", ""), requested_form if requested_form in (".json", *page.forms) else ""
-    for suffix in (".json", *page.forms):
+        suffix = request.query_params.get("form", "")
+        return request.query_params.get("name", ""), suffix if suffix in (".json", *page.representations) else ""
+    for suffix in (".json", *page.representations):
         if name.endswith(suffix) and not page.exists(session, name):
             return name.removesuffix(suffix), suffix
     return name, ""
 
 
-def _render_form(form: PageForm, page_request: PageRequest, stack: ExitStack) -> Response:
-    """Return a page in another form (representation), such as CSV.
+def _render_representation(representation: PageRepresentation, page_request: PageRequest, stack: ExitStack) -> Response:
+    """Return the response with a representation of a page other than HTML and JSON, such as CSV.
 
-    If the form is an iterator of pieces, it is streamed, and ``stack``, which holds the session, is closed at the end.
+    If it is an iterator of texts, it is streamed, and ``stack``, which holds the session, is closed at the end.
     """
-    body = form.make(page_request)
-    headers = {} if form.file_name is None else {"content-disposition": f'attachment; filename="{form.file_name}"'}
+    body = representation.make(page_request)
+    file_name = representation.file_name
+    headers = {} if file_name is None else {"content-disposition": f'attachment; filename="{file_name}"'}
     if isinstance(body, str | bytes):
-        return Response(body, media_type=form.media_type, headers=headers)
-    pieces = iterate_in_threadpool(_stream_and_close(body, stack.pop_all()))
-    return StreamingResponse(pieces, media_type=form.media_type, headers=headers)
+        return Response(body, media_type=representation.media_type, headers=headers)
+    texts = iterate_in_threadpool(_stream_and_close(body, stack.pop_all()))
+    return StreamingResponse(texts, media_type=representation.media_type, headers=headers)
 
 
-def _stream_and_close(pieces: Iterable[str], stack: ExitStack) -> Iterator[str]:
-    """Yield the pieces, then close ``stack``, which holds the session. Also close it if the stream ends early."""
+def _stream_and_close(texts: Iterable[str], stack: ExitStack) -> Iterator[str]:
+    """Yield the texts of a response, then close ``stack``, which holds the session, even if the stream ends early."""
     with stack:
-        yield from pieces
+        yield from texts
 
 
 def _render_error(
@@ -225,10 +226,10 @@ def _build_variables(
     ]
     url = build_path(page.url, name) if page.is_named else page.url
 
-    def build_form_url(suffix: str) -> str:
-        """Return the URL of this page in another form, such as ``.json``.
+    def build_representation_url(suffix: str) -> str:
+        """Return the URL of this page in another representation, such as ``.json``.
 
-        The form is an argument if a path cannot express the name, or if the name with the suffix is another object.
+        ``suffix`` becomes an argument if a path cannot express the name, or if the name with it is another object.
         """
         if not page.is_named:
             return add_query(("/index" if url == "/" else url) + suffix, arguments)
@@ -256,8 +257,8 @@ def _build_variables(
         "pages": [other_page for other_page in PAGES if other_page.label is not None],
         "store_name": store.path.resolve().name,
         "here": url,
-        "in_form": build_form_url,
+        "in_form": build_representation_url,
         "with_arguments": build_url_with_arguments,
-        "json_url": build_form_url(".json"),
+        "json_url": build_representation_url(".json"),
         **content,
     }

@@ -21,8 +21,8 @@ def build_content(request: PageRequest) -> PageContent:
     """Return the answer to the argument ``q`` of a request.
 
     The arguments ``using`` (a strategy), ``where`` (a condition) and ``top`` (the number of hits) are optional. If a
-    model writes the answer and the page can be streamed, ``pieces`` in the content yields the pieces of its text, and
-    ``answered`` returns the answer after the last piece.
+    model writes the answer and the page can be streamed, ``pieces`` in the content yields the text as it arrives, and
+    ``answered`` returns the whole answer after that.
     """
     store, question = request.store, request.get_text("q")
     content: PageContent = {
@@ -48,7 +48,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _iter_pieces(pieces: kvstore.AnswerPieces) -> Iterator[str]:
-    """Yield the pieces of an answer until it ends. An error ends it silently; :func:`_finish_answer` reports it."""
+    """Yield the text of an answer as it arrives. An error ends it silently, since :func:`_finish_answer` reports it."""
     try:
         yield from pieces
     except KvstoreError:
@@ -56,7 +56,7 @@ def _iter_pieces(pieces: kvstore.AnswerPieces) -> Iterator[str]:
 
 
 def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, Any]:
-    """Return the finished answer as JSON data, or the error that ended it."""
+    """Wait for the end of an answer that arrives in pieces; return it as JSON data, or the error that ended it."""
     try:
         return build_answer_data(store, pieces.answer)
     except KvstoreError as error:

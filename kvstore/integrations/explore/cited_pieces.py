@@ -39,7 +39,7 @@ class CitedPiece:
     spans: tuple[tuple[int, int], ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """Return the piece as JSON data; ``places`` are its spans."""
+        """Return the piece of an answer as JSON data; ``places`` are its spans in the document that it cites."""
         return {
             "text": self.text,
             "numbers": list(self.numbers),
@@ -78,10 +78,10 @@ class DocumentTexts:
 
 
 def render_cited_pieces(pieces: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
-    """Render the pieces of a paragraph of an answer, as :meth:`CitedPiece.as_data` returns them, as HTML.
+    """Render a paragraph of an answer as HTML; ``pieces`` has the results of :meth:`CitedPiece.as_data`.
 
-    Every piece is Markdown, linked to its spans, and followed by its citation numbers. The first occurrence of
-    ``words``, the words that answer the question, is marked.
+    Every piece (a sentence, or the text after the last citation) is Markdown. It is linked to the spans that it cites,
+    and followed by its citation numbers. The first occurrence of ``words``, which answer the question, is marked.
     """
     source, inserts = "", []
     for piece in pieces:
@@ -102,7 +102,10 @@ def render_cited_pieces(pieces: Sequence[Mapping[str, Any]], words: str | None) 
 
 
 def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: DocumentTexts) -> list[list[CitedPiece]]:
-    """Split the text of an answer into paragraphs, and each paragraph into pieces with the spans that they cite."""
+    """Split the text of an answer into paragraphs, and each paragraph into sentences with the spans that they cite.
+
+    Text without a citation is one piece, even if it has several sentences.
+    """
     citations_by_number = {citation.number: citation for citation in citations}
     return [
         list(_iter_pieces(paragraph, citations_by_number, texts))
@@ -132,7 +135,8 @@ def _iter_sentence_pieces(
     """Yield the sentences of ``text``, which a citation follows, as pieces with their spans in the cited documents.
 
     ``numbers`` are the numbers in the citation's brackets, which only the last piece gets, and ``citations`` have these
-    numbers. A sentence that the cited texts do not contain gets the spans of the first citation in its first document.
+    numbers. A sentence that the cited texts do not contain gets the spans of the first citation in that citation's
+    first document.
     """
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document

@@ -15,7 +15,7 @@ from ..store_facts import get_default_strategy
 from .ask_page import build_hit_data
 from .cited_pieces import DocumentTexts
 from .guard import hash_source
-from .page import ExplorerPage, PageContent, PageForm, PageRequest
+from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest
 from .rendering import STATIC, get_template
 
 #: The default and maximum number of passages per strategy, and the number of colors of the stylesheet.
@@ -140,5 +140,5 @@ PAGE = ExplorerPage(
     build_content,
     "compare.html",
     label="Compare",
-    forms={".html": PageForm("text/html", _render_comparison_file, "comparison.html")},
+    representations={".html": PageRepresentation("text/html", _render_comparison_file, "comparison.html")},
 )

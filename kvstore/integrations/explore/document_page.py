@@ -63,7 +63,7 @@ def _read_content(request: PageRequest) -> PageContent:
         store, 'SELECT id, ordinal, heading, start, "end" FROM chunks WHERE document = ? ORDER BY id', key
     )
     marks, notice = _collect_marks(request, text)
-    parts = _split_parts(chunks, len(text))
+    parts = _split_into_parts(chunks, len(text))
     part_index = _select_part(request, parts, marks)
     start, end = parts[part_index]
     # A mark that begins in the part is shown completely.
@@ -109,10 +109,10 @@ def _render_text(
     names: Sequence[tuple[str, int, int]],
     chunks: Sequence[Mapping[str, Any]],
 ) -> Markup:
-    """Return one part of a document's text as HTML, with marks, linked names, and link targets at the starts of chunks.
+    """Return the bytes ``part`` of a document's text as HTML, with link targets at the starts of ``chunks``.
 
-    ``part`` is the byte span shown, ``marks`` are the cited byte spans, and ``names`` are entities with their byte
-    spans. Markdown is rendered, unless the request has ``view=text``.
+    ``marks`` are the byte spans to highlight, because an answer cites them, and ``names`` are entities to link, with
+    their byte spans. Markdown is rendered, unless the request has ``view=text``.
     """
     part_start, part_end = part
     anchors = [chunk["start"] for chunk in chunks]
@@ -137,7 +137,7 @@ def _render_text(
 
 
 def _make_offset_converter(text: bytes, part: ByteSpan) -> Callable[[int], int]:
-    """Return a function that converts a byte offset in the text to a character offset in the part, a byte span."""
+    """Return a function that converts a byte offset in ``text`` to a character offset in its byte span ``part``."""
     part_start, part_end = part
     part_text = text[part_start:part_end]
     if part_text.isascii():
@@ -180,10 +180,10 @@ def _is_valid_span(text: bytes, span: ByteSpan) -> bool:
     return in_bounds and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in span)
 
 
-def _split_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[ByteSpan]:
-    """Return the spans of the parts of a long text, which begin at chunk boundaries.
+def _split_into_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[ByteSpan]:
+    """Return the byte spans of the parts into which the page splits a text of ``size`` bytes.
 
-    The last part has at least a quarter of _PART_BYTES.
+    A part begins at a chunk boundary and has about ``_PART_BYTES`` bytes, the last one at least a quarter of that.
     """
     bounds = [0]
     for chunk in chunks:
@@ -193,20 +193,24 @@ def _split_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[ByteSpa
 
 
 def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequence[ByteSpan]) -> int:
-    """Return the index of the part to show: the requested one, else the one with the first mark."""
+    """Return the index of the part of the document to show: the requested one, else the one with the first mark.
+
+    ``parts`` are the byte spans of all parts, and ``marks`` the byte spans to highlight. Without both, it is 0.
+    """
     if request.get_text("part"):
         return request.get_number("part", 0, maximum=len(parts) - 1)
     return _find_part(min(start for start, _ in marks), parts) if marks else 0
 
 
 def _find_part(offset: int, parts: Sequence[ByteSpan]) -> int:
-    """Return the index of the part that contains a byte offset, or of the last part if the offset is after it."""
+    """Return the index of the part (a byte span) that contains a byte offset; for a later offset, that of the last."""
     return next((index for index, (_, end) in enumerate(parts) if offset < end), len(parts) - 1)
 
 
 def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan]) -> list[dict[str, Any]]:
-    """Return the headings in order, each with its level from 0, the start of its first chunk, and that chunk's part.
+    """Return the headings of a document in order, for its table of contents.
 
+    Each has its level from 0, the start of its first chunk, and the index of the part (a byte span) with that chunk.
     The heading of a chunk is a path such as ``Tea > Leaves``; every title that differs from the previous chunk's path
     is a heading.
     """

@@ -58,18 +58,18 @@ def render_marked_text(
     names: Iterable[tuple[str, int, int]],
     anchors: Sequence[int],
 ) -> Markup:
-    """Render a part of a text as inline HTML.
+    """Render the bytes ``part`` of a text as inline HTML.
 
-    ``marks`` are the cited spans; overlapping ones are merged. ``names`` are entities with their spans; of nested ones
-    the longest is linked. Only the first link of a name is in the keyboard tab order. ``anchors`` are link targets, as
-    ``#byte-N``. Everything outside the part is omitted.
+    ``marks`` are spans to highlight, because they are cited; overlapping ones are merged. ``names`` are entities with
+    their spans; of nested ones the longest is linked. Only the first link of a name is in the keyboard tab order.
+    ``anchors`` are offsets of link targets (``#byte-N``). Everything outside ``part`` is omitted.
     """
     layers = [
         [
             Element(start, end, f'<mark id="mark{"" if not mark_index else f"-{mark_index + 1}"}">', "</mark>")
             for mark_index, (start, end) in enumerate(merge_spans(marks))
         ],
-        _find_blocks(text, part),
+        _find_headings_and_code(text, part),
         link_names(text, names),
     ]
     part_start, part_end = part
@@ -79,7 +79,7 @@ def render_marked_text(
     part_anchors = frozenset(anchor for anchor in anchors if part_start <= anchor < part_end)
     all_boundaries = {*part, *part_anchors, *_iter_boundaries(layers)}
     boundaries = sorted(boundary for boundary in all_boundaries if part_start <= boundary <= part_end)
-    return Markup("".join(_render_pieces(text, boundaries, layers, part_anchors)))
+    return Markup("".join(_render_layers(text, boundaries, layers, part_anchors)))
 
 
 def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "text") -> Markup:
@@ -98,11 +98,11 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "tex
         return render_markdown(header + text, [Insert(start, end, "<mark>", "</mark>") for start, end in offsets])
     layers = [
         [Element(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
-        _find_blocks(encoded_text, (0, len(encoded_text))),
+        _find_headings_and_code(encoded_text, (0, len(encoded_text))),
         [Element(start, end, '<span class="sign">', "</span>") for start, end in _find_syntax(encoded_text)],
     ]
     boundaries = sorted({0, len(encoded_text), *_iter_boundaries(layers)})
-    return Markup("".join(_render_pieces(encoded_text, boundaries, layers, frozenset())))
+    return Markup("".join(_render_layers(encoded_text, boundaries, layers, frozenset())))
 
 
 def _iter_boundaries(layers: Iterable[Iterable[Element]]) -> Iterator[int]:
@@ -175,8 +175,8 @@ def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
     return merged
 
 
-def _find_blocks(text: bytes, part: ByteSpan) -> list[Element]:
-    """Return elements around the headings and blocks of code in a part of a text."""
+def _find_headings_and_code(text: bytes, part: ByteSpan) -> list[Element]:
+    """Return HTML elements around the headings and blocks of code in the bytes ``part`` of a Markdown text."""
     return [
         Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
         for match in _BLOCK_PATTERN.finditer(text, *part)
@@ -209,12 +209,14 @@ def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Eleme
     return links
 
 
-def _render_pieces(
+def _render_layers(
     text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[Element]], anchors: frozenset[int]
 ) -> Iterable[str]:
-    """Yield the HTML of the text between boundaries, in the elements of all layers; the first layer is outermost.
+    """Yield the HTML of a text between boundaries (offsets), inside the elements of all layers that contain it.
 
-    Each offset in ``anchors`` gets a link target. The elements of a layer are in order and do not overlap.
+    A layer is a list of elements, such as links, that are in order and do not overlap; the first layer is outermost.
+    Elements of different layers can overlap, so they are closed and opened again at the boundaries. Each offset in
+    ``anchors`` gets a link target.
     """
     element_indexes = [0] * len(layers)
     open_elements: list[Element | None] = [None] * len(layers)
@@ -243,6 +245,6 @@ def _render_pieces(
     yield from (element.closing for element in reversed(open_elements) if element is not None)
 
 
-def _escape_bytes(piece: bytes) -> str:
-    """Escape a part of the text for HTML. A parser would convert an unescaped carriage return to a line feed."""
-    return escape(piece.decode(errors="replace")).replace("\r", "&#13;")
+def _escape_bytes(data: bytes) -> str:
+    """Escape UTF-8 text for HTML. A parser would convert an unescaped carriage return to a line feed."""
+    return escape(data.decode(errors="replace")).replace("\r", "&#13;")

@@ -86,7 +86,7 @@ class Guard:
         self.cookie = f"kvstore-explore-{port}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Respond to a request: reject it, exchange a token for a cookie, or pass it on to the application."""
+        """Respond to an ASGI request: reject it, exchange a token for a cookie, or pass it on to the application."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
@@ -105,7 +105,7 @@ class Guard:
             await self._application(scope, receive, _add_security_headers(send))
 
     def _check_request(self, scope: Any) -> _Rejection | None:
-        """Return the rejection of a request, or None if its headers and method are allowed."""
+        """Return the rejection of the request with this ASGI scope, or None if its headers and method are allowed."""
         hosts, origins, sites = (_get_header_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return _Rejection(403, "The explorer only answers at 127.0.0.1 and localhost with its port.")
@@ -121,7 +121,7 @@ class Guard:
         return None
 
     def _has_cookie(self, scope: Any) -> bool:
-        """True if a request has the cookie that the token was exchanged for."""
+        """True if the request with this ASGI scope has the cookie that the token was exchanged for."""
         cookies = (
             cookie.strip().partition("=")
             for header_value in _get_header_values(scope, b"cookie")
@@ -169,7 +169,7 @@ def _matches_secret(value: str, secret: str) -> bool:
 
 
 def _get_header_values(scope: Any, name: bytes) -> list[str]:
-    """Return the values of all headers with this name, which is in lower case."""
+    """Return the values of all headers with this lower-case name in the request with this ASGI scope."""
     return [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
 
 

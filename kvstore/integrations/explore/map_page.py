@@ -18,7 +18,7 @@ from ...errors import EmbedderError, InputError
 from ..store_facts import list_built_indexes
 from .chunk_map import AXIS_STEPS, ChunkMap, get_chunk_map
 from .document_text import strip_markdown
-from .page import ExplorerPage, PageContent, PageForm, PageRequest
+from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest
 
 #: The number of pieces of evidence of a question.
 _MAX_EVIDENCE = 10
@@ -128,7 +128,10 @@ def _locate_question(store: kvstore.Store, chunk_map: ChunkMap, question: str) -
 
 
 def _render_points(request: PageRequest) -> bytes:
-    """Return the points as packed numbers, in the format that the module docstring describes."""
+    """Return the positions and groups of all chunks as packed numbers: all x, then all y, then all groups.
+
+    x and y are u16, little-endian, and a group, which the request's coloring determines, is u8.
+    """
     chunk_map = get_chunk_map(request.store)
     groups = chunk_map.get_groups(request.store, _parse_coloring(request, _list_colorings(request.store)))
     points = chunk_map.points.astype("<u2")
@@ -170,8 +173,8 @@ PAGE = ExplorerPage(
     build_content,
     "map.html",
     label="Map",
-    forms={
-        ".points": PageForm("application/octet-stream", _render_points),
-        ".point": PageForm("application/json", _render_point),
+    representations={
+        ".points": PageRepresentation("application/octet-stream", _render_points),
+        ".point": PageRepresentation("application/json", _render_point),
     },
 )

@@ -178,7 +178,7 @@ def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]
 
 
 def _select_inserts(open_inserts: Sequence[Insert], *, in_link: bool) -> list[Insert]:
-    """Return the inserts to render around a piece of text, outermost first.
+    """Return the inserts (pairs of HTML tags) to render around a text that ``open_inserts`` span, outermost first.
 
     Empty inserts are omitted, and so are links except the innermost one. Inside a link of the text itself
     (``in_link``), all links are omitted.
@@ -191,8 +191,8 @@ def _select_inserts(open_inserts: Sequence[Insert], *, in_link: bool) -> list[In
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
     """Yield ``html``, rendered from Markdown with markers, with the HTML of the ``inserts`` in place of the markers.
 
-    :func:`_insert_markers` put a marker with the index of the insert at the start and at the end of its span. Each
-    piece of text between the markers is surrounded by the tags of the insert.
+    An insert is a pair of HTML tags for a span. :func:`_insert_markers` put a marker with its index at the start and at
+    the end of the span. Each text between the two markers is surrounded by the tags.
     """
     open_indexes: list[int] = []
     # A marker is lost in text that is not rendered, such as a URL; a span without an end is ignored.
@@ -219,7 +219,7 @@ def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
                 open_indexes.remove(index)
         elif piece.strip():
             active_inserts = _select_inserts([inserts[index] for index in open_indexes], in_link=num_open_links > 0)
-            # Only the first piece of a span has its id.
+            # Only the first text of a span has its id.
             openings = [
                 re.sub(r' id="[^"]*"', "", insert.opening) if id(insert) in used_ids else insert.opening
                 for insert in active_inserts

@@ -107,11 +107,11 @@ def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class PageForm:
-    """Another form (representation) of a page, such as its rows as CSV: what ``make`` returns for a request.
+class PageRepresentation:
+    """Another representation of a page, such as its rows as CSV: what ``make`` returns for a request.
 
-    A browser saves it as a file if it has a ``file_name``. The ``method`` is POST for a form that changes the user's
-    settings; no form changes the store. The guard lists the paths with POST.
+    A browser saves it as a file if it has a ``file_name``. The ``method`` is POST for one that changes the user's
+    settings; none changes the store. The guard lists the paths with POST.
     """
 
     media_type: str
@@ -126,8 +126,8 @@ class ExplorerPage:
 
     ``label`` is its name in the navigation; pages without a label are not listed there. The URL of a ``is_named`` page
     ends in a slash and is followed by a name. ``exists`` is true if an item has a name, so that an item called
-    ``package.json`` has a page. ``forms`` are additional forms by the suffix of their URLs, besides ``.json``. If the
-    content includes an iterator, the page is streamed while the template renders.
+    ``package.json`` has a page. ``representations`` are those besides HTML and ``.json``, by the suffix of their URLs.
+    If the content includes an iterator, the page is streamed while the template renders.
     """
 
     url: str
@@ -136,4 +136,4 @@ class ExplorerPage:
     label: str | None = None
     is_named: bool = False
     exists: Callable[[kvstore.Store, str], bool] = lambda store, name: False
-    forms: Mapping[str, PageForm] = field(default_factory=dict)
+    representations: Mapping[str, PageRepresentation] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from ...language.statement_completion import complete_statement
 from ...rendering.row_formats import ROW_FORMATS, format_plain
 from ..saved_queries import delete_query, load_queries, save_query
 from ..store_catalog import StoreCatalog
-from .page import ExplorerPage, PageContent, PageForm, PageRequest
+from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest
 from .urls import build_document_url, build_entity_url
 
 #: The maximum number of rows of a page, and of a file.
@@ -123,14 +123,17 @@ _RUNNING: dict[str, kvstore.Store] = {}
 
 @contextmanager
 def _allow_stopping(request: PageRequest) -> Iterator[None]:
-    """Register the statement of this request inside the context, so that ``/sql/stop`` can interrupt it."""
-    run = request.get_text("run")
-    if run:
-        _RUNNING[run] = request.store
+    """Register the statement of this request inside the context, so that ``/sql/stop`` can interrupt it.
+
+    It is registered under the request's argument ``run``, if there is one.
+    """
+    run_name = request.get_text("run")
+    if run_name:
+        _RUNNING[run_name] = request.store
     try:
         yield
     finally:
-        _RUNNING.pop(run, None)
+        _RUNNING.pop(run_name, None)
 
 
 def _interrupt_statement(request: PageRequest) -> str:
@@ -230,10 +233,10 @@ PAGE = ExplorerPage(
     build_content,
     "sql.html",
     label="SQL",
-    forms={
-        ".csv": PageForm("text/csv", _render_csv, "rows.csv"),
-        "/completions.json": PageForm("application/json", _format_completions),
-        "/stop": PageForm("application/json", _interrupt_statement),
-        "/saved": PageForm("application/json", _save_or_delete_statement, method="POST"),
+    representations={
+        ".csv": PageRepresentation("text/csv", _render_csv, "rows.csv"),
+        "/completions.json": PageRepresentation("application/json", _format_completions),
+        "/stop": PageRepresentation("application/json", _interrupt_statement),
+        "/saved": PageRepresentation("application/json", _save_or_delete_statement, method="POST"),
     },
 )

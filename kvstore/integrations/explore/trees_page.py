@@ -35,7 +35,7 @@ def build_list(request: PageRequest) -> PageContent:
 
 
 def build_tree(request: PageRequest) -> PageContent:
-    """Return a tree, or its part below the name ``under``, as nested names with their numbers of children.
+    """Return an entity tree, or the subtree below the name ``under``, as nested names with their numbers of children.
 
     Raises EntityNotFoundError for an unknown tree, or a name that the tree does not contain.
     """

@@ -16,7 +16,7 @@ def can_be_path(name: str) -> bool:
 
 
 def build_path(url: str, name: str) -> str:
-    """Return the URL of a name's page below the URL of its kind.
+    """Return the URL of the page of ``name``, such as a document's key, below ``url``, such as ``/doc/``.
 
     >>> build_path("/doc/", "hr/leave.md"), build_path("/doc/", "../a b"), build_path("/doc/", "..")
     ('/doc/hr/leave.md', '/doc/..%2Fa%20b', '/doc/?name=..')
@@ -48,7 +48,7 @@ def build_entity_url(name: str) -> str:
 
 
 def build_tree_url(name: str, under: str | None = None) -> str:
-    """Return the URL of a tree's page, or of its part below a name."""
+    """Return the URL of an entity tree's page, or of the page of the subtree below the name ``under``."""
     return add_query(build_path("/tree/", name), [] if under is None else [("under", under)])
 
 

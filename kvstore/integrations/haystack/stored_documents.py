@@ -16,7 +16,7 @@ from ..hit_metadata import build_hit_metadata, load_hit_documents
 _EMBEDDED_ORIGIN = "haystack:embedding"
 
 
-def to_row(document: Document) -> dict[str, Any]:
+def to_put_arguments(document: Document) -> dict[str, Any]:
     """Convert a document to the arguments of ``put``, with its embedding if it has one."""
     has_embedding = document.embedding is not None
     return {

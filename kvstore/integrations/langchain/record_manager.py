@@ -145,7 +145,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         return [key for key, group in self._iter_groups(keys) if group in unique_groups]
 
     def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        """Yield (key, group) of each document; its group is read from its metadata, see ``source_id_key``."""
+        """Yield (key, group) of each document; ``_source_id_key`` is the metadata field or function for its group."""
         for batch in split_batches(keys, _BATCH_SIZE):
             for stored in self.store.get_many(batch):
                 if stored is None:

@@ -184,7 +184,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         for put, previous in zip(puts.values(), previous_documents, strict=True):
             if put.value is not None:
                 live_item = previous if stored_items.is_live_item(previous, now) else None
-                rows.append(stored_items.to_row(put, self._fields, live_item, now))
+                rows.append(stored_items.to_put_arguments(put, self._fields, live_item, now))
         if not deleted_keys and not refreshed_metadata:
             if rows:
                 self.store.put_many(rows)  # embeds before it takes the writer's lock, which a transaction cannot

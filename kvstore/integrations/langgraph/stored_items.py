@@ -42,7 +42,7 @@ def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str,
     return {"$and": conditions}
 
 
-def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: datetime) -> dict[str, Any]:
+def to_put_arguments(put: PutOp, fields: Sequence[str], stored: Document | None, now: datetime) -> dict[str, Any]:
     """Return the arguments of ``put`` for an item, which keeps the creation time of the item ``stored``.
 
     The text consists of the indexed fields, each a chunk of its own, or of the whole value if none is indexed. Raises

@@ -18,7 +18,7 @@ CONTENT, KIND, SOURCE = "_node_content", "_node_type", "ref_doc_id"
 _HIDDEN_FIELDS = ["evidence"]
 
 
-def to_row(node: BaseNode) -> dict[str, Any]:
+def to_put_arguments(node: BaseNode) -> dict[str, Any]:
     """Convert a node to the arguments of ``put``.
 
     ``meta`` has its metadata and, as JSON, its other fields, so that :func:`build_node` can restore it.

@@ -27,7 +27,7 @@ from ..framework_embedder import FrameworkEmbedder
 from ..marginal_relevance import select_by_mmr
 from .embed_model import make_embedder
 from .filters import FilterMapping, build_condition, join_conditions
-from .nodes import CONTENT, SOURCE, build_hit_nodes, load_nodes, to_row
+from .nodes import CONTENT, SOURCE, build_hit_nodes, load_nodes, to_put_arguments
 
 _LEXICAL_MODES = (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH)
 _HYBRID_MODES = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBRID)
@@ -117,7 +117,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         for node in nodes:
             if not isinstance(node, BaseNode):
                 raise ArgumentError(f"add(): nodes must be LlamaIndex nodes, not {format_value(node)}")
-        rows = [to_row(node) for node in nodes]
+        rows = [to_put_arguments(node) for node in nodes]
         blank_keys = [row["key"] for row in rows if not row["text"].strip()]
         warn_blank_texts(blank_keys, len(rows), "nodes")
         rows = [row for row in rows if row["text"].strip()]
