@@ -119,7 +119,10 @@ class AsyncQueryable:
     def ask_pieces(
         self, question: str, *, model: str | None = None, words: int | None = None, **clauses: Unpack[Clauses]
     ) -> Opening[AsyncAnswerPieces]:
-        """Answer a question as an async iterator over pieces of the text; see :meth:`kvstore.Store.ask_pieces`."""
+        """Answer a question as an async iterator over the text, which yields it in pieces as the model writes it.
+
+        The arguments are those of :meth:`kvstore.Store.ask_pieces`.
+        """
 
         async def begin() -> AsyncAnswerPieces:
             """Start the answer in a thread."""
@@ -301,7 +304,10 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         return Opening(begin())
 
     def transaction(self, *, timeout: float | None = None, models: bool = True) -> Opening[AsyncTransaction]:
-        """Begin the store's only write transaction; see :meth:`kvstore.Store.transaction`."""
+        """Begin the store's only write transaction; wait at most ``timeout`` seconds for another one to end.
+
+        Await the result, or enter it with ``async with``. The arguments are those of :meth:`kvstore.Store.transaction`.
+        """
 
         async def begin() -> AsyncTransaction:
             """Begin the transaction in a new thread, to which it belongs."""
@@ -324,7 +330,10 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         progress: Callable[[Any], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Opening[AsyncCursor]:
-        """Run statements in order and return the cursor of the last; see :meth:`kvstore.Store.execute`."""
+        """Run SQL statements in order, and return the cursor of the last one, to be awaited.
+
+        The arguments are those of :meth:`kvstore.Store.execute`.
+        """
 
         async def begin() -> AsyncCursor:
             """Run the statements in the thread of statements."""
@@ -341,7 +350,10 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         timeout: float | None = QUERY_TIMEOUT,
         max_rows: int | None = QUERY_ROWS,
     ) -> Opening[AsyncCursor]:
-        """Run one reading statement within limits; see :meth:`kvstore.Store.query`. Cancelling the task stops it."""
+        """Run one reading statement for up to ``timeout`` seconds; return a cursor of ``max_rows`` rows, to be awaited.
+
+        Cancelling the task stops the statement. The arguments are those of :meth:`kvstore.Store.query`.
+        """
 
         async def begin() -> AsyncCursor:
             """Run the statement in a thread; interrupt it if the task is cancelled."""
@@ -358,7 +370,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
     async def explain(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False
     ) -> list[Any]:
-        """Return the execution steps of one statement; see :meth:`kvstore.Store.explain`."""
+        """Return the execution steps of one statement, as :meth:`kvstore.Store.explain` does."""
         return await self._statements.run(self._target.explain, sql, parameters, analyze=analyze)
 
     def ingest_progress(
@@ -368,7 +380,10 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         include: str | Sequence[str] = (),
         **options: Unpack[IngestOptions],
     ) -> Opening[AsyncIngestion]:
-        """Ingest as an async iterator over the progress; see :meth:`kvstore.Store.ingest_progress`."""
+        """Ingest files, folders and globs as an async iterator over the progress.
+
+        The arguments are those of :meth:`kvstore.Store.ingest_progress`.
+        """
 
         async def begin() -> AsyncIngestion:
             """Start the ingest in a thread."""
@@ -385,9 +400,10 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         progress: Callable[[IngestProgress], None] | None = None,
         **options: Unpack[IngestOptions],
     ) -> IngestReport:
-        """Ingest files, folders and globs; see :meth:`kvstore.Store.ingest`. ``progress`` runs in the event loop.
+        """Ingest files, folders and globs, and return the report; ``progress`` is called in the event loop.
 
-        If the task is cancelled, the ingest stops after its current step; everything committed is kept.
+        The arguments are those of :meth:`kvstore.Store.ingest`. If the task is cancelled, the ingest stops after its
+        current step; everything committed is kept.
         """
         async with self.ingest_progress(paths, include=include, **options) as ingestion:
             async for step in ingestion:

@@ -26,7 +26,10 @@ _CYTOSCAPE_PATH = Path(__file__).parent / "explore" / "static" / "vendor" / "cyt
 
 
 def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
-    """Return the text of a file in the format. Raises InputError for an unknown format, or too many names to draw."""
+    """Return the text of a file with a network of entities in ``file_format``, such as ``svg`` or ``graphml``.
+
+    Raises InputError for an unknown format, or too many names to draw.
+    """
     render = FORMATS.get(file_format)
     if render is None:
         raise InputError(

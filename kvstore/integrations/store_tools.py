@@ -68,9 +68,11 @@ class StoreTools:
         strategy: str | None = None,
         where: str | None = None,
     ) -> None:
-        """Open a session on ``store`` for the tools; see the class for the limits.
+        """Open a session on ``store`` for the tools; with ``write``, some of them change the store.
 
-        Raises InputError if ``tokens`` is too small, and the errors of an invalid condition or strategy.
+        ``tokens`` is the maximum size of a result, ``strategy`` the default strategy of a question, and ``where`` an
+        SQL condition that limits the documents. Raises InputError if ``tokens`` is too small, and the errors of an
+        invalid condition or strategy.
         """
         if tokens < MIN_TOKENS:
             raise InputError(f"tokens must be at least {MIN_TOKENS}, not {tokens}")
@@ -135,7 +137,10 @@ class StoreTools:
     def retrieve(
         self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
     ) -> ToolResult:
-        """Return the passages that answer a question, best first, as text and as JSON data."""
+        """Return the ``top`` passages that answer a question, best first, as text and as JSON data.
+
+        ``where`` is an SQL condition on the documents.
+        """
         condition = self._choose_condition(where)
         statement = self._build_statement("RETRIEVE", question, strategy, condition, top)
         with language.locate_in_condition(condition or ""):

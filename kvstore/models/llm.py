@@ -118,7 +118,7 @@ class LanguageModel:
         max_tokens: int = MAX_ANSWER_TOKENS,
         estimated_tokens: int | None = None,
     ) -> ModelAnswer:
-        """Return the model's answer.
+        """Send a prompt (``messages``) to the model, wait for the whole answer, and return it.
 
         ``response_format`` is the field of this name in the OpenAI protocol. An answer without text is an error, unless
         ``may_be_empty``. ``max_tokens`` limits the answer without its reasoning. ``estimated_tokens`` is the number of
@@ -146,9 +146,10 @@ class LanguageModel:
     ) -> Generator[str, None, ModelAnswer]:
         """Yield the text of an answer in pieces as they arrive, without the reasoning, and return the whole answer.
 
-        ``messages`` are the prompt in the form of the OpenAI protocol; the other parameters are those of :meth:`write`.
-        ``max_tokens`` limits the answer, and ``may_be_empty`` allows one without text. Closing the generator early
-        stops the server. Raises ModelError, and ModelUnavailableError if the answer breaks off or has no text.
+        ``messages``, ``response_format`` and ``temperature`` are fields of the OpenAI protocol. ``estimated_tokens`` is
+        counted as sent if the server reports fewer (None: an estimate from the messages). ``max_tokens`` limits the
+        answer, and ``may_be_empty`` allows one without text. Closing the generator early stops the server. Raises
+        ModelError, and ModelUnavailableError if the answer breaks off or has no text.
         """
         # Servers count reasoning as part of the answer.
         optional_fields = {

@@ -40,8 +40,9 @@ class OpenAIEmbedder:
         attempts: int = 4,
         dimension: int | None = None,
     ) -> None:
-        """Prepare requests for vectors of ``model``; the class describes ``timeout`` and ``dimension``.
+        """Prepare requests for vectors of ``model`` to the server ``base_url``, by default OpenAI's.
 
+        ``timeout`` is in seconds per attempt, and ``dimension`` the number of components (None: the server decides).
         Raises EmbedderError for an invalid address, key or timeout.
         """
         timeouts = Timeouts(connect=timeout, first=timeout, between=timeout, attempts=attempts)

@@ -48,7 +48,10 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
     """
 
     def __init__(self, model: str, *, device: str | None = None, int8: bool = False) -> None:
-        """Record a model by its name or folder, which is loaded on first use; the class describes the options."""
+        """Record a model by its name or folder, which is loaded on first use.
+
+        ``device`` is torch's name of a device (None: onnxruntime runs the model). ``int8`` quantizes its weights.
+        """
         super().__init__()
         kind = "sentence-transformers-int8" if int8 else "sentence-transformers"
         self.name = f"{kind}:{model}"

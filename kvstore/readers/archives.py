@@ -73,8 +73,9 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
 
 
 def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[EnclosedFile]:
-    """Yield the one file in a compressed file, without the compression suffix (``.tgz`` becomes ``.tar``).
+    """Yield the one file in a compressed file, named without the compression suffix (``.tgz`` becomes ``.tar``).
 
+    ``program`` names the compression in messages.
     Raises ReaderError if the content is damaged or too large.
     """
     content = bytearray()

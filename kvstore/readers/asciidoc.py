@@ -170,7 +170,7 @@ class _AsciiDocFile:
     def _parse_block(
         self, lines: Sequence[str], start: int, depth: int, attributes: list[str], blocks: list[MarkdownBlock]
     ) -> int:
-        """Append the block that begins at a line to ``blocks``, and return the index of the line after it.
+        """Append the block that begins at ``lines[start]`` to ``blocks``; return the index of the line after it.
 
         ``attributes`` are the parts of the attribute line above the block; those of ``[source,python]`` are ``source``
         (the style) and ``python``. Sections begin only at depth 0.
@@ -217,7 +217,7 @@ class _AsciiDocFile:
     def _parse_paragraph(
         self, lines: Sequence[str], start: int, attributes: list[str], blocks: list[MarkdownBlock]
     ) -> int:
-        """Append a paragraph, listing or quotation, and return the index of the line after it.
+        """Append the paragraph, listing or quotation at ``lines[start]``, and return the index of the line after it.
 
         It ends at a blank line, or at a line that begins another block. The first of the ``attributes`` above it is its
         style, such as ``source`` or ``quote``.

@@ -29,7 +29,10 @@ class Language:
 
 
 def _make_line_language(name: str, opening: str = "", comment: str = "#") -> Language:
-    """Return a language without a grammar, whose files are split at lines that match ``opening``."""
+    """Return a language without a grammar, whose files are split at lines that match the pattern ``opening``.
+
+    ``comment`` is the beginning of its comments.
+    """
     return Language(name, "", frozenset(), opening=opening, comment=comment)
 
 

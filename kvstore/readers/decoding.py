@@ -68,9 +68,10 @@ def decode_file(data: bytes, file_name: str, encoding: str | None = None) -> str
 
 
 def decode_text(data: bytes, file_name: str, encoding: str | None = None) -> str:
-    """Decode a whole file as :func:`decode_file` does, and clean its text with :func:`clean_text`.
+    """Decode a whole file by ``encoding``, else by its byte-order mark, else as UTF-8, and clean its text.
 
-    Raises ReaderError if the file is blank or cannot be decoded.
+    :func:`clean_text` normalizes line ends and drops control characters. Raises ReaderError if the file is blank or
+    cannot be decoded; ``file_name`` is the file in the message.
     """
     text = clean_text(decode_file(data, file_name, encoding))
     if not text or text.isspace():
@@ -89,7 +90,10 @@ def check_nul(text: str, file_name: str) -> None:
 
 
 def iter_decoded_lines(stream: BinaryIO, file_name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
-    """Decode a seekable stream line by line, as ``open(newline=...)`` does, and remove a byte-order mark."""
+    """Decode a seekable stream line by line, as ``open(newline=...)`` does, and remove a byte-order mark.
+
+    Without ``encoding``, the byte-order mark determines it, else it is UTF-8. Raises ReaderError for invalid bytes.
+    """
     stream.seek(0)
     used_encoding = encoding or detect_bom_encoding(stream.read(4)) or "utf-8"
     stream.seek(0)
@@ -119,7 +123,10 @@ def _locate_decode_error(stream: BinaryIO, file_name: str, encoding: str) -> Rea
 
 
 def _make_decode_error(file_name: str, encoding: str, error: UnicodeError, offset: int) -> ReaderError:
-    """Return the ReaderError for a decoding error; ``offset`` is where the block of ``error`` begins in the file."""
+    """Return the ReaderError for a file that is not valid in ``encoding``.
+
+    ``error`` is the codec's error for some bytes of the file, which begin at ``offset``.
+    """
     label = encoding.upper()
     remedy = (
         "save it as UTF-8, or, if all files of the ingest have the same encoding, name that encoding: "

@@ -82,7 +82,7 @@ class _PageWalker:
     """
 
     def __init__(self, analysis: PageAnalysis, keep: KeepLevel) -> None:
-        """Prepare the walk over a page; ``keep`` is the amount of the page to keep."""
+        """Prepare the walk over the page of ``analysis``; ``keep`` says how much navigation to keep."""
         self.container = BlockContainer()
         self.left_out: list[NavigationPart] = []
         # The unfinished containers, lists and tables, innermost last.
@@ -120,7 +120,7 @@ class _PageWalker:
             node = node.next
 
     def _skip_if_not_content(self, node: LexborNode, tag: str) -> bool:
-        """Return True if an element must be skipped, because it is a control or navigation.
+        """Return True if an element must be skipped, because it is a form control, a script or navigation.
 
         Navigation is added to ``left_out``.
         """

@@ -40,7 +40,7 @@ _NEIGHBOR_BLOCK_TAGS = HEADING_TAGS | frozenset(
 
 
 def is_table_of_contents(stats: ElementStats) -> bool:
-    """True if an element is a table of contents.
+    """True if an element is a table of contents, judged by the counts of its links and text (``stats``).
 
     It has several links to headings of the page, which are at least three quarters of its links, and little other text.
     """
@@ -140,7 +140,7 @@ def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
 
 
 def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
-    """True if an element is a line of links to other pages of the site."""
+    """True if an element is a line of links to other pages of the site; ``stats`` are its counts of text and links."""
     if (
         tag == "a"
         or tag in VERBATIM_TAGS

@@ -162,9 +162,9 @@ class NavigationFilter:
     def find_removal_reason(self, node: LexborNode, tag: str, *, in_content: bool, in_section: bool) -> str | None:
         """Return the reason to leave an element out, such as ``navigation``, or None to keep it.
 
-        ``in_content``: the element is inside the content; ``in_section``: inside an article, section or main. A reason
-        that the keep level of the filter disables does not count; a table of contents kept this way is recorded in
-        ``tables_of_contents``.
+        ``in_content``: the element is inside the content; ``in_section``: inside an article, section or main. A less
+        strict filter (``_keep``) keeps elements in spite of some reasons; a table of contents that it keeps is recorded
+        in ``tables_of_contents``.
         """
         stats = self.analysis.get_stats(node)
         if stats is None or not stats.text_length or node.mem_id in self.analysis.content_path_ids:
@@ -191,10 +191,10 @@ class NavigationFilter:
         in_content: bool,
         in_section: bool,
     ) -> str | None:
-        """Return the reason to leave an element out at ``KeepLevel.CONTENT``, or None if it is content.
+        """Return the reason why the strictest filter leaves an element out, or None if the element is content.
 
-        ``attributes`` is empty if the element's attributes are ignored. ``in_content`` and ``in_section``: the element
-        is inside the content of the page, or inside a section or article.
+        ``stats`` are the counts of its text and links. ``attributes`` is empty if they are ignored. ``in_content`` and
+        ``in_section``: the element is inside the content of the page, or inside a section or article.
         """
         role = class_and_id = ""
         class_match: re.Match[str] | None = None

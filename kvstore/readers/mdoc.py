@@ -128,9 +128,10 @@ class MdocInterpreter:
     def _add_macro(
         self, macro: str, tokens: Sequence[str], start: int, line_end: int, output: RunningText, defines_name: bool
     ) -> int:
-        """Add the text of ``macro``, and return the index of the token after its arguments.
+        """Add the text of ``macro`` to ``output``, and return the index of the token after its arguments.
 
-        The arguments begin at the index ``start`` of ``tokens`` and end before the next macro or punctuation. If
+        The arguments are the ``tokens`` from the index ``start`` up to the next macro or punctuation, or up to
+        ``line_end``. If
         ``defines_name``, the first ``Nm`` defines the documented name.
         """
         end = next(

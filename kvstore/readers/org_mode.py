@@ -89,7 +89,7 @@ class _OrgFile:
         return builder.finish_blocks()
 
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, builder: BlockBuilder) -> int:
-        """Add the block that begins at a line, and return the index of the line after it.
+        """Add the block that begins at ``lines[start]`` to ``builder``, and return the index of the line after it.
 
         Blank lines, comments and drawers are skipped. ``depth`` is the number of blocks that contain the lines;
         headings begin only at depth 0.
@@ -150,7 +150,8 @@ class _OrgFile:
     ) -> int:
         """Add the block between ``#+begin_NAME`` and ``#+end_NAME``, and return the index of the line after it.
 
-        ``begin`` is the match of its first line. A block that is nested too deeply is added as code.
+        ``begin`` is the match of its first line, ``lines[start]``. A block inside too many others (``depth``) is added
+        as code.
         """
         block_type = begin[1].lower()
         end = _find_end_line(lines, start, f"#+end_{block_type}")
@@ -192,7 +193,7 @@ class _OrgFile:
 
 
 def _iter_heading_blocks(level: int, title: str) -> Iterator[MarkdownBlock]:
-    """Yield a heading, and its state and tags as a paragraph."""
+    """Yield a heading with the text of an Org headline (``title``), and its task state and tags as a paragraph."""
     details: list[str] = []
     if state := _STATE_PATTERN.match(title):
         details.append(f"State: {state[1]}")
@@ -241,7 +242,7 @@ def _split_cells(line: str) -> list[str]:
 
 def _render_inline(text: str, plain: bool = False) -> str:
     """Convert inline markup to Markdown; with ``plain``, remove it."""
-    protected_texts = ProtectedTexts()
+    protected_texts = ProtectedTexts()  # replaces code and the like by placeholders, so that no pattern changes it
     emphasis = "" if plain else "*"  # for strong text too
     text = _CODE_PATTERN.sub(
         lambda match: protected_texts.protect(match[2] if plain else make_code_span(match[2])), text

@@ -173,7 +173,7 @@ class _Spellings:
     """The words of a text in any case; they decide whether a hyphen at the end of a line is kept."""
 
     def __init__(self, pages: Iterable[Sequence[PageLine]]) -> None:
-        """Collect the words and compounds of the lines of all pages, in folded case."""
+        """Collect the words and hyphenated compounds of the lines of all pages, in folded case."""
         self._words = {
             _normalize_word(word) for lines in pages for line in lines for word in _COMPOUND_PATTERN.findall(line.text)
         }
@@ -271,10 +271,11 @@ def _render_table(rows: Sequence[PageLine]) -> str:
 def _choose_separator(
     previous: PageLine, line: PageLine, following: PageLine | None, num_lines: int, leading: float, usual_length: int
 ) -> str | None:
-    """Return the separator between a line and the line above it: a space or newline; None if a paragraph begins.
+    """Return the separator between a line and the ``previous`` line: a space or newline; None if a paragraph begins.
 
-    ``num_lines`` is the number of lines of the paragraph above, ``leading`` the usual distance between lines, and
-    ``usual_length`` the usual number of characters of a full line.
+    ``following`` is the line after both (None: the page ends). ``num_lines`` is the number of lines of the paragraph
+    above, ``leading`` the usual distance between lines, and ``usual_length`` the usual number of characters of a full
+    line.
     """
     distance_down, distance_right, em = previous.y - line.y, line.x - previous.x, line.size
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.cells) > 1:

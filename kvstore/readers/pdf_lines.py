@@ -285,9 +285,10 @@ def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
 ) -> Iterator[tuple[float, str]]:
-    """Yield (x position, text) for each part of a text, split at wide gaps between the shown texts.
+    """Split a text of font size ``size`` at (x, y) at wide gaps; yield (x position, text) for each part.
 
-    The text can have other letters than the shown texts, for example without ligatures, so letter counts are scaled.
+    The gaps are between ``shown_texts``, those that the operators of the page have shown. The text can have other
+    letters than the shown texts, for example without ligatures, so letter counts are scaled.
     """
     texts_on_line = [
         (shown.x, shown.num_characters)
@@ -330,7 +331,10 @@ def _find_word_end(text: str, num_letters: int) -> int:
 
 
 def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
-    """Return the lines of one page in content order, columns one after another."""
+    """Return the lines of one page in content order, columns one after another.
+
+    ``pen`` tracks the position of the text that pypdf reports, and caches the fonts of the file.
+    """
     pen.start_page(page)
     collector = _LineCollector(pen)
     with _show_as_arrays(page):

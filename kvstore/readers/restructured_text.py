@@ -146,7 +146,10 @@ class _RestructuredText:
     """The parser of one file; section levels follow the order in which adornments first occur."""
 
     def __init__(self, substitutions: Mapping[str, str], max_repeated_chars: int) -> None:
-        """Create the parser; tables repeat at most ``max_repeated_chars`` characters of cells that span rows."""
+        """Create the parser of a file; ``substitutions`` are the texts of its ``|name|`` references, by name.
+
+        Tables repeat at most ``max_repeated_chars`` characters of cells that span rows.
+        """
         self._substitutions = substitutions
         self._num_repeatable_chars = max_repeated_chars
         self._levels: list[str] = []  # the adornment character of each level, doubled if it is also above the title
@@ -166,7 +169,7 @@ class _RestructuredText:
         return blocks
 
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append the block that begins at a line to ``blocks``, and return the index of the line after it.
+        """Append the block that begins at ``lines[start]`` to ``blocks``; return the index of the line after it.
 
         ``depth`` is the number of blocks that contain the lines; sections begin only at depth 0.
         """
@@ -206,7 +209,7 @@ class _RestructuredText:
         return self._parse_paragraph(lines, start, depth, blocks)
 
     def _parse_section(self, lines: Sequence[str], start: int, blocks: list[MarkdownBlock]) -> int:
-        """Append a heading or skip a transition (a rule), and return the index of the line after it.
+        """Append the heading at ``lines[start]``, or skip a transition (a rule); return the index of the line after it.
 
         Return 0 if the line begins neither.
         """
@@ -240,7 +243,10 @@ class _RestructuredText:
         return end
 
     def _parse_paragraph(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append a paragraph, and the literal block after it if it ends with ``::``; return the index after them."""
+        """Append the paragraph at ``lines[start]``, and the literal block after it if it ends with ``::``.
+
+        Return the index of the line after them. ``depth`` is the number of blocks around the paragraph.
+        """
         end = start
         while end < len(lines) and lines[end] and (end == start or lines[end][0] != " "):
             end += 1
@@ -265,7 +271,7 @@ class _RestructuredText:
     def _parse_list(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
     ) -> tuple[MarkdownBlock, int]:
-        """Parse a list, and return it with the index of the line after it.
+        """Parse the list at ``lines[start]``, inside ``depth`` blocks; return it with the index of the line after it.
 
         ``pattern`` matches the beginnings of its items: bullets, enumerators, fields or command options. Fields and
         options become items ``term: definition``.
@@ -291,7 +297,10 @@ class _RestructuredText:
         return make_list(items), start
 
     def _parse_definitions(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append a definition list as a list of ``term: definition``, and return the index of the line after it."""
+        """Append the definition list at ``lines[start]`` as a list of ``term: definition``.
+
+        Return the index of the line after it. ``depth`` is the number of blocks around the list.
+        """
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while start + 1 < len(lines) and lines[start] and lines[start][0] != " " and lines[start + 1][:1] == " ":
             if _EXPLICIT_MARKUP_PATTERN.match(lines[start]):
@@ -303,9 +312,10 @@ class _RestructuredText:
         return start
 
     def _parse_explicit_markup(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append the blocks of a directive or a footnote, and return the index of the line after it.
+        """Append the blocks of the directive or footnote at ``lines[start]``; return the index of the line after it.
 
-        A link target, a comment, and the definition of a substitution have no blocks.
+        A link target, a comment, and the definition of a substitution have no blocks. ``depth`` is the number of blocks
+        around it.
         """
         line = lines[start]
         body, end = read_indented(lines, start + 1)

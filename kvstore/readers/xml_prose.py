@@ -365,7 +365,7 @@ class _XmlProse:
             self._add_inline_children(element, inline)
 
     def _add_inline_children(self, element: Element, inline: InlineBuilder) -> None:
-        """Add the text of an element and its children to a paragraph."""
+        """Add the text of an element and its children to the paragraph ``inline``."""
         inline.add_text(element.text or "")
         follows_element = False
         for child in element:

@@ -81,7 +81,10 @@ def _draw_heading(question: str, summary: str) -> tuple[list[str], float]:
 
 
 def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float) -> tuple[list[str], float]:
-    """Return the SVG elements of steps whose first name is at y = ``top``, and the y coordinate of what follows."""
+    """Return the SVG elements of steps whose first name is at y = ``top``, and the y coordinate of what follows.
+
+    ``max_milliseconds`` is the time of the longest step, which has the longest bar; 0 if times are not drawn.
+    """
     elements: list[str] = []
     dots: list[str] = []
     y = last_y = top

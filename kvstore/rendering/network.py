@@ -40,7 +40,7 @@ class DrawnEdge(NamedTuple):
 
 
 def lay_out_names(names: Sequence[DrawnName], edges: Sequence[DrawnEdge]) -> Positions:
-    """Return the centers of names in pixels, shape (names, 2)."""
+    """Return the centers of the boxes of names in a picture, in pixels, shape (names, 2); edges draw names together."""
     return compute_layout(
         len(names), [(edge.source, edge.target) for edge in edges], [*map(_measure_name, names)], _BOX_HEIGHT
     )

@@ -44,7 +44,7 @@ def compute_layout(
 ) -> Positions:
     """Return the centers of boxes, shape (num_boxes, 2), in a layout whose boxes begin at 0 on both axes.
 
-    ``edges`` are pairs of box indexes. Components are put next to each other in rows.
+    ``edges`` are pairs of box indexes. Components (boxes that edges connect) are put next to each other in rows.
     """
     neighbors: list[list[int]] = [[] for _ in range(num_boxes)]
     for first_box, second_box in edges:

@@ -67,7 +67,8 @@ def build_content(request: PageRequest) -> PageContent:
 def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, Any]]) -> tuple[str, list[Any]]:
     """Return the WHERE clause of the documents, empty if all are shown, and its parameters.
 
-    ``facets`` are pairs of a metadata field and a value. Raises StatementError for an invalid condition ``where``.
+    The key or title must contain ``search_text``, in any case. ``facets`` are pairs of a metadata field and a value.
+    Raises StatementError for an invalid condition ``where``.
     """
     conditions, parameters = [], list[Any]()
     if where:
@@ -101,7 +102,8 @@ def _build_json_path(name: str) -> str:
 def _summarize_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:
     """Return the metadata fields of the matching documents, each with its most frequent values and their counts.
 
-    Only the first ``_MAX_COUNTED`` documents are counted, and at most ``_MAX_FIELDS`` fields are returned.
+    ``where_clause`` selects the documents. Only the first ``_MAX_COUNTED`` of them are counted, and at most
+    ``_MAX_FIELDS`` fields are returned.
     """
     # Fields whose values are all different, such as ids, come last.
     rows = request.store.query(

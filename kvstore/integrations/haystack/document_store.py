@@ -42,7 +42,7 @@ class KvstoreDocumentStore(AdapterStore):
         embedder: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
+        """Open the store at ``path``, or use ``store``; a missing one is created with ``embedder`` and ``settings``."""
         self._embedder, self._settings = embedder, settings
         self.store, self._owns_store = resolve_store("KvstoreDocumentStore", path, store, embedder, settings)
 
@@ -56,7 +56,7 @@ class KvstoreDocumentStore(AdapterStore):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> KvstoreDocumentStore:
-        """Open the store that :meth:`to_dict` described."""
+        """Open the store whose path and settings are in ``data``, a result of :meth:`to_dict`."""
         document_store: KvstoreDocumentStore = default_from_dict(cls, data)
         return document_store
 

@@ -34,7 +34,11 @@ class KvstoreRetriever:
         filter_policy: FilterPolicy = FilterPolicy.REPLACE,
         clauses: Mapping[str, Any] | None = None,
     ) -> None:
-        """Create a retriever of ``document_store``; the other arguments are defaults of :meth:`run`."""
+        """Create a retriever of ``document_store``, which answers questions by ``strategy`` with ``top_k`` hits.
+
+        ``filters`` select documents; ``filter_policy`` says how they are combined with the filters of a question.
+        ``clauses`` are further clauses of :meth:`kvstore.Store.retrieve`.
+        """
         self.document_store = document_store
         self.strategy = strategy
         self.top_k = top_k
@@ -58,7 +62,7 @@ class KvstoreRetriever:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> KvstoreRetriever:
-        """Create the retriever that :meth:`to_dict` described."""
+        """Create the retriever whose settings are in ``data``, a result of :meth:`to_dict`."""
         parameters = dict(data["init_parameters"])
         if isinstance(parameters["document_store"], dict):
             parameters["document_store"] = KvstoreDocumentStore.from_dict(parameters["document_store"])

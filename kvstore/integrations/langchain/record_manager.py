@@ -43,7 +43,11 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         embedding: Embeddings | str | None = None,
         source_id_key: str | Callable[[Document], Any] = "source",
     ) -> None:
-        """Open the store at ``path``, or use ``store``; see the class for the arguments."""
+        """Open the store at ``path``, which must exist, or use ``store``.
+
+        ``namespace`` is that of the vector store whose documents are managed. ``source_id_key`` is the metadata field
+        with the group of a document, or a function of the document.
+        """
         super().__init__(namespace)
         self.store, self._owns_store = resolve_store(
             "KvstoreRecordManager", path, store, make_embedder(embedding), create=False

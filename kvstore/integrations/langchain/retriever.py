@@ -43,7 +43,7 @@ class KvstoreRetriever(BaseRetriever):
     _question_store: QuestionStore = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        """Open the store."""
+        """Open the store at ``path``, or use ``store``; pydantic calls this after it has set the fields."""
         super().model_post_init(context)
         self._question_store = QuestionStore(
             type(self).__name__, self.path, self.store, make_embedder(self.embedding), create=self._makes_store
@@ -74,7 +74,10 @@ class KvstoreRetriever(BaseRetriever):
         as_segments: bool | None = None,
         fill: Literal["none", "hybrid"] | None = None,
     ) -> list[Document]:
-        """Return the hits for a question as documents; arguments override the settings of the retriever."""
+        """Return the best hits for the question ``query`` as documents, each with its path in the metadata.
+
+        The other arguments are clauses of :meth:`kvstore.Store.retrieve`; they override the retriever's own.
+        """
         query_clauses = self._question_store.build_clauses(query, None, fill or self.fill)
         with self._question_store.store.snapshot() as state:
             evidence = state.retrieve(

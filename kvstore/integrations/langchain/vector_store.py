@@ -48,7 +48,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         namespace: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
+        """Open the store at ``path``, or use ``store``; a missing store is created with ``embedding`` and ``settings``.
+
+        ``namespace`` labels the documents that are added through this object.
+        """
         self.store, self._owns_store = resolve_store(
             "KvstoreVectorStore", path, store, make_embedder(embedding), settings
         )
@@ -104,7 +107,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Put documents, replacing those with the same ids; see :meth:`add_texts`."""
+        """Put documents, replacing those with the same ids; return the ids of the stored ones.
+
+        Documents without text are skipped. One commit, or one per ``batch_size`` documents.
+        """
         _reject_arguments("add_documents", kwargs)
         return self._add_documents(documents, ids, batch_size)
 
@@ -132,7 +138,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def similarity_search(
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
     ) -> list[Document]:
-        """Return the ``k`` documents nearest to a question; ``using`` can also be ``hybrid`` or ``lexical``."""
+        """Return the ``k`` documents nearest to a question, of those that satisfy ``filter``.
+
+        ``using`` names the search: ``vector``, ``hybrid`` or ``lexical``.
+        """
         scored_documents = self.similarity_search_with_score(query, k, filter, using=using, **kwargs)
         return [document for document, _ in scored_documents]
 
@@ -170,7 +179,8 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[Document]:
         """Return ``k`` diverse documents of the ``fetch_k`` nearest to a question.
 
-        ``lambda_mult`` is 1 for similarity alone and 0 for diversity alone; see :mod:`..marginal_relevance`.
+        They are selected by maximal marginal relevance (MMR). ``lambda_mult`` is 1 for similarity alone and 0 for
+        diversity alone.
         """
         vector = self.embeddings.embed_query(query)
         if not any(vector):
@@ -188,7 +198,8 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[Document]:
         """Return ``k`` diverse documents of the ``fetch_k`` nearest to a vector; the store has their vectors.
 
-        ``lambda_mult`` is 1 for similarity alone and 0 for diversity alone; see :mod:`..marginal_relevance`.
+        They are selected by maximal marginal relevance (MMR). ``lambda_mult`` is 1 for similarity alone and 0 for
+        diversity alone.
         """
         _reject_arguments("max_marginal_relevance_search", kwargs)
         with self.store.snapshot() as state:
@@ -234,7 +245,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         settings: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Create a vector store and add texts; takes the arguments of the class and of :meth:`add_texts`."""
+        """Open or create a vector store, and add ``texts`` with their metadata and ids; return the vector store.
+
+        ``settings`` and ``embedding`` are those of a new store. ``kwargs`` can have the ``batch_size`` of the commits.
+        """
         vector_store = cls(path, embedding, store=store, namespace=namespace, settings=settings)
         vector_store.add_texts(texts, metadatas, ids=ids, **kwargs)
         return vector_store

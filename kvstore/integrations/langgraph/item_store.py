@@ -62,7 +62,11 @@ class KvstoreStore(AdapterStore, BaseStore):
         ttl: TTLConfig | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
+        """Open the store at ``path``, or use ``store``; a missing one is created.
+
+        A new store has the ``embedder``, or the embedding of LangGraph's configuration ``index``, and the ``settings``.
+        ``fields`` are the paths of the indexed fields of an item, and ``search`` names the search of a question.
+        """
         self._fields = list(stored_items.check_paths("fields", fields or (index or {}).get("fields") or ["$"]))
         embedding = None if index is None else ensure_embeddings(index.get("embed"))
         self.index_config, self.embeddings = index, embedding

@@ -48,7 +48,11 @@ class KvstoreRetriever(BaseRetriever):
         fill: Literal["none", "hybrid"] = "hybrid",
         **kwargs: Any,
     ) -> None:
-        """Open the store at ``path``, or use ``store``; see the class for the arguments."""
+        """Open the store at ``path``, or use ``store``; the other arguments are the defaults of every question.
+
+        ``filters`` are LlamaIndex's, and ``where`` is an alternative condition on documents. The others, except
+        ``embed_model``, which embeds questions, are clauses of :meth:`kvstore.Store.retrieve`.
+        """
         super().__init__(**kwargs)
         if filters is not None and where is not None:
             raise InputError("KvstoreRetriever takes filters or where, not both; put all conditions into one of them")

@@ -63,7 +63,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         embed_model: BaseEmbedding | str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open or create the store at ``path``, or use ``store``; see the class for the arguments.
+        """Open the store at ``path``, or use ``store``; a missing one is created with ``embed_model`` and ``settings``.
 
         Without ``embed_model``, a missing store is created when the first nodes with vectors are added, because their
         dimension is fixed when the store is created.
@@ -134,7 +134,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         return [row["key"] for row in rows]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Delete the nodes of a LlamaIndex document, in one commit."""
+        """Delete the nodes of the LlamaIndex document with the id ``ref_doc_id``, in one commit."""
         self._delete_where({SOURCE: ref_doc_id})
 
     def delete_nodes(
