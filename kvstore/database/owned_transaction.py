@@ -245,7 +245,10 @@ class BatchedChanges:
         self._changes.write_back()
 
     def commit(self, lookup_counts: Mapping[str, int]) -> None:
-        """Commit the applied batches, and add numbers of lookups, by entity key, to the temperatures."""
+        """Commit the applied batches, and add ``lookup_counts``, by entity key, to the temperatures of entities.
+
+        Then keep the entity filter and the traces of new texts in memory for the next transaction.
+        """
         self._changes.finish(lookup_counts)
         self._transaction.commit()
         self._session.store.filter_cache.put(self._changes.filter, self._transaction.change)
