@@ -178,7 +178,7 @@ def _have_same_subject(left: Snippet, right: Snippet) -> bool:
 
 
 def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
-    """Return the index of the first sentence that must precede snippet ``index`` to explain it; ``index`` without one."""
+    """Return the index of the first sentence that must precede snippet ``index`` to explain it; ``index`` if none."""
     first = index
     while first > 0 and snippets[first - 1].section == snippets[index].section:
         # The first sentence of a definition names the subject of the others.
@@ -191,7 +191,7 @@ def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
 
 
 def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
-    """Return the index of the last snippet that must follow snippet ``index`` to complete it; ``index`` without one.
+    """Return the index of the last snippet that must follow snippet ``index`` to complete it; ``index`` if none.
 
     A question needs its reply, and a lead-in needs the list, table or code that it introduces. A snippet before a bare
     lead-in, such as "For example:", needs both.
