@@ -59,10 +59,11 @@ def open(
     max_bytes: int | None = None,
     durability: str = "full",
 ) -> Opening[AsyncStore]:
-    """Open the store at ``path``; see :func:`kvstore.open`. Await the result, or enter it with ``async with``.
+    """Open or create the store at ``path``; await the result, or enter it with ``async with``.
 
-    At most ``threads`` calls run at a time, besides statements and transactions. Calls that change the store wait for
-    each other in these threads, at most ``lock_timeout`` seconds.
+    The arguments except ``threads`` are those of :func:`kvstore.open`. At most ``threads`` calls run at a time, besides
+    statements and transactions. Calls that change the store wait for each other in these threads, at most
+    ``lock_timeout`` seconds.
     """
     check_integer("threads", threads, 1)
 

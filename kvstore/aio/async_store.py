@@ -132,7 +132,7 @@ class AsyncQueryable:
         return Opening(begin())
 
     def dump(self) -> AsyncStream[str]:
-        """Return the statements of a dump as an async iterator; see :meth:`kvstore.Store.dump`."""
+        """Return an async iterator over the statements that recreate the documents, edges and aliases in a new store."""
         return AsyncStream(self._target.dump(), self._threads)
 
 

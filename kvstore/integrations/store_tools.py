@@ -405,7 +405,7 @@ class StoreTools:
     # Documents as resources of the Model Context Protocol, and its prompt
 
     def list_documents(self, after: str, limit: int) -> list[tuple[str, str | None, int]]:
-        """Return key, title and size in bytes of up to ``limit`` documents after a key, in order."""
+        """Return (key, title or None, size in bytes) of up to ``limit`` documents after the key ``after``, in order."""
         condition = "key > ?" + self._render_where()
         return self._query(
             f"SELECT key, title, bytes FROM documents WHERE {condition} ORDER BY key LIMIT ?", (after, limit)

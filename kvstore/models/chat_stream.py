@@ -255,7 +255,7 @@ class _ReasoningSplitter:
             self._buffer = ""
 
     def flush(self) -> Iterator[Piece]:
-        """Yield the text that was held back because it could begin a tag; call it at the end."""
+        """Yield and drop the text in the buffer, held back because it could begin a tag; call it at the end."""
         if self._buffer:
             yield Piece(self._buffer, self._state == "in_reasoning")
             self._buffer = ""

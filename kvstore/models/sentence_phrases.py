@@ -91,7 +91,7 @@ STEM_ENGLISH = get_stemmer("english")
 
 @frozen_dataclass
 class _QualifiedPhrase:
-    """A part of a sentence between punctuation marks or conjunctions: the stems of its words and content words.
+    """A phrase of a sentence, between punctuation marks or conjunctions: the stems of its words and content words.
 
     ``terms`` are the stems of its words in order, without articles and similar words. ``qualifiers`` are words such as
     "not" or "may" that change what is said; all negations are "not". It ``governs_sentence`` if they hold for the other
@@ -189,12 +189,12 @@ def _split_phrases(text: str) -> tuple[list[str], list[str]]:
 
 
 def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]) -> bool:
-    """True unless a statement changes the meaning of ``sentences``, its sources, as far as words show it.
+    """True unless a statement that a model wrote changes the meaning of ``sentences``, its sources.
 
-    Qualifiers are words such as "not" or "may". The statement must have those of each phrase that it uses: one that
-    governs its sentence or has a content word of the statement that no other phrase has. It must have no qualifiers
-    that the sentences lack. It must be a question if the last sentence is one, and otherwise not. It must not be the
-    beginning of a sentence that ends within a clause.
+    Only words are compared. Qualifiers are words such as "not" or "may". The statement must have no qualifiers that the
+    sentences lack, and all qualifiers of each phrase that it uses. It uses a phrase whose qualifiers hold for the whole
+    sentence, or a phrase that alone has one of its content words. It must be a question exactly if the last sentence is
+    one. It must not be the beginning of a sentence, cut within a clause.
     """
     phrases = [phrase for sentence in sentences for phrase in sentence.phrases]
     qualifiers = _union(phrase.qualifiers for phrase in statement.phrases)
@@ -203,10 +203,10 @@ def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]
         return False
     if any(_is_cut(statement.words, sentence) for sentence in sentences):
         return False
-    num_phrases = Counter(stem for phrase in phrases for stem in phrase.stems)  # with each stem
+    num_phrases_by_stem = Counter(stem for phrase in phrases for stem in phrase.stems)
     stems = _union(phrase.stems for phrase in statement.phrases)
     for phrase in phrases:
-        is_used = phrase.governs_sentence or any(num_phrases[stem] == 1 for stem in phrase.stems & stems)
+        is_used = phrase.governs_sentence or any(num_phrases_by_stem[stem] == 1 for stem in phrase.stems & stems)
         if is_used and phrase.qualifiers - qualifiers:
             return False
     return True
@@ -233,10 +233,11 @@ def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSen
 def _consists_of_whole_phrases(
     statement: ParsedSentence, phrases: Sequence[_QualifiedPhrase], num_last_phrases: int, known_stems: Set[str]
 ) -> bool:
-    """True if a statement consists of whole phrases, in order, with the first and one of the last ``num_last_phrases``.
+    """True if a statement consists of whole ones of ``phrases``, in order, so that nothing that it leaves out matters.
 
-    ``phrases`` are the parts of its source sentences between punctuation marks or conjunctions. ``known_stems`` are the
-    first letters of names that can replace a pronoun.
+    ``phrases`` are those of its source sentences, between punctuation marks or conjunctions. The statement must have
+    the first one, and one of the last ``num_last_phrases``. ``known_stems`` are the first letters of names that can
+    replace a pronoun.
     """
     terms = [term for phrase in statement.phrases for term in phrase.terms]
     uses = [_uses_phrase(set(terms), phrase) for phrase in phrases]

@@ -313,9 +313,9 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
-    """Return the order of a statement's content words, with which that of its source is compared.
+    """Return the content words of a statement in order, to compare their order with that of a source sentence.
 
-    The words of a title (``is_title``) must all be in the same order.
+    The words of a title (``is_title``) must all be in the order of the source, those of a sentence mostly.
     """
     stems = list_content_stems(statement)
     return _WordOrder(
@@ -348,7 +348,9 @@ def _find_tenses(words: Sequence[str]) -> set[str]:
 
 
 def _repeats_words(statement: str) -> bool:
-    """True if three consecutive words occur twice, with several content words, one of them in lower case.
+    """True if a statement repeats itself: three consecutive words occur twice, and they are not only a name.
+
+    Several of the three must be content words, and one of these in lower case.
 
     >>> _repeats_words("The man about town is a man about town."), _repeats_words("Ann High School and Bo High School.")
     (True, False)

@@ -133,8 +133,8 @@ def find_supported_sentences(
     """Return the usable sentences of texts that a model wrote, each with the indices of its supporting passages.
 
     A sentence with a pronoun before its first name must be supported by a passage of the sentence before it. A sentence
-    is omitted if an earlier one has all its words. Raises ValueError if no sentence is usable; ``name`` and ``prompt``
-    are those of :func:`check_text`.
+    is omitted if an earlier one has all its words. Raises ValueError if no sentence is usable. ``name`` names the texts
+    in the message, and ``prompt`` is the instruction that asked for them, which they must not repeat.
     """
     sentences: dict[str, list[int]] = {}
     problem: ValueError | None = None

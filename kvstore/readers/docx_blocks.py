@@ -354,7 +354,7 @@ def _get_verbatim(element: Any) -> str:
 
 
 def _read_footnotes(blob: bytes) -> dict[str, Any]:
-    """Return the footnotes in the footnotes part by id, without the separators that Word stores there."""
+    """Return the footnote elements by id from the XML of a DOCX file's footnotes, without Word's separators."""
     notes = parse_xml(blob).iter(qn("w:footnote"))
     return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}
 

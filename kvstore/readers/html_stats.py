@@ -37,9 +37,11 @@ class ElementStats:
         num_elements: int,
         is_before_content: bool,
     ) -> None:
-        """Store the counts of an element except those of its links; see the class. Lengths are in characters.
+        """Store the counts of an element except those of its links. Lengths are in characters.
 
-        ``text_length`` includes the other lengths. If ``is_before_content``, no heading or prose precedes its end.
+        ``text_length`` is that of the whole text. The other lengths are of the text in links, of headings outside
+        links, and of prose outside both. ``num_elements`` is the number of elements in it. If ``is_before_content``, no
+        heading or prose precedes its end.
         """
         self.text_length = text_length
         self.linked_length = linked_length

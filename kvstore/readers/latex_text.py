@@ -138,7 +138,7 @@ class _LatexText(LatexCursor):
         self._unclosed_delimiters: set[str] = set()  # closing formula delimiters that the rest does not contain
 
     def parse_blocks(self) -> list[MarkdownBlock]:
-        """Return the blocks of the source."""
+        """Read the source from the current offset to its end, and return its Markdown blocks."""
         while self._offset < len(self._text):
             token = TOKEN_PATTERN.match(self._text, self._offset)
             if token is None:  # a lone backslash at the end

@@ -69,7 +69,10 @@ class OpenDocumentText:
         self._heading_shift = 0  # added to the level of each heading
 
     def build_document_blocks(self, body: Element) -> list[MarkdownBlock]:
-        """Return all blocks of the document, notes last."""
+        """Return all Markdown blocks of the document, notes last.
+
+        If it has a title, the following headings are moved down by one level (``_heading_shift``).
+        """
         # If there is a title, level-one headings are its sections.
         self._heading_shift = int(
             any(self._list_style_names(paragraph)[-1:] == ["Title"] for paragraph in body.iter(f"{TEXT}p"))

@@ -387,7 +387,8 @@ class _RestructuredText:
     def _build_table(self, table: ParsedTable, depth: int) -> list[MarkdownBlock]:
         """Return the block of a table, with its first row as header; an empty list if the table has no text.
 
-        The text of a cell that spans rows is in each of them, in at most ``MAX_SPAN`` rows.
+        The text of a cell that spans rows is in each of them, in at most ``MAX_SPAN`` rows. Repeated characters count
+        toward a limit of the file (``_num_repeatable_chars``), above which cells are empty.
         """
         num_rows: Counter[int] = Counter()  # by the id of a cell
         texts: dict[int, str] = {}

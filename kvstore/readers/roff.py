@@ -315,7 +315,9 @@ class RoffInterpreter:
         self._pending.extendleft(reversed(body))
 
     def _count_expansion(self, *expansions: str) -> None:
-        """Count the characters of expansions, and a fixed cost for each, so that endless empty ones end too.
+        """Subtract the characters of expanded macros or strings, and a fixed cost for each, from the limit of the page.
+
+        The cost makes endless empty expansions end too.
 
         Raises RoffError above the limit.
         """

@@ -49,7 +49,7 @@ class ProcessEngine:
             return [key.data for key, _ in selector.select(seconds)]
 
     def start_sending_content(self, source: Source) -> str | None:
-        """Return why the content of ``source`` cannot be sent: a local worker sees all files, so it was deleted."""
+        """Return the reason why the content of ``source`` is not sent: a local worker sees all files unless deleted."""
         return "the file was deleted during the ingest"
 
     def release(self) -> None:

@@ -127,7 +127,7 @@ class RayEngine:
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Return the workers that have messages or have ended; wait up to ``seconds`` for the first.
 
-        Raises EngineError if the cluster is lost.
+        Raises EngineError, and sets ``is_lost``, if the cluster does not answer.
         """
         workers_by_fetch = {cast(RayWorker, worker).start_fetch(): worker for worker in workers}
         fetches, ready = list(workers_by_fetch), []
@@ -234,7 +234,7 @@ class RayWorker:
         self._exit_reason = "was lost"
 
     def start_fetch(self) -> Any:
-        """Return Ray's reference to the pending fetch of its messages."""
+        """Return Ray's reference to the pending request for the actor's messages; make one if none is pending."""
         if self._pending_fetch is None:
             self._pending_fetch = self._actor.take_messages.remote()
         return self._pending_fetch
@@ -244,7 +244,10 @@ class RayWorker:
         self._actor.assign.remote(self._engine.frame_task(task))
 
     def read(self) -> bytes | None:
-        """Return the messages of the finished fetch; None if there were none yet, b"" if the actor is lost."""
+        """Return the messages of the finished fetch, which is then no longer pending.
+
+        Return None if there were no messages yet, and b"" if the actor is lost.
+        """
         fetch, self._pending_fetch = self._pending_fetch, None
         try:
             return cast("bytes", self._ray.get(fetch)) or None

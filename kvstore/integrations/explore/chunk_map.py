@@ -164,7 +164,7 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
 
 
 def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the label of its cluster."""
+    """Return for each chunk the label of its cluster, made of frequent words; it is never None."""
     return [chunks.labels[cluster] for cluster in chunks.clusters.tolist()]
 
 

@@ -195,7 +195,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     ) -> tuple[list[Hit], list[float]]:
         """Return (hits, their scores) for a query in its mode. Raises InputError for an unknown mode.
 
-        ``where`` is the filter of the documents, and ``options`` are those of :meth:`_search_mmr`.
+        ``where`` is the filter of the documents. Only the mode MMR (maximal marginal relevance) has ``options``.
         """
         top, mode = query.similarity_top_k, query.mode  # the mode can also be a text
         if mode == VectorStoreQueryMode.MMR:
