@@ -76,6 +76,23 @@ def harbor(reader: AnswerReader, tmp_path_factory: pytest.TempPathFactory) -> It
         yield store
 
 
+@pytest.mark.parametrize("answer_reader", ["on", "off"])
+@pytest.mark.parametrize("least_confidence", [0, 1])
+def test_a_sentence_that_documents_repeat_is_shown_once(
+    reader: AnswerReader, tmp_path: Path, answer_reader: str, least_confidence: float
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        for year in (2021, 2022, 2023):
+            text = f"The foundation was established on 3 June 2019. It had {year - 2017} members."
+            store.put(f"report-{year}", text, title=f"Report {year}")
+        store.put("history", "On 3 June 2019 the foundation began its work in a harbor office.", title="History")
+        store.set("answer_reader", answer_reader)
+        store.set("least_confidence", least_confidence)
+        answer = store.ask("When was the foundation established?").text
+    assert answer.count("established on 3 June 2019") == 1
+    assert "harbor office" in answer
+
+
 def test_the_answering_sentence_comes_first_with_its_words(harbor: kvstore.Store) -> None:
     answer = harbor.ask("Who built the crane of the harbor?")
     assert answer.outcome == "answered"

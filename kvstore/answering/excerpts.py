@@ -8,7 +8,7 @@ and the block that it introduces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ def select_excerpts(
         return []
     best_score = max(scores.values())
     selected: dict[SnippetPosition, float] = {}
-    used_texts: set[str] = set()  # documents can repeat each other
+    used_statements: set[tuple[str, ...]] = set()
     num_words = 0
     candidates = dict(scores)
     while candidates:
@@ -77,7 +77,7 @@ def select_excerpts(
         if score < best_score - max_gap:
             break
         snippets = passages[passage_index].snippets
-        if snippets[index].text in used_texts:
+        if get_statement(passages, position) in used_statements:
             continue
         first, last = find_required_start(snippets, index), find_required_end(snippets, index)
         if not selected:
@@ -92,14 +92,34 @@ def select_excerpts(
         for added_position in added:
             selected[added_position] = max(score, scores.get(added_position, score))
             candidates.pop(added_position, None)
-            _, added_index = added_position
-            used_texts.add(snippets[added_index].text)
+            used_statements.add(get_statement(passages, added_position))
         num_words += size
     excerpts = [
         Excerpt(passage_index, first, last, max(selected[passage_index, index] for index in range(first, last + 1)))
         for passage_index, first, last in _merge_positions(passages, list(selected))
     ]
     return sorted(excerpts, key=lambda excerpt: (-excerpt.score, excerpt.passage_index, excerpt.first))
+
+
+def get_statement(passages: Sequence[Passage], position: SnippetPosition) -> tuple[str, ...]:
+    """Return what a snippet states, by which repetitions in other documents are found.
+
+    This is its text, and the title and headings above it if the text cannot be understood without them.
+    """
+    passage_index, index = position
+    passage = passages[passage_index]
+    snippet = passage.snippets[index]
+    if snippet.kind == "prose" and not (snippet.needs_previous or snippet.needs_subject):
+        return (snippet.labeled_text,)
+    return snippet.labeled_text, passage.title or "", passage.heading
+
+
+def drop_repetitions(passages: Sequence[Passage], positions: Iterable[SnippetPosition]) -> list[SnippetPosition]:
+    """Return the positions without those of snippets that state what an earlier one states."""
+    first_positions: dict[tuple[str, ...], SnippetPosition] = {}
+    for position in positions:
+        first_positions.setdefault(get_statement(passages, position), position)
+    return list(first_positions.values())
 
 
 def put_best_first(

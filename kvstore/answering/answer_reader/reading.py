@@ -22,6 +22,7 @@ from ..citations import Citation, neutralize_citations
 from ..excerpts import (
     Excerpt,
     SnippetPosition,
+    drop_repetitions,
     extend_over_definition,
     find_required_end,
     find_required_start,
@@ -320,11 +321,9 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
 
 def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Excerpt]:
     """Return the ``max_sentences`` snippets that most likely answer the question, each as an excerpt, best first."""
-    excerpts = []
-    for snippet_reading in reading.readings[:max_sentences]:
-        passage_index, index = snippet_reading.position
-        excerpts.append(Excerpt(passage_index, index, index, snippet_reading.score))
-    return excerpts
+    scores = {snippet_reading.position: snippet_reading.score for snippet_reading in reading.readings}
+    positions = drop_repetitions(reading.passages, scores)[:max_sentences]
+    return [Excerpt(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
 
 
 def _make_context_excerpt(
@@ -356,7 +355,9 @@ def _list_context(reading: PassageReading) -> list[SnippetPosition]:
     snippets = reading.passages[passage_index].snippets
     best_score = reading.best.score
     positions = [other.position for other in reading.readings[1:] if best_score - other.score <= _MAX_CONTEXT_GAP]
-    return [(passage_index, index - 1), *positions] if _refers_to_previous(snippets, index) else positions
+    if _refers_to_previous(snippets, index):
+        positions.insert(0, (passage_index, index - 1))
+    return drop_repetitions(reading.passages, [reading.best.position, *positions])[1:]
 
 
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
