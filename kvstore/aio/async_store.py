@@ -132,7 +132,7 @@ class AsyncQueryable:
         return Opening(begin())
 
     def dump(self) -> AsyncStream[str]:
-        """Return an async iterator over the statements that recreate the documents, edges and aliases in a new store."""
+        """Return an async iterator over the statements that recreate the documents, edges and aliases elsewhere."""
         return AsyncStream(self._target.dump(), self._threads)
 
 

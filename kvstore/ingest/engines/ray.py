@@ -234,7 +234,7 @@ class RayWorker:
         self._exit_reason = "was lost"
 
     def start_fetch(self) -> Any:
-        """Return Ray's reference to the pending request for the actor's messages; make one if none is pending."""
+        """Return Ray's reference to the pending request for the actor's messages, made now if there is no other."""
         if self._pending_fetch is None:
             self._pending_fetch = self._actor.take_messages.remote()
         return self._pending_fetch
