@@ -45,14 +45,15 @@ from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import (
     Decomposition,
     QuestionEntity,
+    RecognitionRequest,
     decompose,
     decompose_question,
     is_written_as_name,
-    recognize_entities,
+    record_recognized_entities,
 )
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import append_tails, best, scale_to_best
-from ...structures.read_requests import Ids
+from ...structures.read_requests import Ids, Rounds
 from ...text.languages import detect_question_language, get_main_language
 from ...text.normalize import to_entity_key
 from ...text.words import get_informative_terms
@@ -108,11 +109,12 @@ class AdaptiveStrategy:
 
         The walk is skipped if its weight for this question is too small.
         """
+        # Names are recognized in the same rounds of read requests in which hybrid search runs.
+        name_computation = query.reading.start_concurrent(_recognize_names(query))
         hybrid = search_hybrid(query)
-        entities = recognize_entities(query)
-        degrees, all_words_counts, has_triples = query.reading.fetch(
-            make_degree_request(entities), make_all_words_request(entities, query.stem), HasTriplesRequest()
-        )
+        with query.trace.step("recognize entities") as step:
+            entities, degrees, all_words_counts, has_triples = name_computation.finish()
+            record_recognized_entities(query, entities, step)
         spreads = compute_spreads(entities, degrees, all_words_counts)
         names = _select_start_names(query, entities, spreads)  # those that are not in too many chunks
         decomposition = decompose_question(query, names)
@@ -170,6 +172,23 @@ def _run_walk(
     rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
     walk_result = walk_graph(query, names, degrees, decomposition, rankings)
     return walk_result if walk_result is not None and len(walk_result.chunks) else None
+
+
+def _recognize_names(query: Query) -> Rounds[tuple[list[QuestionEntity], list[Degrees], list[int], bool]]:
+    """Recognize the names of a question and count their chunks.
+
+    A generator that yields two lists of read requests and is sent their answers, so that other requests can share them.
+    Returns the names, the number of chunks that mention each (its degrees), the number of chunks that contain all words
+    of each form of a name, and True if the store has triples.
+    """
+    (entities,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
+    requests = [
+        make_degree_request(entities),
+        make_all_words_request(entities, query.stem),
+        HasTriplesRequest(),
+    ]
+    degrees, all_words_counts, has_triples = yield requests
+    return entities, degrees, all_words_counts, has_triples
 
 
 def _select_start_names(
