@@ -189,7 +189,7 @@ def _make_line_error(error: Exception) -> Any:
 
 
 def _convert_tool(tool: StoreTool) -> Any:
-    """Convert a tool to its description in the Model Context Protocol."""
+    """Convert a tool to the description of it that the Model Context Protocol sends to a client."""
     return types.Tool(
         name=tool.name,
         description=tool.description,

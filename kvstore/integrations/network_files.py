@@ -141,7 +141,7 @@ def _render_dot(network: EntityNetwork, title: str) -> str:
     """Return the text of a file with the network in the DOT language of Graphviz."""
 
     def iter_lines() -> Iterator[str]:
-        """Yield the lines of the file."""
+        """Yield the lines of the DOT file."""
         yield f"digraph {_quote_dot(title)} {{"
         yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
         for name in network.names:
@@ -181,7 +181,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
     ids = {name.name: f"n{index}" for index, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
-        """Yield the lines of the file."""
+        """Yield the lines of the GraphML file."""
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         yield '  <key id="label" for="node" attr.name="label" attr.type="string"/>'
@@ -209,7 +209,7 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
     ids = {name.name: str(index) for index, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
-        """Yield the lines of the file."""
+        """Yield the lines of the GEXF file."""
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield '<gexf xmlns="http://gexf.net/1.3" version="1.3">'
         yield f"  <meta><creator>kvstore</creator><description>{escape_text(title)}</description></meta>"

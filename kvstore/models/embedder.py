@@ -88,33 +88,33 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
 
 def _create_builtin_embedder(name: str, options: dict[str, Any]) -> Embedder:
     """Create an embedder that is part of kvstore; ``name`` and ``options`` have been checked."""
-    kind, _, argument = name.partition(":")
+    prefix, _, argument = name.partition(":")
     # Adapters are imported on demand: the import can be slow, and the package can be missing.
-    if kind == DEFAULT_EMBEDDER:
+    if prefix == DEFAULT_EMBEDDER:
         from .packaged_embedder import PackagedEmbedder
 
         return PackagedEmbedder()
-    if kind == MULTILINGUAL_EMBEDDER:
+    if prefix == MULTILINGUAL_EMBEDDER:
         from .multilingual_embedder import MultilingualEmbedder
 
         return MultilingualEmbedder()
-    if kind in _ORIGINAL_NAMES:
+    if prefix in _ORIGINAL_NAMES:
         from .sentence_transformer import OriginalMiniLM
 
-        return OriginalMiniLM(kind, int8=kind.endswith("-int8"), **options)
-    if kind.removesuffix("-int8") == "sentence-transformers":
+        return OriginalMiniLM(prefix, int8=prefix.endswith("-int8"), **options)
+    if prefix.removesuffix("-int8") == "sentence-transformers":
         from .sentence_transformer import SentenceTransformerEmbedder
 
-        return SentenceTransformerEmbedder(_require_argument(name, argument), int8=kind.endswith("-int8"), **options)
-    if kind == "openai":
+        return SentenceTransformerEmbedder(_require_argument(name, argument), int8=prefix.endswith("-int8"), **options)
+    if prefix == "openai":
         from .openai_embedder import OpenAIEmbedder
 
         return OpenAIEmbedder(_require_argument(name, argument), **options)
-    if kind == "hashing":
+    if prefix == "hashing":
         from .hashing import DEFAULT_DIMENSION, HashingEmbedder
 
         return HashingEmbedder(_parse_dimension(name, argument) if argument else DEFAULT_DIMENSION)
-    return NullEmbedder(_parse_dimension(name, argument))  # the only other kind is ``none``
+    return NullEmbedder(_parse_dimension(name, argument))  # the only other prefix is ``none``
 
 
 def open_recorded_embedder(name: str, weights: str) -> Embedder:

@@ -50,18 +50,18 @@ class GreedyParser:
         self._upper_bias = np.pad(bias, (0, padding)).astype(np.float32)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Set the syntactic head and the label of each word of one document; spaCy calls its components so."""
+        """Set the syntactic head and the dependency label of each word of a document; spaCy calls its components so."""
         return next(self.pipe([doc]))
 
     def pipe(self, docs: Iterable[Doc], *, batch_size: int = BATCH_DOCUMENTS) -> Iterator[Doc]:
-        """Set the syntactic heads and labels in documents, ``batch_size`` at a time, and yield them in order."""
+        """Set the syntactic heads and dependency labels in documents, ``batch_size`` at a time; yield them in order."""
         remaining = iter(docs)
         while batch := list(islice(remaining, batch_size)):
             self._parse_batch([doc for doc in batch if len(doc)])
             yield from batch
 
     def _parse_batch(self, docs: list[Doc]) -> None:
-        """Set the syntactic head and the label of each word in documents that are not empty."""
+        """Set the syntactic head and the dependency label of each word in spaCy documents that are not empty."""
         if not docs:
             return
         vectors = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))

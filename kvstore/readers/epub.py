@@ -51,7 +51,7 @@ _MAX_NAVIGATION_DEPTH = 6
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the book as one document, and a SkippedPart for each missing page."""
+    """Convert an EPUB book to Markdown; yield it as one document, and a SkippedPart for each missing page."""
     package = Package(stream, origin.name, "EPUB")
     with package.convert_errors():
         book = _EpubBook(package, origin.name, options)

@@ -56,7 +56,7 @@ _MAX_DEPTH = 5_000
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the page as one document."""
+    """Convert an HTML page to Markdown without its navigation, and yield it as one document."""
     tree, blocks, navigation = parse_page(stream.read(), origin.name, options)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")

@@ -112,7 +112,7 @@ class PageAnalysis:
     """
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
-        """Count the text and links of all elements, then locate the content and the title."""
+        """Count the text and links of all elements below ``body``, then locate the page's content and title."""
         self.stats_by_id: dict[int, ElementStats] = {}
         self._hosts = frozenset(_iter_own_hosts(tree))
         # The normalized words of the headings, and the ids of elements with a role.

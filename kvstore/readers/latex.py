@@ -38,7 +38,7 @@ _ENCODINGS = {
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the file's one document, and a SkippedPart for each included file."""
+    """Convert a LaTeX file to Markdown; yield it as one document, and a SkippedPart for each included file."""
     source_bytes = stream.read()
     encoding = options.encoding
     if (

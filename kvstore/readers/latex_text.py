@@ -72,7 +72,7 @@ class LatexSource(MacroTable):
     """
 
     def __init__(self, text: str) -> None:
-        """Prepare the conversion of the source ``text`` of a file."""
+        """Prepare the conversion of a LaTeX file to Markdown blocks; ``text`` is its source."""
         super().__init__()
         self.title = ""
         self.meta: dict[str, JSON] = {}
@@ -85,7 +85,7 @@ class LatexSource(MacroTable):
         self.unclosed_environments = opened_names - closed_names
 
     def read_blocks(self) -> list[MarkdownBlock]:
-        """Return all blocks, the title first and the footnotes last."""
+        """Return all Markdown blocks of the file, the title first and the footnotes last."""
         begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
         body = self._text
         if begin >= 0:

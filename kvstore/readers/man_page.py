@@ -35,7 +35,7 @@ _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the page as one document, or a SkippedPart if it only refers to another page."""
+    """Convert a manual page to Markdown; yield it as one document, or a SkippedPart if it only names another page."""
     page_bytes = stream.read()
     encoding = options.encoding
     if (
@@ -65,7 +65,7 @@ class _ManualPage(ManualBlocks):
     """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to."""
 
     def __init__(self, text: str) -> None:
-        """Convert the page with the source ``text``. Raises RoffError."""
+        """Convert the manual page with the roff source ``text`` to Markdown blocks and metadata. Raises RoffError."""
         super().__init__(RoffInterpreter(text, frozenset(self._MACROS) | _FONT_MACROS | INLINE_MACROS))
         self.meta: dict[str, JSON] = {}
         self.heading = ""

@@ -26,7 +26,7 @@ _TERMINAL_COLOR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the notebook as one document."""
+    """Convert a Jupyter notebook to Markdown, and yield it as one document."""
     text = decode_file(stream.read(), origin.name, options.encoding)
     if not text or text.isspace():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
@@ -80,22 +80,26 @@ def _get_language(metadata: dict[str, Any]) -> str:
 
 
 def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
-    """Yield the blocks of a cell and its outputs; ``name`` is the file in messages."""
-    kind = cell.get("cell_type")
+    """Yield the Markdown blocks of a notebook's cell and its outputs.
+
+    ``language`` is that of the notebook's code, and ``name`` is the file in messages.
+    """
+    cell_type = cell.get("cell_type")
     source = _parse_multiline_text(cell.get("source", cell.get("input")))
-    if kind == "code":
+    if cell_type == "code":
         if source.strip():
             yield make_code_block(source, language)
         outputs = cell.get("outputs")
         for output in outputs if isinstance(outputs, list) else ():
             if isinstance(output, dict):
                 yield from _iter_output_blocks(output, name, options)
-    elif kind == "heading" and source.strip():  # nbformat 3
+    elif cell_type == "heading" and source.strip():  # nbformat 3
         level = cell.get("level")
         level = level if isinstance(level, int) and 0 < level < 7 else 1
         yield MarkdownBlock("heading", f"{'#' * level} {source}")
     elif source.strip():
-        yield MarkdownBlock("paragraph", source.strip("\n")) if kind == "markdown" else make_paragraph(source.strip())
+        is_markdown = cell_type == "markdown"
+        yield MarkdownBlock("paragraph", source.strip("\n")) if is_markdown else make_paragraph(source.strip())
 
 
 def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:

@@ -30,7 +30,10 @@ class PluginReader:
 
 
 def make_plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
-    """Return the reader of an entry point; raises PluginError if the object is not a reader."""
+    """Return the reader of an installed package; ``reader`` is the object of its entry point.
+
+    Raises PluginError if the object is not a reader.
+    """
     suffixes = getattr(reader, "suffixes", None)
     if not isinstance(suffixes, (tuple, list)) or not all(_is_suffix(suffix) for suffix in suffixes):
         raise PluginError(f"its suffixes must be a tuple of lowercase suffixes such as '.adoc', not {suffixes!r:.80}")

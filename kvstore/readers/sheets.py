@@ -39,7 +39,7 @@ _MAX_TITLE_ROWS = 5
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a document for each nonempty sheet."""
+    """Yield a document for each nonempty sheet of a workbook, with its tables in Markdown."""
     documents = []
     with _open_workbook(stream, origin) as sheets:
         for name, sheet_rows in sheets.items():

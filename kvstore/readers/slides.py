@@ -49,7 +49,7 @@ _RUNNING_PLACEHOLDERS = {"dt": "date", "ftr": "footer", "sldNum": "slide number"
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the presentation as one document.
+    """Convert a presentation (PPTX) to Markdown, and yield it as one document.
 
     The footers, dates and numbers of its slides are omitted, unless the option ``navigation`` is ``keep``.
     """

@@ -196,7 +196,7 @@ async def _send_page(scope: Any, send: Any, status: int, page: str, headers: Ite
 
 
 def _add_security_headers(send: Any) -> Any:
-    """Wrap ``send`` so that every response has the security headers."""
+    """Wrap ``send``, which sends the messages of an ASGI response, so that the response has the security headers."""
 
     async def send_with_headers(message: Any) -> None:
         """Send a message; the start of a response gets the headers that it lacks."""
