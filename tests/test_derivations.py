@@ -14,7 +14,8 @@ from derived_phrases import PHRASES, Phrases
 import kvstore
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, StoreFormatError
-from kvstore.registry import list_manifests, register
+from kvstore.registry import register
+from kvstore.registry.cached_lists import invalidate_lists
 from kvstore.registry.contract import System
 from kvstore.structures.derived_parts import split_vector_id
 from kvstore.structures.indexes.vector_search import find_nearest
@@ -199,7 +200,7 @@ def test_a_store_made_without_it_is_migrated(make_store: MakeStore, registered_p
     store.put("tea", TEA)
     with monkeypatch.context() as context:
         context.setattr(Phrases, "version", 2)
-        list_manifests.cache_clear()
+        invalidate_lists()
         store.close()
         with pytest.raises(StoreFormatError, match="phrases.*kvstore migrate"):
             kvstore.open(store.path)
@@ -210,7 +211,7 @@ def test_a_store_made_without_it_is_migrated(make_store: MakeStore, registered_p
         assert not kvstore.migrate(store.path).changed
         with kvstore.open(store.path) as migrated:
             assert migrated.check() == []
-    list_manifests.cache_clear()
+    invalidate_lists()
     assert make_store().readonly
 
 

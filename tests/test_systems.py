@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from kvstore.arguments import Choice, Option
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, ReadOnlyError, StoreFormatError
 from kvstore.registry import SYSTEMS, build_manifest, list_manifests, list_structures, register
+from kvstore.registry.cached_lists import invalidate_lists
 from kvstore.registry.contract import Delta, Description, DumpRow, LmdbTable, System
 from kvstore.registry.sql_table import make_list_table
 from kvstore.retrieval.evidence import Evidence
@@ -297,7 +299,7 @@ def test_a_writer_opened_before_another_added_a_structure_is_refused(make_store:
 def set_toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def set_version(version: int) -> None:
         monkeypatch.setattr(LengthStructure, "version", version)
-        list_manifests.cache_clear()
+        invalidate_lists()
 
     return set_version
 
@@ -313,6 +315,27 @@ def test_unregistered_systems_are_unknown_and_names_are_unique(make_store: MakeS
     take_back()
     with pytest.raises(kvstore.errors.StatementError, match="no table word_lengths"):
         store.execute("SELECT * FROM word_lengths")
+
+
+def test_a_system_registered_during_a_listing_is_listed_afterwards() -> None:
+    structures = list_structures()
+    late_system = System("late", "", structures=structures[:1])
+
+    class RegisteringStructures(tuple[Any, ...]):
+        """The structures of a system, during whose iteration another thread registers a system."""
+
+        def __iter__(self) -> Iterator[Any]:
+            thread = threading.Thread(target=SYSTEMS.__setitem__, args=("late", late_system))
+            thread.start()
+            thread.join()
+            return iter(())
+
+    try:
+        SYSTEMS["slow"] = System("slow", "", structures=RegisteringStructures())
+        assert list_structures() == structures
+        assert list_structures() == (*structures, structures[0])
+    finally:
+        del SYSTEMS["slow"], SYSTEMS["late"]
 
 
 def test_the_tables_of_a_system_are_described(make_store: MakeStore, toy: System) -> None:

@@ -12,7 +12,7 @@ same module, each would wait for the other, and Python would give one of them th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Set
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..errors import InputError, KvstoreError, UnknownStrategyError, suggest
 from ..process.collection_pause import import_without_collection
 from ..structures.tables import CORE_TABLES
+from .cached_lists import cache_list, invalidate_lists
 
 if TYPE_CHECKING:
     from ..arguments import Choice, Option
@@ -128,15 +129,15 @@ class _DeferredRegistry(MutableMapping[str, Named]):
     def __setitem__(self, name: str, value: Named) -> None:
         """Register an object, and drop the cached lists of registered objects."""
         self._entries[name] = value
-        _invalidate_list_caches()
+        invalidate_lists()
 
     def __delitem__(self, name: str) -> None:
         """Remove an object from the registry, and drop the cached lists of registered objects."""
         del self._entries[name]
-        _invalidate_list_caches()
+        invalidate_lists()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return iter(list(self._entries))  # another thread can add or remove entries meanwhile
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -214,7 +215,7 @@ def _add_system(system: System) -> None:
     SQL_TABLES.update((table.name, table) for table in system.tables)
 
 
-@cache
+@cache_list
 def list_manifests() -> tuple[SystemManifest, ...]:
     """Return the manifest (names and versions of the contents) of every system, without importing any system."""
     return tuple(_MANIFESTS_BY_NAME.get(name) or build_manifest(SYSTEMS[name]) for name in SYSTEMS)
@@ -276,21 +277,21 @@ def _import_systems_with(has_parts: Callable[[SystemManifest], object]) -> Itera
             yield SYSTEMS[name]
 
 
-@cache
+@cache_list
 def list_structures() -> tuple[Structure[Any], ...]:
     """Return the structures of all systems: data that every commit derives from documents, such as a graph."""
     systems = _import_systems_with(lambda manifest: manifest.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
 
-@cache
+@cache_list
 def list_systems_with_derivations() -> tuple[System, ...]:
     """Return the systems with derivations (data computed from single documents), also those of an index."""
     systems = _import_systems_with(lambda manifest: manifest.derivations)
     return tuple(system for system in systems if _list_system_derivations(system))
 
 
-@cache
+@cache_list
 def list_systems_with_own_derivations() -> tuple[System, ...]:
     """Return the systems with derivations (data computed from single documents) that every store has."""
     # The derivation of an index has the name of the index, and only stores with the index maintain it.
@@ -298,13 +299,13 @@ def list_systems_with_own_derivations() -> tuple[System, ...]:
     return tuple(system for system in systems if system.derivations)
 
 
-@cache
+@cache_list
 def list_maintained_index_names() -> tuple[str, ...]:
     """Return the names of the indexes whose data every commit derives from its documents. No system is imported."""
     return tuple(name for manifest in list_manifests() for name in manifest.indexes if name in manifest.derivations)
 
 
-@cache
+@cache_list
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
     """Return the kinds of facts of all systems: data that users or models state, such as triples or descriptions."""
     return tuple(
@@ -321,7 +322,7 @@ def list_facts_in(has_records: Callable[[str], bool]) -> list[StatedFact[Any, An
     return [fact for system in systems for fact in system.facts if has_records(fact.tables[0])]
 
 
-@cache
+@cache_list
 def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
     """Return the indexes that every store has without CREATE INDEX, and that are extended in the background."""
     from ..structures.indexes.index import FileIndex
@@ -329,20 +330,6 @@ def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
     systems = _import_systems_with(lambda manifest: manifest.has_automatic_index)
     indexes = (index for system in systems for index in system.indexes)
     return tuple(index for index in indexes if isinstance(index, FileIndex) and index.automatic)
-
-
-def _invalidate_list_caches() -> None:
-    """Drop the cached lists of registered objects, because a system was imported, added or removed."""
-    for function in (
-        list_manifests,
-        list_structures,
-        list_systems_with_derivations,
-        list_systems_with_own_derivations,
-        list_maintained_index_names,
-        list_facts,
-        list_automatic_indexes,
-    ):
-        function.cache_clear()
 
 
 def list_generation_indexes() -> list[GenerationIndex[Any]]:

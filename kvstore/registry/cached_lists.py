@@ -1,0 +1,42 @@
+"""Caches of the lists that are computed from the registries.
+
+In: functions without arguments. Out: functions that compute their result again only after the registries changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+#: Replaced by a new object at each change of the registries.
+_state = object()
+
+
+def invalidate_lists() -> None:
+    """Have every cached list computed again, because a system was imported, added or removed."""
+    global _state
+    _state = object()
+
+
+def cache_list(function: Callable[[], Value]) -> Callable[[], Value]:
+    """Return ``function`` with a cache of its result.
+
+    A result is not used again if the registries changed since its computation began, also in another thread.
+    """
+    cached: tuple[object, Value] | None = None
+
+    @wraps(function)
+    def compute_once() -> Value:
+        """Return the cached result, or a new one."""
+        nonlocal cached
+        if (entry := cached) is not None and entry[0] is _state:
+            return entry[1]
+        state = _state
+        value = function()
+        cached = state, value
+        return value
+
+    return compute_once
