@@ -18,7 +18,7 @@ class StoreCatalog:
     """
 
     def __init__(self, get_store: Callable[[], kvstore.Store]) -> None:
-        """Create a catalog with an empty cache."""
+        """Create a catalog of the store that ``get_store`` returns, with an empty cache."""
         self._get_store = get_store
         self.refresh()
 

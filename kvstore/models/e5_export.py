@@ -152,7 +152,10 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
         self._smoothing = smoothing
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[np.float32]:
-        """Return the smoothing factors of a layer's input channels; 1 for a layer without smoothing."""
+        """Return the factors by which a layer's input channels are divided before they are quantized (SmoothQuant).
+
+        They are 1 for a layer whose inputs are not smoothed.
+        """
         if name in self._smoothing:
             return self._smoothing[name]
         _, num_inputs = self._weights[f"{name}.weight"].shape

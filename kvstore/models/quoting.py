@@ -22,7 +22,10 @@ class Quotation:
     """The delimiters of one prompt. ``mark`` is the word in them; it occurs in no text of the prompt."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """Choose a mark (q1, q2, …) that occurs in none of ``texts``, all texts of the prompt."""
+        """Choose the word in the delimiters (``mark``: q1, q2, …), which must occur in none of ``texts``.
+
+        These are all texts of the prompt, so that no document can end a quotation.
+        """
         all_texts = list(texts)
         marks = (f"q{number}" for number in count(1))
         self.mark = next(mark for mark in marks if not any(mark in text for text in all_texts))

@@ -162,7 +162,10 @@ def list_formats() -> tuple[str, ...]:
 
 
 def add_line_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> None:
-    """Register a function that returns another package's readers of JSON Lines formats, by format name."""
+    """Register a function that returns readers of further JSON Lines formats, by format name.
+
+    Another package of kvstore calls this, so that this package need not import it.
+    """
     _line_reader_sources.append(get_readers)
 
 

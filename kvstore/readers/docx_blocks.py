@@ -62,7 +62,7 @@ class DocxBody:
     """The body of one python-docx document; ``title`` is the first paragraph styled as title or level-one heading."""
 
     def __init__(self, document: Any) -> None:
-        """Read the styles, footnotes and numberings of a document of python-docx."""
+        """Read the styles, footnotes and list numberings of a Word document, which python-docx has opened."""
         self.title: str | None = None  # the text of the first title or level-one heading; set by build_blocks
         self._body = document.element.body
         relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}

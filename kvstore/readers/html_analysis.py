@@ -274,7 +274,7 @@ class PageAnalysis:
     def _count_link(self, link: LexborNode, length: int) -> LinkCounts:
         """Return the counts of a link whose text has ``length`` characters.
 
-        A link that is longer than a label is counted by its target only.
+        A link that is longer than a label is counted by its target only: its words do not say that it is navigation.
         """
         attributes = link.attributes
         target = (attributes.get("href") or "").strip()
@@ -400,9 +400,10 @@ class PageAnalysis:
         return None if title is None or content.mem_id in _iter_enclosing_ids(title) else title
 
     def _find_titled_element(self, names: set[str], body: LexborNode) -> LexborNode | None:
-        """Return the element whose text begins with the longest of the normalized ``names`` of the page, or None.
+        """Return the element that shows the title of the page, or None.
 
-        If none does, return the first element with the class ``title``, unless it is too long.
+        Its text begins with one of the normalized ``names`` of the page, if possible with the longest. Without such an
+        element, return the first one with the class ``title``, unless it is too long.
         """
         title: LexborNode | None = None
         longest_length = 0

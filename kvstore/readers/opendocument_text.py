@@ -53,7 +53,7 @@ class OpenDocumentText:
     """The converter of one document; ``title`` is the first paragraph styled as title or level-one heading."""
 
     def __init__(self, trees: Sequence[Element]) -> None:
-        """Read the styles of a document from its ``trees``."""
+        """Read the styles and list styles of a document; ``trees`` are the root elements of its XML files."""
         self.title: str | None = None
         self._styles = {  # by name
             (style.get(f"{STYLE}name") or ""): style for tree in trees for style in tree.iter(f"{STYLE}style")

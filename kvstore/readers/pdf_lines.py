@@ -285,10 +285,10 @@ def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
 ) -> Iterator[tuple[float, str]]:
-    """Split a text of font size ``size`` at (x, y) at wide gaps; yield (x position, text) for each part.
+    """Split a text that pypdf reported at its wide gaps; yield (x position, text) for each cell between them.
 
-    The gaps are between ``shown_texts``, those that the operators of the page have shown. The text can have other
-    letters than the shown texts, for example without ligatures, so letter counts are scaled.
+    The text has the font size ``size`` and begins at (x, y). The gaps are found between ``shown_texts``, the texts that
+    the operators of the page have drawn. These can have other letters, such as ligatures, so letter counts are scaled.
     """
     texts_on_line = [
         (shown.x, shown.num_characters)

@@ -88,7 +88,7 @@ class _TreeParser:
         self._characters_left = limit
 
     def parse(self, data: bytes) -> Element:
-        """Return the root element; raises XmlError."""
+        """Parse an XML document, and return its root element; raises XmlError."""
         try:
             self.parser.Parse(data, True)  # True: this is all of it
             return self._builder.close()
