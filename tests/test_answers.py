@@ -324,6 +324,14 @@ def test_the_fields_of_a_mail_are_no_part_of_its_sentences(ask: Callable[..., kv
     assert "Juno Ferreira" in ask(f"{mail}Juno\n", "From whom is the mail to members@clay.example?").text
 
 
+def test_a_line_with_a_colon_brings_the_lines_below_it(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "Come and see us.\n\nThe office is located at:\nKeizersgracht 617\n1017 DS Amsterdam\n\nTea is nice.\n"
+    answer = ask(text, "Where is the office located?", format="markdown")
+    assert answer.text.startswith("The office is located at: Keizersgracht 617; 1017 DS Amsterdam [1]")
+    contact = "Phone:\n555 1234\nAddress:\nKeizersgracht 617\n1017 DS Amsterdam\nOpen:\nMonday to Friday\n"
+    assert ask(contact, "When is it open?").text.startswith("Open: Monday to Friday [1]")
+
+
 def test_code_stays_with_the_sentence_before_it(ask: Callable[..., kvstore.Answer]) -> None:
     text = (
         "The pump is old.\n\nYou can see how old the turbine is with\n\n    turbine --age\n\nto be sure. Tea is nice.\n"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from ..text.everyday_words import is_everyday
 from ..text.patterns import compile_lazily
+from ..text.words import count_written_words
 from .snippets import TIMESTAMP_PATTERN, Snippet, render_inline, split_entries, split_table, strip_item_marker
 
 #: A name and a short value that is not a sentence, such as a column of a row.
@@ -26,6 +28,8 @@ _COLUMN_GAP_PATTERN = compile_lazily(r"\s{2,}")
 _MAX_FIRST_COLUMN = 40
 #: The maximum distance between the starts of a column in two lines, whose texts can be aligned at their ends.
 _MAX_COLUMN_SHIFT = 3
+#: The maximum number of words that are one snippet with the line that introduces them.
+_MAX_INTRODUCED_WORDS = 40
 #: The minimum size of a table whose first line has the names of its columns.
 _MIN_HEADED_ROWS, _MIN_HEADED_COLUMNS = 3, 3
 #: The marks for a missing number in a cell, and the form of a person's name.
@@ -166,7 +170,24 @@ class BlockKind(NamedTuple):
     ends_definition: bool = True
 
 
-LINE_LIST = BlockKind("line list", _is_line_list, split_entries, "Dentist 0171 55 23\nBlue bins on Tuesday")
+def _split_line_list(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
+    """Yield the lines of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
+
+    A line that ends with a colon is one snippet with the lines that it introduces, unless these are long. The snippets
+    record ``block_index``, the number of the paragraph in the passage.
+    """
+    lines = list(split_entries(text, start, end, block_index))
+    firsts = [index for index, line in enumerate(lines) if index == 0 or line.text.endswith(":")]
+    for first, last in zip(firsts, [*firsts[1:], len(lines)], strict=True):
+        lead_in, *introduced = lines[first:last]
+        content = "; ".join(line.text for line in introduced)
+        if lead_in.text.endswith(":") and 0 < count_written_words(content) <= _MAX_INTRODUCED_WORDS:
+            yield replace(lead_in, end=introduced[-1].end, text=f"{lead_in.text} {content}")
+        else:
+            yield from lines[first:last]
+
+
+LINE_LIST = BlockKind("line list", _is_line_list, _split_line_list, "Dentist 0171 55 23\nBlue bins on Tuesday")
 #: The kinds in the order in which they are tried.
 BLOCK_KINDS = (
     BlockKind("bill", _is_bill, partial(split_table, header_row=""), "Milk 1.20\nBread 3.40"),
