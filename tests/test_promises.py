@@ -205,7 +205,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
-    "EXPLAIN shows if a vector search was approximate.": ("test_indexes.py::test_a_search_reports_its_method",),
+    "EXPLAIN shows whether a vector search was approximate.": ("test_indexes.py::test_a_search_reports_its_method",),
     "The option exact = 1 makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
     "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
     "The statement REFRESH builds these summaries and groups, and kvstore reports how stale they are.": REFRESHED,
