@@ -98,8 +98,8 @@ README_FIGURES = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 
 #: The reasons why another system is ahead.
 REASONS = {
-    "load_s": "the other systems store rows, vectors and words; kvstore also derives names and a graph",
-    "load_memory_mb": "at the end of the first load, kvstore links all documents with the names in them",
+    "load_s": "the other systems store rows, vectors and words; kvstore also derives entities and a graph",
+    "load_memory_mb": "at the end of the first load, kvstore links all documents with the entities in them",
     "disk_ratio": "the other systems store no derived data",
     "filter_1_ms": "the other system has an index specialized in this search",
     "filter_10_ms": "the other system has an index specialized in this search",
