@@ -324,6 +324,12 @@ def test_the_fields_of_a_mail_are_no_part_of_its_sentences(ask: Callable[..., kv
     assert "Juno Ferreira" in ask(f"{mail}Juno\n", "From whom is the mail to members@clay.example?").text
 
 
+def test_the_description_of_an_image_is_no_sentence_of_an_answer(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "The form collects a signature.\n\n![The signature form. It has a button. Sign with it.](form.png)\n"
+    answer = ask(text, "How does the form collect a signature?", format="markdown")
+    assert answer.text == "The form collects a signature. [1]"
+
+
 def test_a_line_with_a_colon_brings_the_lines_below_it(ask: Callable[..., kvstore.Answer]) -> None:
     text = "Come and see us.\n\nThe office is located at:\nKeizersgracht 617\n1017 DS Amsterdam\n\nTea is nice.\n"
     answer = ask(text, "Where is the office located?", format="markdown")

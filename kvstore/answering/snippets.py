@@ -271,7 +271,10 @@ def split_prose(
     sentences end (None: the rules for English).
     """
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
-    for index, (sentence_start, sentence_end) in enumerate(split_sentences(text[content_start:end], language)):
+    content = text[content_start:end]
+    if "![" in content:  # the description of an image can have several sentences
+        content = _IMAGE_PATTERN.sub(lambda image: " " * len(image.group()), content)
+    for index, (sentence_start, sentence_end) in enumerate(split_sentences(content, language)):
         # The first snippet includes the marker of an item.
         snippet_start = start if index == 0 else content_start + sentence_start
         snippet_end = content_start + sentence_end
