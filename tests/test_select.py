@@ -303,6 +303,8 @@ def test_a_query_only_reads(sample_store: kvstore.Store, query: str) -> None:
             marks=DEPTH_LIMIT,
         ),
         ("SELECT length(zeroblob(2000000000))", 1, "a value is too long"),
+        pytest.param(f"SELECT 1{' + 1' * 2000}", 1, "nested too deeply; use fewer parentheses", id="sum"),
+        ("SELECT key\u00a0FROM documents LIMIT\u00a0NULL", 1, "the value of LIMIT or OFFSET is not a whole number"),
         pytest.param(
             f"SEARCH 'tea' WHERE {'NOT ' * 5000}key = 'a'", 1, "nested too deeply", id="negations", marks=DEPTH_LIMIT
         ),
@@ -331,6 +333,17 @@ def test_a_message_quotes_only_the_beginning_of_a_long_text(sample_store: kvstor
     with pytest.raises(StatementError) as caught:
         sample_store.execute(statement.replace("tea", "tea" * 1000)).fetchall()
     assert "teatea" in str(caught.value) and len(str(caught.value)) < 600
+
+
+def test_a_query_may_contain_other_white_space(sample_store: kvstore.Store) -> None:
+    query = "SELECT\u00a0'a\u00a0b'\u3000AS \"c\u00a0d\"\n--\u00a0e\nFROM\x0bdocuments LIMIT\u20091"
+    assert sample_store.execute(query).fetchall() == [("a\u00a0b",)]
+
+
+def test_too_many_parameters_name_a_remedy(sample_store: kvstore.Store) -> None:
+    with pytest.raises(StatementError, match=r"more than 32,766 parameters.* IN \(SELECT value FROM json_each\(\?\)\)"):
+        sample_store.execute(f"SELECT 1 IN ({', '.join('?' * 32_767)})", range(32_767)).fetchall()
+    assert sample_store.execute("SELECT 3 IN (SELECT value FROM json_each(?))", ("[1, 3]",)).fetchall() == [(1,)]
 
 
 def test_parameters_of_a_condition_are_checked(sample_store: kvstore.Store) -> None:

@@ -14,8 +14,12 @@ from ..arguments import MAX_DIGITS, format_count, is_representable, is_text, to_
 from ..errors import StatementError, shorten
 from ..registry.sql_table import Parameters, SqlValue
 from ..sql.diagnosis import make_statement_error
-from ..sql.tokens import Token
+from ..sql.tokens import Token, iter_tokens
+from ..text.patterns import compile_lazily
 from . import statements as s
+
+#: White space of the language that is not white space in SQLite.
+_FOREIGN_SPACE_PATTERN = compile_lazily(r"[^\S \t\n\f\r]")
 
 
 class Parameter(NamedTuple):
@@ -74,4 +78,12 @@ def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parame
     """Return the query in characters ``start`` to ``end`` of ``text``, with the values of the parameters in it."""
     query_parameters = [parameter for offset, parameter in parameters.items() if start <= offset < end]
     values_by_name = {parameter.name: parameter.value for parameter in query_parameters if parameter.name}
-    return s.Select(text[start:end], values_by_name or tuple(parameter.value for parameter in query_parameters))
+    query = text[start:end]
+    if _FOREIGN_SPACE_PATTERN.search(query):
+        query = "".join(_replace_space(token) for token in iter_tokens(query))
+    return s.Select(query, values_by_name or tuple(parameter.value for parameter in query_parameters))
+
+
+def _replace_space(token: Token) -> str:
+    """Return the text of a token, with a space for each other white space of the language, such as no-break spaces."""
+    return _FOREIGN_SPACE_PATTERN.sub(" ", token.text) if token.kind == "space" else token.text

@@ -16,7 +16,7 @@ _state = object()
 
 
 def invalidate_lists() -> None:
-    """Have every cached list computed again, because a system was imported, added or removed."""
+    """Invalidate every cached list, because a system was imported, added or removed."""
     global _state
     _state = object()
 

@@ -86,10 +86,18 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         return make_error(position, f"there is no column {shorten(name)}{hint}")
     if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
         return make_error(position, "SELECT can only read, and only the tables of the store")
-    if message == "Recursion limit" or message.startswith("parser stack overflow"):
+    if message == "Recursion limit" or message.startswith(("parser stack overflow", "Expression tree is too large")):
         return make_error(position, "the expression is nested too deeply; use fewer parentheses, or IN with a list")
     if message == "string or blob too big":
         return make_error(position, "a value is too long; shorten it, or select less text")
+    if message == "datatype mismatch":
+        return make_error(position, "the value of LIMIT or OFFSET is not a whole number")
+    if message == "too many SQL variables":
+        return make_error(
+            position,
+            "the query has more than 32,766 parameters; pass a JSON list as one parameter, and write "
+            "IN (SELECT value FROM json_each(?))",
+        )
     if kind == "incomplete input":
         return make_error(len(text), "the query ends too early")
     if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
