@@ -132,7 +132,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Only one process at a time can write to a store.": ONE_WRITER,
     "Unless you configure a language model, answers consist of sentences of the documents.": EXTRACTIVE,
-    "kvstore finds entities in prose in English and eight other languages.": NAMES_BY_RULE,
+    "kvstore finds entities (people, places and things) in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
     "In all other languages, kvstore finds entities only in code, and in structure such as titles, "
     "headings and nested lists.": NAMES_BY_RULE,
