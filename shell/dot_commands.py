@@ -160,7 +160,8 @@ def _describe_tables(console: Console, arguments: list[str]) -> None:
     """Write the columns of the table that ``arguments`` name, or all tables and their descriptions, as a result."""
     if arguments:
         table = console.store.describe_table(arguments[0])
-        console.write("DESCRIBE", ("column", "type"), [(column.name, column.type) for column in table.columns])
+        columns = [(column.name, column.type, column.index) for column in table.columns]
+        console.write("DESCRIBE", ("column", "type", "index"), columns)
     else:
         console.write(
             "DESCRIBE", ("table", "description"), [(table.name, table.description) for table in console.store.tables()]

@@ -1001,7 +1001,8 @@ def test_commands_of_psql_do_what_they_do_there(
     Path("script.sql").write_text("\n".join(lines))
     assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 0
     out, error = capsys.readouterr()
-    assert out.startswith("column\ttype\nid\tINTEGER\n") and "\ndocuments\tstored documents" in out
+    assert out.startswith("column\ttype\tindex\nid\tINTEGER\tequality, range\n")
+    assert "\ndocuments\tstored documents" in out
     assert out.endswith("one = 1\ntwo\n2\n")
     assert error.splitlines()[:3] == ["expanded display on", "expanded display off", "timer on"]
     assert error.count(" ms") == 1
