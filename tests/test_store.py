@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -359,6 +360,9 @@ def test_many_chunks_keep_their_vectors_through_changes(store: kvstore.Store) ->
         ({"key": "k", "text": "x", "format": "html"}, "format must be one of"),
         ({"key": "k", "text": "\ud800"}, "surrogate"),
         ({"key": "k", "text": "x", "meta": {"a": object()}}, "must be plain data"),
+        ({"key": "k", "text": "x", "meta": {"a": 2**64}}, "does not fit into 64 bits; give it as text"),
+        ({"key": "k", "text": "x", "meta": {"a": json.loads("[" * 100 + "]" * 100)}}, "nested more than 100 deep"),
+        ({"key": "k", "text": "x", "meta": {"a": json.loads("[" * 900 + "]" * 900)}}, "nested more than 100 deep"),
         ({"key": "k", "text": "x" * (33 << 20)}, "the limit is"),
         ({"key": "k", "text": "one,two,three", "format": "pairs"}, "two names"),
     ],

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 OwnChunks = Literal["whole"] | tuple[tuple[int, int], ...] | None
 #: The maximum size of a chunk in bytes, so that offsets inside it fit 16 bits.
 MAX_OWN_CHUNK_BYTES = 65_535
+#: The maximum depth of nested lists and objects in metadata, so that every later encoding of them succeeds.
+MAX_METADATA_DEPTH = 100
 
 
 def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str) -> OwnChunks:
@@ -192,7 +194,8 @@ def validate(
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
-            f"document {key!r}: its title, source and metadata must be plain data, texts and JSON values: {error}"
+            f"document {key!r}: its title, source and metadata must be plain data, texts and JSON values: "
+            f"{_REASONS.get(type(error), error)}"
         ) from None
     return ValidDocument(key, title, source, format, metadata, encoded, digest, left_out, own_spans)
 
@@ -209,7 +212,17 @@ def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
         parse_constant=_CONSTANTS.__getitem__,  # NaN becomes None; infinities are rejected with the digest
         object_pairs_hook=_build_object,
     )
+    _check_depth(values, MAX_METADATA_DEPTH)
     return values
+
+
+def _check_depth(value: object, max_depth: int) -> None:
+    """Raise RecursionError if lists and objects of JSON are nested more than ``max_depth`` deep."""
+    if isinstance(value, (dict, list)):
+        if not max_depth:
+            raise RecursionError
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_depth(item, max_depth - 1)
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -245,6 +258,11 @@ def _encode_value(value: object) -> str | int | float | None:
 
 #: The types of the values, other than strings, that JSON represents as they are.
 _PLAIN_TYPES = frozenset((int, bool, type(None)))
+#: The reasons of errors whose own messages name no limit.
+_REASONS = {
+    OverflowError: "a whole number does not fit into 64 bits; give it as text",
+    RecursionError: f"lists and objects are nested more than {MAX_METADATA_DEPTH} deep; flatten them",
+}
 #: The values of JavaScript's constants; infinities are no JSON values and are rejected with the digest.
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 #: Encoders are created once, because creating one takes longer than a small encoding.
