@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.changes.dump import DumpRows, dump
 from kvstore.derived.passage_graph import edges
-from kvstore.derived.passage_graph.rows import classify_form, encode_mention_counts, mark_nested
+from kvstore.derived.passage_graph.rows import classify_spelling, encode_mention_counts, mark_nested
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.process.collection_pause import pause_collection
@@ -163,7 +163,7 @@ def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: li
     mentions = sorted((Occurrence(entity, start, end - start) for entity, start, end in spans), key=lambda m: m[1:] + m)
     counts: dict[int, list[int]] = {}
     for (start, end, entity), inside in mark_nested((start, start + size, entity) for entity, start, size in mentions):
-        counts_for_something, lower = classify_form(text[start:end])
+        counts_for_something, lower = classify_spelling(text[start:end])
         if counts_for_something:
             counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
     expected = {
@@ -176,7 +176,7 @@ def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: li
 def test_a_mention_outside_of_its_text_is_damage() -> None:
     for mention in ((1, -1, 2), (1, 0, 0), (1, 2, 2)):
         with pytest.raises(ValueError, match="a text of 3"):
-            count_spellings(b"Ada", [mention], frozenset(), classify_form, (15, 3, 3), (0, 4, 6))
+            count_spellings(b"Ada", [mention], frozenset(), classify_spelling, (15, 3, 3), (0, 4, 6))
 
 
 def test_mentions_are_those_that_recognition_finds(make_store: Callable[..., kvstore.Store]) -> None:

@@ -36,7 +36,7 @@ class DisplayEntities:
         return [entity, *(other for other in merged if other != entity)]
 
     @property
-    def display_entities(self) -> set[int]:
+    def shown_entities(self) -> set[int]:
         """The entities that other entities, their aliases, are shown as."""
         return set(self._display_by_entity.values())
 

@@ -224,8 +224,8 @@ class Evaluation:
         groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP_SIZE)).astype(np.int64)
         # Groups are numbered in the order of their documents, so a group belongs to the last document whose first group
         # is not after it. A document without groups has the same first group as the next, and is not the last.
-        owners = self.columns["first_group"].searchsorted(groups, "right") - 1
-        return self._make_mask(self.columns["document"][np.unique(owners)])
+        rows = self.columns["first_group"].searchsorted(groups, "right") - 1
+        return self._make_mask(self.columns["document"][np.unique(rows)])
 
     # Comparisons ------------------------------------------------------------------------------------------------------
 
@@ -298,95 +298,95 @@ class Evaluation:
         possible |= certain
         return _make_exact(certain) if np.array_equal(certain, possible) else Bounds(certain, possible)
 
-    def _compare_values(self, start: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
-        """Return the documents with a value at key prefix ``start`` that is ``operator`` ``value``.
+    def _compare_values(self, field_prefix: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
+        """Return the documents with a value of a field that compares to ``value`` by ``operator``, such as <=.
 
-        A key prefix encodes a field; the encoded value follows. Numbers are less than texts. With ``same_kind``, only
-        numbers match a number, and only texts a text.
+        The index keys of the field's values begin with ``field_prefix``; the encoded value follows. Numbers are less
+        than texts. With ``same_kind``, only numbers match a number, and only texts a text.
         """
         if isinstance(value, str):
-            return _make_exact(self._compare_texts(start, operator, value, TEXT if same_kind else NUMBER))
-        return self._compare_numbers(start, operator, value, TEXT if same_kind else AFTER_TEXT)
+            return _make_exact(self._compare_texts(field_prefix, operator, value, TEXT if same_kind else NUMBER))
+        return self._compare_numbers(field_prefix, operator, value, TEXT if same_kind else AFTER_TEXT)
 
-    def _compare_texts(self, start: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
-        """Return the documents whose text at key prefix ``start`` compares to ``text`` by ``operator``, such as <=.
+    def _compare_texts(self, field_prefix: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
+        """Return the documents with a text of a field that compares to ``text`` by ``operator``, such as <=.
 
-        For < and <=, numbers also match if ``lowest_kind`` is NUMBER.
+        The index keys of the field's values begin with ``field_prefix``. For < and <=, numbers also match if
+        ``lowest_kind`` is NUMBER.
         """
         # A text in a key ends with the lowest byte, so longer texts with the same prefix sort after it.
-        bound = start + TEXT + text.encode()
+        bound = field_prefix + TEXT + text.encode()
         if operator == "=":
             key = encode_value(text)
-            return self._index.make_empty_mask() if key is None else self._index.find_key(start + key)
+            return self._index.make_empty_mask() if key is None else self._index.find_key(field_prefix + key)
         if operator in ("<", "<="):
             stop = bound + (b"\x00" if operator == "<" else b"\x01")
-            return self._index.find_range(start + lowest_kind, stop)
-        return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
+            return self._index.find_range(field_prefix + lowest_kind, stop)
+        return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), field_prefix + AFTER_TEXT)
 
-    def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
-        """Return the documents with a number at key prefix ``start`` that is ``operator`` ``number``.
+    def _compare_numbers(self, field_prefix: bytes, operator: str, number: float, end: bytes) -> Bounds:
+        """Return the documents with a number of a field that compares to ``number`` by ``operator``, such as <=.
 
-        For > and >=, texts also match if ``end`` is AFTER_TEXT. SQLite may parse the decimal form of a number as
-        another number that is very close. A stored number so close to ``number`` is therefore only a possible match,
-        unless both decimal forms are exact.
+        The index keys of the field's values begin with ``field_prefix``. For > and >=, texts also match if ``end`` is
+        AFTER_TEXT. SQLite may parse the decimal form of a number as another number that is very close. A stored number
+        so close to ``number`` is therefore only a possible match, unless both decimal forms are exact.
         """
         # A bound plus one byte is the key of an integer or a float, so high_key + b"\xff" sorts after both.
-        low_key, high_key = (start + encode_number_bound(bound) for bound in _compute_parse_range(number))
+        low_key, high_key = (field_prefix + encode_number_bound(bound) for bound in _compute_parse_range(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
-            certain |= self._index.find_range(start + NUMBER, low_key)
+            certain |= self._index.find_range(field_prefix + NUMBER, low_key)
         elif operator in (">", ">="):
-            certain |= self._index.find_range(high_key + b"\xff", start + end)
+            certain |= self._index.find_range(high_key + b"\xff", field_prefix + end)
         is_limit_exact = is_exact_decimal(number)
 
         def is_certain(key: bytes) -> bool:
-            """True if the number in a key, after ``start``, certainly satisfies the comparison."""
-            stored = decode_value(key[len(start) :])
+            """True if the number in a key, after ``field_prefix``, certainly satisfies the comparison."""
+            stored = decode_value(key[len(field_prefix) :])
             return is_limit_exact and is_exact_decimal(stored) and COMPARISONS[operator](stored, number)  # type: ignore[arg-type]
 
         def is_possible(key: bytes) -> bool:
-            """True if the number in a key, after ``start``, or ``number`` is inexact as a decimal, so it may match."""
-            return not (is_limit_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
+            """True if the number in a key (after the prefix) or ``number`` is inexact as a decimal, so it may match."""
+            return not (is_limit_exact and is_exact_decimal(decode_value(key[len(field_prefix) :])))  # type: ignore[arg-type]
 
         certain |= self._index.find_matching(low_key, high_key + b"\xff", is_certain)
         return Bounds(certain, certain | self._index.find_matching(low_key, high_key + b"\xff", is_possible))
 
     def _match_texts(
-        self, start: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
+        self, field_prefix: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
     ) -> Bounds:
-        """Return the documents with a text at key prefix ``start`` for which ``matches`` is true.
+        """Return the documents with a text of a field for which ``matches`` is true.
 
-        With ``include_numbers``, numbers are matched as texts too. Every matching text begins with one of ``prefixes``.
+        The index keys of the field's values begin with ``field_prefix``. With ``include_numbers``, numbers are matched
+        as texts too. Every matching text begins with one of ``prefixes``.
         """
 
         # SQLite matches a number as its text, which equals Python's text only for integers; a float matches possibly.
         def is_matching_number(key: bytes) -> bool:
-            """True if a key has, after ``start``, an integer whose decimal text matches."""
-            number = decode_value(key[len(start) :])
+            """True if a key has, after ``field_prefix``, an integer whose decimal text matches."""
+            number = decode_value(key[len(field_prefix) :])
             return isinstance(number, int) and matches(str(number))
 
         def is_matching_text(key: bytes) -> bool:
-            """True if the text in a key, after ``start``, matches."""
-            return matches(str(decode_value(key[len(start) :])))
+            """True if the text in a key, after ``field_prefix``, matches."""
+            return matches(str(decode_value(key[len(field_prefix) :])))
 
         certain = self._index.make_empty_mask()
         if include_numbers:
-            certain |= self._index.find_matching(start + NUMBER, start + TEXT, is_matching_number)
+            certain |= self._index.find_matching(field_prefix + NUMBER, field_prefix + TEXT, is_matching_number)
         for prefix in prefixes:
-            bound = start + TEXT + prefix.encode()
+            bound = field_prefix + TEXT + prefix.encode()
             certain |= self._index.find_matching(bound, _make_end_key(bound), is_matching_text)
         if not include_numbers:
             return _make_exact(certain)
+        value_start = len(field_prefix)  # in a key
         real_numbers = self._index.find_matching(
-            start + NUMBER, start + TEXT, lambda key: isinstance(decode_value(key[len(start) :]), float)
+            field_prefix + NUMBER, field_prefix + TEXT, lambda key: isinstance(decode_value(key[value_start:]), float)
         )
         return Bounds(certain, certain | real_numbers)
 
     def _compare_change_times(self, operator: str, text: str) -> Bounds:
-        """Return the documents whose change time compares to an ISO 8601 text by ``operator``, such as <=.
-
-        Both bounds are equal.
-        """
+        """Return the documents whose change time compares to an ISO 8601 ``text`` by ``operator``, as exact bounds."""
         # Times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
@@ -402,7 +402,7 @@ class Evaluation:
         return _make_exact(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
 
     def _match_change_times(self, matches: Callable[[str], bool]) -> Bounds:
-        """Return the documents whose change time, as ISO 8601 text, satisfies ``matches``. Both bounds are equal."""
+        """Return the documents whose change time, as ISO 8601 text, satisfies ``matches``, as exact bounds."""
         seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
         is_matching = np.array([matches(_format_time(second)) for second in seconds.tolist()], np.bool_)
         return _make_exact(self._make_mask(self.columns["document"][is_matching[indexes]]))
@@ -481,7 +481,7 @@ def _compute_parse_range(number: float) -> tuple[float, float]:
 
 
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:
-    """Return a mask of the integers in a column that are ``operator`` ``limit``, which may be any number."""
+    """Return a mask of the integers in a column that compare to ``limit``, any number, by ``operator``, such as <=."""
     is_less = operator in ("<", "<=")
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(limit, float) and math.isinf(limit)) or not lowest <= limit <= highest:

@@ -52,7 +52,10 @@ class MetadataIndex:
     """
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
-        """Read the index through ``view``. Masks have ``size`` documents; ``cache`` holds the columns of ``change``."""
+        """Read the index through ``view``, a snapshot or write transaction.
+
+        Masks have ``size`` documents. ``cache`` (None: no cache) holds the columns of change number ``change``.
+        """
         self._view = view
         self.size = size
         self._change = change
@@ -173,7 +176,7 @@ class MetadataMaintainer:
     """The writer of the index: collects added and deleted documents, and changes each set and block once per batch."""
 
     def __init__(self, state: State, write: WriteView) -> None:
-        """Start without changes; ``write`` reads and writes the tables of the index."""
+        """Start without changes; ``write`` is the write transaction in which the tables of the index are changed."""
         self._state = state
         self._write_view = write
         #: The index before the current batch, in which the languages of removed documents are looked up.
@@ -184,14 +187,17 @@ class MetadataMaintainer:
         self._row_changes: dict[int, dict[int, DocumentColumns | None]] = {}
 
     def remove_document(self, record: DocumentRecord) -> None:
-        """Collect the removal of a document's values and columns. :meth:`apply_delta` writes it."""
+        """Collect the removal of a document's values and columns in memory. :meth:`apply_delta` writes it."""
         if self._previous_index is None:
             self._previous_index = MetadataIndex(self._write_view, self._state.counters.next_document)
         self._collect_set_changes(record, self._previous_index.get_language(record.id), is_removed=True)
         self._row_changes.setdefault(record.id // encoding.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
-        """Add the values and columns of new documents, and write them with the removals collected before."""
+        """Add the values and columns of the new documents in ``delta``, a batch of changes, and write all changes.
+
+        Removals, which :meth:`remove_document` collected, are written too.
+        """
         for added in delta.added:
             self._collect_set_changes(added.record, get_language_code(added.language), is_removed=False)
             row = encoding.get_column_values(added.record)
@@ -255,7 +261,7 @@ class MetadataStructure:
     make_maintainer = MetadataMaintainer
 
     def read(self, state: State) -> MetadataIndex:
-        """Return the index of a state. A write transaction changes the columns, so only a reader caches them."""
+        """Return the index of a state; it caches columns, except in a write transaction, which changes them."""
         counters = state.counters
         cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)

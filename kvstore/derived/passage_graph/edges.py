@@ -89,7 +89,7 @@ class Degrees(Protocol):
 
     @property
     def has_links(self) -> npt.NDArray[np.bool_]:
-        """The mask of entities with links."""
+        """True for each entity that is linked to another one by a tree edge, a triple or a title."""
         ...
 
 

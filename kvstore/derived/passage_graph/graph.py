@@ -56,8 +56,7 @@ _LINKED_FLAG = 1 << 62
 _PAYLOAD_MASK = _LINKED_FLAG - 1
 _TOTAL_MASK = (1 << 31) - 1
 _INFORMATIVE_SHIFT = 31
-# The edge from an entity to a chunk is packed into one number: the chunk id shifted left, with the features in the low
-# bits.
+# The edge from an entity to a chunk is packed into one number: the chunk id, then the features in the low bits.
 _CHUNK_EDGE_FEATURE_BITS = 16
 _CHUNK_EDGE_FEATURE_MASK = (1 << _CHUNK_EDGE_FEATURE_BITS) - 1
 
@@ -105,7 +104,7 @@ class StoredDegrees:
 
     @property
     def has_links(self) -> npt.NDArray[np.bool_]:
-        """The mask of entities with links."""
+        """True for each entity that is linked to another one by a tree edge, a triple or a title."""
         has_links: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED_FLAG)) != 0
         return has_links
 
@@ -128,7 +127,7 @@ class PassageGraph(ViewReader):
     """The passage graph of one state. Pages of degrees that were read are cached."""
 
     def __init__(self, view: View) -> None:
-        """Read the graph through ``view``."""
+        """Read the graph through ``view``, a snapshot or write transaction; its data are read on demand."""
         super().__init__(view)
         self._lists = BlockLists(view, ENTITY_PASSAGES)
         # The pages of degrees that were read (room for 16, which grows), and the index of each by its number.
@@ -149,22 +148,22 @@ class PassageGraph(ViewReader):
         )
 
     def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees (numbers of chunks) of ``entities``, in order, without reading their rows."""
+        """Return the degrees (numbers of chunks) of ``entities``, in order, without reading the chunks themselves."""
         page_numbers = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
         self._read_pages(set(page_numbers))
         indexes = [self._page_indexes[number] for number in page_numbers]
         return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees (numbers of chunks) of entities in the allowed documents, which are all documents here."""
+        """Return the degrees (numbers of chunks) of entities, over all documents: this graph is not restricted."""
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
         """Return a row for each of ``entities``: the chunks that mention it, with the features of each mention.
 
-        ``entities`` can be in any order, and ``degrees`` are theirs. A row is in order of chunk ids; it is empty if
-        the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its degree, so only
-        entities with more chunks are read from their lists.
+        ``entities`` can be in any order, and ``degrees`` are their numbers of chunks. A row is in order of chunk ids;
+        it is empty if the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its
+        degree, so only entities with more chunks are read from their lists.
         """
         totals = degrees.total
         has_several = (totals > 1) & (totals <= max_chunks)
@@ -210,7 +209,7 @@ class PassageGraph(ViewReader):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
     def iter_degrees(self) -> Iterator[DecodedDegree]:
-        """Yield the degree (number of chunks, and further data) of every entity that has chunks or links."""
+        """Yield the decoded degree (number of chunks, and further data) of every entity that has chunks or links."""
         for key, _ in self._view.scan(ENTITY_HEADS):
             first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
             entities = np.arange(first_entity, first_entity + ENTITIES_PER_PAGE, dtype=np.uint32)
@@ -274,7 +273,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Remove the entities ``removed_entities[chunk]`` from the row of each chunk."""
+        """Remove the entities ``removed_entities[chunk]`` from the row of each chunk, the entities that it mentions."""
 
         def filter_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
             """Return the row of a chunk without its removed entities."""
@@ -302,7 +301,7 @@ class GraphWriter(ViewWriter, PassageGraph):
     def _change_chunks(
         self, chunks: Iterable[int], update_row: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
     ) -> None:
-        """Replace the rows of some chunks, and collect the changes for the rows of their entities.
+        """Write new rows (edges) of some chunks, and collect the changes for the rows of their entities.
 
         ``update_row`` returns the new row of a chunk, as pairs of entity and features, from its old row.
         """
@@ -333,7 +332,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             self._link_changes[*ends, kind] = self._link_changes.get((*ends, kind), 0) + change
 
     def flush(self) -> None:
-        """Write the collected changes of the chunks, links and degrees of entities, and clear the collected changes."""
+        """Write the collected changes of the chunks, links and degrees (chunk counts) of entities, and clear them."""
         changes_by_entity: dict[int, dict[tuple[int, int], int]] = {}
         for (entity, other_entity, kind), change in self._link_changes.items():
             if change:
@@ -457,7 +456,7 @@ def _make_chunk_error(entity: int) -> CorruptionError:
 
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Encode the degree of an entity that several chunks name: their number, and the number of informative ones."""
+    """Encode the degree of an entity: its numbers of chunks, and of chunks that name it not only in lower case."""
     return _SEVERAL_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
 
 
@@ -469,7 +468,7 @@ def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _decode_row(key: bytes, value: memoryview) -> bytes:
-    """Return the edges of a chunk's row, packed as u64. Raises CorruptionError if the row is damaged."""
+    """Return the edges of a chunk to its entities, each packed as u64. Raises CorruptionError if they are damaged."""
     try:
         # The first unpacked number is the base 0, which is not part of the row.
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
@@ -478,12 +477,12 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _list_edges(row: bytes) -> list[tuple[int, int]]:
-    """Return (entity, features) for each edge of a chunk's row, which has the edges packed as u64."""
+    """Return (entity, features) for each edge of a chunk; ``row`` has its edges, each packed as u64."""
     return [(number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q")]
 
 
 def _decode_link_count(key: bytes, value: memoryview) -> int:
-    """Return the count of a stored link. Raises CorruptionError if it is damaged."""
+    """Return the stored number of documents that state a link. Raises CorruptionError if it is damaged."""
     return int(_COUNT.unpack(records.unseal(value, ENTITY_LINKS, key))[0])
 
 
@@ -494,7 +493,7 @@ def _encode_page(page: UInt64Array) -> bytes:
 
 
 def _decode_page(key: bytes, value: memoryview) -> UInt64Array:
-    """Return the degrees (see :class:`StoredDegrees`) of the entities of a page. Raises CorruptionError for damage."""
+    """Return the encoded degrees (chunk counts) of the entities of a page. Raises CorruptionError for damage."""
     header, packed = value[: _PAGE_HEADER.size], value[_PAGE_HEADER.size :]  # 8 bytes for each entity
     if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(header) != (_PAGE_ENCODING, zlib.crc32(packed)):
         raise CorruptionError(f"table {ENTITY_HEADS}, key {key.hex()}: the page fails its checksum; run CHECK")

@@ -81,9 +81,9 @@ class NameDegrees(ReadRequest[list[Degrees]]):
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        """Return the degrees (numbers of chunks) of each group of entities, counted over the allowed documents.
+        """Return the degrees (numbers of chunks) of each group of entities, the entities of one name; all in one read.
 
-        All are read at once.
+        Only chunks of documents that the query's condition allows are counted.
         """
         all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
         degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
@@ -188,9 +188,9 @@ def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonym
     pairs = [(entity, synonym) for entity in entities.tolist() for synonym, _ in synonyms.list_neighbors(entity)]
     if not pairs:
         return links
-    sources, targets = np.array(pairs, np.uint32).T
+    linked_entities, synonym_entities = np.array(pairs, np.uint32).T
     kinds, ones = np.full(len(pairs), SYNONYM_LINK, np.uint8), np.ones(len(pairs), np.uint32)
-    synonym_links = LinkRows(sources, targets, kinds, ones)
+    synonym_links = LinkRows(linked_entities, synonym_entities, kinds, ones)
     if links is None:
         return synonym_links
     return LinkRows(

@@ -78,7 +78,11 @@ class Neighbours(Columnar, list[Neighbour]):
 
 
 def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
-    """Return at most ``limit`` neighbors of a known entity, strongest first; the module describes their order."""
+    """Return at most ``limit`` neighbors of a known entity: names in the same chunks, or joined by links or trees.
+
+    The strongest comes first. The score of a neighbor is the number of shared chunks plus the weight of its links,
+    divided by the square root of the product of both numbers of chunks.
+    """
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
     # A name and its aliases are several entities, of which one is shown.
     own_entities = np.array(sorted(identity.entity_ids), np.uint32)
@@ -120,7 +124,7 @@ def _rank_candidates(
     """Return the index and the name of at most ``limit`` candidates with the highest scores, best first.
 
     ``scores`` and ``counts`` (numbers of chunks) are those of the candidates. Of candidates with equal scores, the one
-    with fewer chunks comes first, then the one with the lesser key.
+    with fewer chunks comes first, then the one with the lesser key (normal form).
     """
     min_score = np.sort(scores)[max(0, len(scores) - limit)]
     selected = np.flatnonzero(scores >= min_score)
@@ -223,9 +227,9 @@ def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entiti
     """
     degrees = graph.read_degrees(entities)
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
-    targets = display_entities.display_entities
+    shown_entities = display_entities.shown_entities
     for index, entity in enumerate(entities.tolist()):
-        if entity in targets:  # other entities are merged into it
+        if entity in shown_entities:  # other entities are merged into it
             merged_entities = np.array(sorted(display_entities.list_merged_entities(entity)), np.uint32)
             counts[index] = len(_list_chunks(graph, merged_entities))
     return counts

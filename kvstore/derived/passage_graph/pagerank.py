@@ -143,7 +143,7 @@ class PageRank:
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:
-        """Return the possible predecessors of a node on the likeliest walk from a seed.
+        """Return the possible predecessors of a node on the likeliest walk from a seed (start node) to it.
 
         Contains the node itself if the walk begins there, and several nodes if walks are equally likely. Empty if no
         walk reaches the node.
@@ -163,12 +163,15 @@ def compute_personalized_pagerank(
     rows_read: Sequence[RowsRead] = (),
     degrees: Mapping[int, int] | None = None,
 ) -> PageRank:
-    """Compute the PageRank of seeds: nodes with masses above 0, which are normalized to sum to 1.
+    """Compute the personalized PageRank of the graph from ``seeds``, the masses of the nodes at which walks start.
+
+    The masses are above 0, and are normalized to sum to 1.
 
     ``bias`` draws the walk from entities towards some chunks. ``restart`` is the probability of returning to a seed. A
     node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart ·
-    epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3). To save rounds, the caller can pass ``rows_read``
-    (see :func:`make_seed_request`) and the ``degrees`` of the seeds that are entities, by node.
+    epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3). To save rounds of reads, the caller can pass
+    ``rows_read``, requests for graph rows with their answers, and the ``degrees`` (numbers of chunks) of the seeds that
+    are entities, by node.
     """
     total = math.fsum(seeds.values())
     if not seeds or not all(mass > 0 for mass in seeds.values()) or not np.isfinite(total):
@@ -211,7 +214,7 @@ RowsRead = tuple[NeighborhoodRequest, Surroundings]
 
 
 class _KernelRows(NamedTuple):
-    """Rows of nodes as the kernel takes them: the edges of node *i* are from ``bounds[i]`` to ``bounds[i + 1]``.
+    """Rows of nodes for the compiled PageRank code: the edges of node *i* are from ``bounds[i]`` to ``bounds[i + 1]``.
 
     ``costs`` has for each edge the cost of the neighbor's own row, in edges.
     """
@@ -228,10 +231,10 @@ def make_seed_request(
     degrees: Mapping[int, int],
     vector: Vector | None,
 ) -> NeighborhoodRequest:
-    """Return a request for the rows of the seeds (nodes with masses) that will be expanded in the first round.
+    """Return a request for the rows (edges) of the seeds that PageRank will expand first.
 
-    It can be sent before all seeds are known. ``degrees`` has the degree of each entity node. ``vector`` is the vector
-    of the bias, or None without a bias.
+    ``seeds`` are start nodes with their masses. It can be sent before all seeds are known. ``degrees`` has the number
+    of chunks of each entity node. ``vector`` is the vector to which similar chunks are preferred, or None.
     """
     total = math.fsum(seeds.values())
     # A node is expanded if its mass exceeds epsilon per edge.
@@ -331,13 +334,13 @@ class _WeightedRows:
             yield self._weight_entity_rows(request.entities, surroundings.entities)
 
     def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
-        """Return the rows of chunks (``nodes``) for the kernel: steps to their entities, with weights."""
+        """Return the edges of chunks (``nodes``) for the compiled code: steps to their entities, with weights."""
         (bounds, entities, features), degrees = surroundings
         weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), features] * self._compute_rarity(degrees)
         return _KernelRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
 
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _KernelRows:
-        """Return the rows of entities for the kernel: steps to their chunks and linked entities, with weights.
+        """Return the rows (edges) of entities for the compiled code: steps to chunks and linked entities, with weights.
 
         Passes the requested cosines to the bias, if there is one.
         """
@@ -372,7 +375,7 @@ class _WeightedRows:
         return link_weights
 
     def _compute_rarity(self, degrees: Degrees) -> Masses:
-        """Return the rarity of entities, a power of the IDF, or 0 for one in more than ``max_chunks`` chunks.
+        """Return the rarity of entities (a power of the IDF) from their chunk counts; 0 beyond ``max_chunks`` chunks.
 
         Chunks that mention an entity only in lower case count with the weight ``lower``, unless there are no others.
         """
@@ -389,7 +392,7 @@ class _WeightedRows:
 def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
     """Return 1 for each entity that all its chunks mention only in lower case, else 0.
 
-    These are indexes of rows in the result of :func:`_compute_feature_weights`.
+    The numbers index the rows of the tables of weights that :func:`_compute_feature_weights` returns.
     """
     is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return is_lower_only

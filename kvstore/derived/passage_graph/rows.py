@@ -69,7 +69,11 @@ class DocumentRows:
         entity_filter: EntityFilter,
         max_words: int,
     ) -> None:
-        """Find the names in the title of a document; see the class for the arguments."""
+        """Find the names in the title of a document (``record``), which has these ``sections`` under headings.
+
+        ``pairs`` are the pairs of entities that its triples join. ``max_words`` is the maximum number of words of a
+        name.
+        """
         self._sections = sections
         self._pairs = pairs
         self._filter = entity_filter
@@ -150,22 +154,22 @@ def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Seque
 
 
 def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
-    """Return the entities that the text of a chunk mentions, each with a bit field: its counts of mentions by spelling.
+    """Return the entities that a chunk's text mentions, each with a bit field of its counts of mentions by spelling.
 
-    Each count is capped at the value of :data:`_MAX_COUNTS`.
+    The counts are of mentions with a capital, inside longer names and in lower case; each is capped.
     """
-    return count_spellings(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_form, _MAX_COUNTS, _SHIFTS)
+    return count_spellings(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_spelling, _MAX_COUNTS, _SHIFTS)
 
 
 @lru_cache(maxsize=1 << 15)
-def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
-    """Return two flags of a form (a name as a text writes it), which is given in UTF-8.
+def classify_spelling(encoded_spelling: bytes) -> tuple[bool, bool]:
+    """Return two flags of a spelling (a name as a text writes it), given in UTF-8.
 
     The first is true if it is not a function word, the second if it is in lower case without a digit.
     """
-    form = encoded_form.decode()
-    is_function_word = to_entity_key(form) in FUNCTION_WORDS
-    is_lower = form.islower() and not any(map(str.isdigit, form))
+    spelling = encoded_spelling.decode()
+    is_function_word = to_entity_key(spelling) in FUNCTION_WORDS
+    is_lower = spelling.islower() and not any(map(str.isdigit, spelling))
     return not is_function_word, is_lower
 
 

@@ -28,13 +28,13 @@ class GraphMaintainer:
     """The writer of the graph: rebuilds the rows of all chunks whose mentions, title, headings or triples changed."""
 
     def __init__(self, state: State, write: WriteView) -> None:
-        """Start without changes; ``write`` reads and writes the tables of the graph."""
+        """Start without changes; ``write`` is the write transaction in which the tables of the graph are changed."""
         self._state = state
         self._graph = GraphWriter(write)
         self._removed_chunks: list[int] = []
 
     def remove_document(self, record: DocumentRecord) -> None:
-        """Collect the removal of a document's chunks, and of the link between its title and the short form of it.
+        """Collect the removal of a document's chunks, and of the link of its title to the title without brackets.
 
         :meth:`apply_delta` writes both.
         """
@@ -42,7 +42,7 @@ class GraphMaintainer:
         self._change_title_link(record, -1)
 
     def apply_delta(self, delta: Delta) -> None:
-        """Write the rows of chunks and entities, and the links, that a change of the store affects."""
+        """Write the edges of chunks and entities, and the links, that ``delta``, a batch of changes, affects."""
         self._graph.remove_entities(delta.removed_mentions)
         self._graph.put_chunks({chunk: {} for chunk in self._removed_chunks})
         self._removed_chunks.clear()
@@ -100,9 +100,10 @@ class GraphMaintainer:
         return {chunk.id: rows.build_row(chunk, unmentioned_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, change: int) -> None:
-        """Change the count of the link between a document's title and its short form (:func:`.rows.find_title_pair`).
+        """Change the count of the link between a document's title and its short form, without brackets.
 
-        Does nothing if the title has no short form or the document no chunks.
+        The short form is the title without the part in parentheses at its end. Does nothing if there is no such part,
+        or if the document has no chunks.
         """
         pair = find_title_pair(record.title, self._state.settings.name_words) if record.groups else None
         if pair is not None:

@@ -33,7 +33,8 @@ def make_degree_request(names: Sequence[QuestionEntity]) -> NameDegrees:
 def map_degrees(names: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> dict[int, int]:
     """Return the number of chunks of each entity of a question, by the entity's node.
 
-    ``degrees`` is the answer to :func:`make_degree_request`, in the order of ``names``.
+    ``degrees`` has the numbers of chunks of the entities of each of ``names``, as :func:`make_degree_request` requests
+    them.
     """
     return {
         make_entity_node(entity): total
@@ -82,7 +83,7 @@ class Spread(NamedTuple):
 
 
 def make_all_words_request(names: Sequence[QuestionEntity], stem: Callable[[str], str]) -> TermSetCountRequest:
-    """Return a request for the number of chunks that contain all words of each name, except function words."""
+    """Return a request for the number of chunks with all words of each name and alias, except function words."""
     return TermSetCountRequest(
         [
             {stem(word) for word in segment_words(alias) if word not in FUNCTION_WORDS}
@@ -95,7 +96,7 @@ def make_all_words_request(names: Sequence[QuestionEntity], stem: Callable[[str]
 def compute_spreads(
     names: Sequence[QuestionEntity], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
-    """Return the spread of each name of a question, by its key.
+    """Return the spread of each name of a question, about how many chunks are about it, by the key of the name.
 
     ``degrees`` has the chunk counts of the entities of each of ``names``; it is the answer to
     :func:`make_degree_request`. ``all_words_counts`` has the number of chunks with all words of a name, for each name

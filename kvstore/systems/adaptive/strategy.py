@@ -179,7 +179,7 @@ def _recognize_names(query: Query) -> Rounds[tuple[list[QuestionEntity], list[De
 
     A generator that yields two lists of read requests and is sent their answers, so that other requests can share them.
     Returns the names, the number of chunks that mention each (its degrees), the number of chunks that contain all words
-    of each form of a name, and True if the store has triples.
+    of each name or alias, and True if the store has triples.
     """
     (entities,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
     requests = [

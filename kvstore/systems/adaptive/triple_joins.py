@@ -18,7 +18,7 @@ from ...structures.ranking import scale_to_best
 from ...structures.read_requests import Ids, ReadRequest, Vector
 from ...structures.state import State
 from ..graph.graph_requests import TriplesRequest
-from ..graph.relation_seeds import TripleMatch, match_relations
+from ..graph.triple_matching import TripleMatch, match_triples
 
 #: The number of names read, those of the best triples, and of names used, the first of them that are entities.
 _MAX_READ_NAMES, _MAX_NAMES = 24, 6
@@ -58,8 +58,8 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
 
         Triples are (subject, relation, object). Names that the question contains are skipped.
         """
-        relations = TriplesRequest(self.chunks).fetch(state)
-        all_matches = match_relations(relations, self.rarities, self.stem, limit=None)
+        triples = TriplesRequest(self.chunks).fetch(state)
+        all_matches = match_triples(triples, self.rarities, self.stem, limit=None)
         matches = _select_other_names(all_matches, self.question_key)
         # The request for the names adds their entities to this one.
         empty_request = NeighborhoodRequest(

@@ -54,7 +54,7 @@ class CommunityGraph:
         """Return the ``counts[i]`` nearest nodes of each layer i with their cosines, approximately, best first.
 
         A node is the id of an entity in layer 0, else the id of a community. ``vector`` has length 1. ``ef`` is the
-        number of candidates that the search remembers, see :meth:`LayeredVectors.find_nearest`.
+        number of candidates that the search remembers in each layer.
         """
         layers = self.vectors.find_nearest(vector, counts, ef)
         return [

@@ -177,8 +177,8 @@ def _round_cosine(cosine: float) -> float:
 class LinkedChunks(ReadRequest[list[list[list[int]]]]):
     """A request for the chunks that the nodes of each layer lead to.
 
-    An entity leads to the chunks that mention it, and a community to its home chunks; a node with too many chunks leads
-    nowhere.
+    An entity leads to the chunks that mention it, and a community to the chunks assigned to it; a node with too many
+    chunks leads nowhere.
     """
 
     layers: Sequence[Sequence[int]]

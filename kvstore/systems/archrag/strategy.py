@@ -78,7 +78,10 @@ class ArchragStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence of chunks and reports, grouped by the layer of the nodes that led to them."""
+        """Return evidence of chunks and of reports on communities, grouped by layer.
+
+        The layers are those of the nodes that led to a hit: the entities, and each level of communities.
+        """
         layers = self._find_nearest_nodes(query)
         report_share = option(query, self, "reports")
         with query.trace.step("reports of communities") as step:
@@ -102,7 +105,7 @@ class ArchragStrategy:
         return replace(evidence, groups=groups)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the evidence with the points that the model extracts from the chunks and from each layer's reports.
+        """Return the evidence with the points (rated statements) that a model extracts from chunks and reports.
 
         The chunks are read in one call of the model, and the reports of each layer in another.
         """

@@ -45,14 +45,16 @@ class CftStrategy:
         reading = query.reading
         nearest = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)
         with query.trace.record_requests(reading, "vector search", "recognize entities") as (search, recognition):
-            (near_ranking, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
+            (near_ranking, search.detail), entities = reading.fetch(nearest, RecognitionRequest(query.question))
             search.count = len(near_ranking)
-            record_recognized_entities(query, seeds, recognition)
+            record_recognized_entities(query, entities, recognition)
         relatives = int(option(query, self, "relatives"))
-        names = [[name for name, _ in seed.identity.names] for seed in seeds]
+        names = [[name for name, _ in entity.identity.names] for entity in entities]
         with query.trace.step("filter to nodes in the forest") as step:
             rendered = reading.fetch(Relations(names, _MAX_NODES, relatives))
-            node_counts = [f"{seed.key} ({count})" for seed, count in zip(seeds, rendered.node_counts, strict=True)]
+            node_counts = [
+                f"{entity.key} ({count})" for entity, count in zip(entities, rendered.node_counts, strict=True)
+            ]
             step.detail = ", ".join(node_counts) or "no entity known: dense search alone"
             step.count = sum(rendered.node_counts)
         with query.trace.step("ancestors and descendants") as step:

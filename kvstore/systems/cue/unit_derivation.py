@@ -50,7 +50,7 @@ class UnitSpan(NamedTuple):
     subject: tuple[int, int] | None = None
 
 
-class UnitPart(NamedTuple):
+class DocumentUnitSpans(NamedTuple):
     """The units of a document: for each chunk, the spans of its units and the number of units written by a model.
 
     A chunk with units written by a model has no spans.
@@ -60,7 +60,7 @@ class UnitPart(NamedTuple):
     written_counts: list[int]
 
 
-def encode_units(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
+def encode_units(units: DocumentUnitSpans, chunks: Sequence[ChunkSpan]) -> Any:
     """Encode the units (sentences or clauses) of a document as plain data, one entry per chunk.
 
     The entry of a chunk without spans is the number of units that a model wrote, or 0. Otherwise it lists, for each
@@ -69,7 +69,7 @@ def encode_units(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     follow.
     """
     rows: list[Any] = []
-    for chunk, spans, num_written in zip(chunks, part.spans, part.written_counts, strict=True):
+    for chunk, spans, num_written in zip(chunks, units.spans, units.written_counts, strict=True):
         row: list[int] = []
         previous_end = chunk.start
         for start, end, subject in spans:
@@ -83,20 +83,20 @@ def encode_units(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     return rows
 
 
-def decode_units(rows: Any, starts: Sequence[int]) -> UnitPart:
+def decode_units(rows: Any, starts: Sequence[int]) -> DocumentUnitSpans:
     """Decode the units (sentences) of a document from the result of :func:`encode_units`.
 
     ``starts`` are the byte offsets at which the chunks start.
     """
-    part = UnitPart([], [])
+    units = DocumentUnitSpans([], [])
     for row, start in zip(rows, starts, strict=True):
-        part.spans.append(decode_spans(row, start))
-        part.written_counts.append(row if isinstance(row, int) else 0)
-    return part
+        units.spans.append(decode_spans(row, start))
+        units.written_counts.append(row if isinstance(row, int) else 0)
+    return units
 
 
 def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
-    """Decode the spans of one chunk from its entry in the result of :func:`encode_units`.
+    """Decode the spans of one chunk from ``row``, its entry in the result of :func:`encode_units`.
 
     ``previous_end`` is the byte offset at which the chunk starts. The list is empty if a model wrote the units.
     """
@@ -123,18 +123,20 @@ def count_units(encoded: Any) -> int:
     return len(encoded) // 2 if min(encoded, default=0) >= 0 else len(decode_spans(encoded, previous_end=0))
 
 
-def render_unit(piece: str) -> str:
+def render_unit(source_text: str) -> str:
     """Return the plain text of a unit (a sentence, list item or table row) without list marker, emphasis and links.
 
     Commas separate the cells of a table row.
     """
-    text = to_plain_text(replace_sound_annotations(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
+    text = to_plain_text(
+        replace_sound_annotations(unwrap_links(source_text[skip_marker(source_text, 0, len(source_text)) :]))
+    )
     return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
 
 
 def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> str:
     """Return the text to embed for a unit (sentence): its title and headings, then its text."""
-    return ". ".join([*dict.fromkeys(part for part in [title, *headings] if part), text])
+    return ". ".join([*dict.fromkeys(heading for heading in [title, *headings] if heading), text])
 
 
 class UnitDerivation(Derivation):
@@ -146,11 +148,11 @@ class UnitDerivation(Derivation):
     quantised = True
 
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
-        """Return the units (sentences, or clauses if that option is on) of a document, see :func:`encode_units`.
+        """Return the units (sentences, or clauses if that option is on) of a document as plain data.
 
         Units that a model wrote for a chunk replace its sentences. A chunk without units is itself a single unit.
         """
-        part = UnitPart([[] for _ in document.chunks], [0] * len(document.chunks))
+        units = DocumentUnitSpans([[] for _ in document.chunks], [0] * len(document.chunks))
         if not document.chunks:
             return []
         starts = np.array([chunk.start for chunk in document.chunks])
@@ -158,15 +160,15 @@ class UnitDerivation(Derivation):
         for span in _iter_clauses(document, spans, settings.language) if options["clauses"] else spans:
             ordinal = int(np.searchsorted(starts, span.start, "right")) - 1  # of the chunk in which it starts
             if ordinal >= 0 and span.start < document.chunks[ordinal].end:
-                part.spans[ordinal].append(span._replace(end=min(span.end, document.chunks[ordinal].end)))
+                units.spans[ordinal].append(span._replace(end=min(span.end, document.chunks[ordinal].end)))
         for ordinal, chunk in enumerate(document.chunks):
             num_written = len(find_written_units(document, ordinal))
             if num_written:
-                part.spans[ordinal].clear()
-                part.written_counts[ordinal] = num_written
-            elif not part.spans[ordinal]:
-                part.spans[ordinal].append(UnitSpan(chunk.start, chunk.end))
-        return encode_units(part, document.chunks)
+                units.spans[ordinal].clear()
+                units.written_counts[ordinal] = num_written
+            elif not units.spans[ordinal]:
+                units.spans[ordinal].append(UnitSpan(chunk.start, chunk.end))
+        return encode_units(units, document.chunks)
 
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         """Return the texts to embed for the units (sentences or clauses) of a document, in order.
@@ -191,8 +193,8 @@ class UnitDerivation(Derivation):
         if len(part) != len(document.chunks):
             yield f"it has units for {len(part)} chunks, but {len(document.chunks)} chunks"
             return
-        unit_part = decode_units(part, [chunk.start for chunk in document.chunks])
-        for ordinal, (spans, num_recorded) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
+        units = decode_units(part, [chunk.start for chunk in document.chunks])
+        for ordinal, (spans, num_recorded) in enumerate(zip(units.spans, units.written_counts, strict=True)):
             chunk = document.chunks[ordinal]
             for start, end, subject in spans:
                 unit_spans = [(start, end), *([subject] if subject else [])]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...derived.passage_graph.rows import classify_form, find_heading_names, mark_nested
+from ...derived.passage_graph.rows import classify_spelling, find_heading_names, mark_nested
 from ...registry.chunked_text import load_chunked_text
 from ...registry.derivation import StoredDerivation, list_stored_derivations
 from ...registry.written_passages import PassageTexts
@@ -275,9 +275,9 @@ class Units:
                 cache = {document: cache[document] for document in document_ids if document in cache}
             records = self._state.documents.get_many(missing)
             chunks = iter(self._state.chunks.get_many(id for record in records.values() for id in record.chunk_ids()))
-            for document, part in zip(missing, self._parts.find_many(missing), strict=True):
+            for document, derived_part in zip(missing, self._parts.find_many(missing), strict=True):
                 chunk_records = list(islice(chunks, records[document].chunk_count))
-                cache[document] = _DocumentUnits(self._state, records[document], chunk_records, part)
+                cache[document] = _DocumentUnits(self._state, records[document], chunk_records, derived_part)
             self._documents = cache
         return cache
 
@@ -314,7 +314,7 @@ class Units:
         text = unit_text.encode()
         mention_spans = ((mention.start, mention.end, mention.entity) for mention in mentions)
         outermost = (mention_span for mention_span, is_nested in mark_nested(mention_spans) if not is_nested)
-        return {entity for start, end, entity in outermost if _has_name_form(text[start:end])}
+        return {entity for start, end, entity in outermost if _is_name_spelling(text[start:end])}
 
     def load_names(self, chunks: Iterable[int]) -> None:
         """Read the spans of the names in chunks into the cache, in one batch; a name in a longer name is omitted.
@@ -343,15 +343,17 @@ class Units:
     def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
         """True if the text at a span of a document is written as a name: not in lower case, and no function word."""
         start, end = span
-        return _has_name_form(bytes(self._get_text(document)[start:end]))
+        return _is_name_spelling(bytes(self._get_text(document)[start:end]))
 
     def _get_title_entities(self, document: int) -> frozenset[int]:
         """Return the entities that the title of a document names; cached."""
         entities = self._title_entities.get(document)
         if entities is None:
             title = self._get_document_units(document).record.title
-            names, parts = find_heading_names(title or "", self._state.filter, self._state.settings.name_words)
-            entities = self._title_entities[document] = frozenset(names | parts)
+            whole_names, partial_names = find_heading_names(
+                title or "", self._state.filter, self._state.settings.name_words
+            )
+            entities = self._title_entities[document] = frozenset(whole_names | partial_names)
         return entities
 
 
@@ -375,7 +377,7 @@ def _select_best(scored: list[tuple[int, float]], count: int) -> list[tuple[int,
 
 
 class _UnitsPart:
-    """The part of a state that reads units; :meth:`State.get_part` caches its reader."""
+    """The structure of a state that reads units; :meth:`State.get_part` caches its reader."""
 
     name = "units"
 
@@ -387,7 +389,7 @@ class _UnitsPart:
 UNITS = _UnitsPart()
 
 
-def _has_name_form(form: bytes) -> bool:
+def _is_name_spelling(spelling: bytes) -> bool:
     """True if a word or phrase in UTF-8 can be a name: no function word, and with a digit or not in lower case."""
-    is_informative, is_lower = classify_form(form)
+    is_informative, is_lower = classify_spelling(spelling)
     return is_informative and not is_lower

@@ -89,7 +89,7 @@ class _WrittenUnits(WrittenListFact):
         )
 
     def list_items(self, entry: Iterable[str]) -> Iterable[tuple[str, bool]]:
-        """Yield the distinct sentences of the lines that the model wrote, each with True if its line has others."""
+        """Yield the distinct sentences of ``entry``, lines by a model, each with True if its line has others."""
         from ...models.text_checks import end_sentence, iter_written_sentences, trim_to_sentences
 
         for line in dict.fromkeys(map(end_sentence, map(trim_to_sentences, entry))):
@@ -101,7 +101,8 @@ class _WrittenUnits(WrittenListFact):
     ) -> str:
         """Return the sentence of an item: a sentence, and True if the model wrote others in the same line.
 
-        Raises ValueError if ``check`` rejects it, if it depends on the others, or if no source supports it.
+        Raises ValueError if ``check``, which checks its form, rejects it, if it depends on the others, or if
+        ``source``, the texts that the model read, does not support it.
         """
         from ...models.statement_support import has_unresolved_pronoun
         from ...models.text_checks import is_fragment

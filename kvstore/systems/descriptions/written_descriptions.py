@@ -71,8 +71,8 @@ class _WrittenDescriptions(WrittenListFact):
 
         ``item`` is [name, sentence], and ``source`` has the texts that must support the sentence.
 
-        Raises ValueError if ``check`` rejects the sentence, if it does not contain the name, has an unresolved pronoun,
-        is a fragment, adds nothing to the name, or is not supported by ``source``.
+        Raises ValueError if ``check``, which checks its form, rejects the sentence, if it does not contain the name,
+        has an unresolved pronoun, is a fragment, adds nothing to the name, or is not supported by ``source``.
         """
         from ...models.statement_support import has_unresolved_pronoun, list_content_stems
         from ...models.text_checks import is_fragment, trim_to_sentences

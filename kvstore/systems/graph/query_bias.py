@@ -91,11 +91,11 @@ def make_bias_request(query: Query, decomposition: Decomposition, strength: floa
 
 
 def build_query_bias(request: NearestChunksRequest, nearest_ranking: Ranking, strength: float) -> QueryBias | None:
-    """Build the bias of a graph walk from a request of :func:`make_bias_request` and its answer, the nearest chunk.
+    """Build the bias of a graph walk, which makes it prefer chunks similar to the question without its names.
 
+    ``request`` asked for the chunk nearest to that part of the question, and ``nearest_ranking`` is the answer.
     ``strength`` is how strongly the walk prefers chunks similar to the question.
     Returns None if no chunk has a positive cosine with the question without its names.
     """
-    if not nearest_ranking or nearest_ranking[0][1] <= 0:
-        return None
-    return QueryBias(request.vector, nearest_ranking[0][1], strength)
+    max_cosine = max((cosine for _, cosine in nearest_ranking), default=0.0)
+    return QueryBias(request.vector, max_cosine, strength) if max_cosine > 0 else None

@@ -71,7 +71,7 @@ from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
 from .graph_requests import HasIndexRequest, NameTriple, TriplesRequest
 from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_bias_request
-from .relation_seeds import compute_relation_masses, list_matched_names, match_relations
+from .triple_matching import compute_triple_masses, list_matched_names, match_triples
 
 #: The number of candidate chunks from dense and from lexical search each, and of those at which the walk starts.
 NUM_NEAREST = 20
@@ -136,7 +136,7 @@ def walk_graph(
     for ranking in rankings:
         _add_starts(starts, ranking[:_MAX_STARTS], chunk_mass / len(rankings))
     inputs = _read_walk_inputs(query, decomposition, starts, names, degrees, rankings, weights.bias)
-    _add_relation_starts(query, inputs, starts)
+    _add_triple_starts(query, inputs, starts)
     if not starts:
         return None
     with query.trace.step("personalized PageRank") as step:
@@ -162,16 +162,16 @@ class _WalkInputs:
     """The data that a walk reads in one round, once its first starts are known.
 
     ``terms`` are the terms of the question without its names, and ``counts`` the number of chunks that contain each.
-    ``bias`` is the bias of the walk, or None. ``relations`` are the triples of the documents of the
+    ``bias`` is the bias of the walk, or None. ``triples`` are those of the documents of the
     nearest chunks.
     ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the number of chunks of each entity among
-    the starts, by node. Both grow if relations add starts.
+    the starts, by node. Both grow if triples add starts.
     """
 
     terms: list[str]
     counts: Mapping[str, int]
     bias: QueryBias | None
-    relations: list[NameTriple]
+    triples: list[NameTriple]
     rows_read: list[RowsRead]
     degrees: dict[int, int]
 
@@ -194,21 +194,21 @@ def _read_walk_inputs(
     words = parse_question_words(decomposition.remainder, query.stem)
     nearest_request = make_bias_request(query, decomposition, bias_strength)
     entity_nodes = list(filter(is_entity, starts))
-    seed_request = make_seed_request(
+    start_request = make_seed_request(
         starts, map_degrees(names, degrees), None if nearest_request is None else nearest_request.vector
     )
     requests: list[ReadRequest[Any]] = [
         build_count_request(words),
         TriplesRequest([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]),
         EntityDegrees(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
-        seed_request,
+        start_request,
     ]
     bias = None
     if nearest_request is None:
-        counts, relations, entity_degrees, seed_rows = query.reading.fetch_all(requests)
+        counts, triples, entity_degrees, start_rows = query.reading.fetch_all(requests)
     else:
         with query.trace.step("chunk nearest to what is asked") as step:
-            (nearest, step.detail), counts, relations, entity_degrees, seed_rows = query.reading.fetch_all(
+            (nearest, step.detail), counts, triples, entity_degrees, start_rows = query.reading.fetch_all(
                 [nearest_request, *requests]
             )
             step.count = len(nearest)
@@ -218,8 +218,8 @@ def _read_walk_inputs(
         terms=words.list_lookup_terms(counts),
         counts=counts,
         bias=bias,
-        relations=relations,
-        rows_read=[(seed_request, seed_rows)],
+        triples=triples,
+        rows_read=[(start_request, start_rows)],
         degrees=node_degrees,
     )
 
@@ -326,7 +326,7 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, mass: float) -> None
             starts[node] = starts.get(node, 0.0) + mass * score / total
 
 
-def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
+def _add_triple_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
     """Let the walk also start at the entities of triples that match the question.
 
     Adds their masses to ``starts``, and their graph rows and degrees to ``inputs``.
@@ -334,7 +334,7 @@ def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, fl
     reading = query.reading
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
     with query.trace.step("relations that match") as step:
-        matches = match_relations(inputs.relations, rarities, query.stem)
+        matches = match_triples(inputs.triples, rarities, query.stem)
         names = list_matched_names(matches)
         if not names:
             step.detail = "none"
@@ -346,7 +346,7 @@ def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, fl
             NamedNeighborhoodRequest(names, replace(row_request, compared=compared), _MAX_RELATION_CHUNKS)
         )
         entities_by_name = dict(zip(names, named.entities.tolist(), strict=True))
-        masses = compute_relation_masses(matches, entities_by_name)
+        masses = compute_triple_masses(matches, entities_by_name)
         step.detail = ", ".join(name for name in names if entities_by_name[name]) or "none"
         step.count = len(masses)
     for node, mass in masses.items():

@@ -26,20 +26,20 @@ class TripleMatch(NamedTuple):
     score: float
 
 
-def match_relations(
-    relations: Iterable[NameTriple],
+def match_triples(
+    triples: Iterable[NameTriple],
     rarities: Mapping[str, float],
     stem: Callable[[str], str],
     limit: int | None = _MAX_STARTS,
 ) -> list[TripleMatch]:
-    """Return the matches of the ``limit`` triples (``relations``) that match the question best, best first.
+    """Return the matches of the ``limit`` (None: all) ``triples`` that match the question best, best first.
 
-    Triples of the same names are one match, with the score of the best. The score is the sum of the rarities (IDF) of
-    the question's terms that occur in the triple; ``rarities`` maps each term to its rarity. Triples without a term of
-    the question are omitted. ``stem`` stems the words of triples.
+    A triple is (subject, relation, object). Triples of the same names are one match, with the score of the best. The
+    score is the sum of the rarities (IDF) of the question's terms that occur in the triple; ``rarities`` maps each term
+    to its rarity. Triples without a term of the question are omitted. ``stem`` stems the words of triples.
     """
     scores: dict[tuple[str, str], float] = {}
-    for subject, predicate, object_name in relations:
+    for subject, predicate, object_name in triples:
         terms = set(list_content_terms(f"{subject} {predicate} {object_name}", stem))
         score = math.fsum(rarities.get(term, 0.0) for term in terms)
         if score > 0:
@@ -49,14 +49,14 @@ def match_relations(
 
 
 def list_matched_names(matches: Iterable[TripleMatch]) -> list[str]:
-    """Return the distinct names in the result of :func:`match_relations`, those of the best triple first."""
+    """Return the distinct names in the result of :func:`match_triples`, those of the best triple first."""
     return list(dict.fromkeys(name for match in matches for name in match.names))
 
 
-def compute_relation_masses(matches: Sequence[TripleMatch], entities: Mapping[str, int]) -> dict[int, float]:
+def compute_triple_masses(matches: Sequence[TripleMatch], entities: Mapping[str, int]) -> dict[int, float]:
     """Return the mass with which a graph walk starts at each entity in the best triples, by node of the graph.
 
-    The masses are in proportion to the scores of ``matches``, from :func:`match_relations`, and sum to 1 if all names
+    The masses are in proportion to the scores of ``matches``, from :func:`match_triples`, and sum to 1 if all names
     are known. ``entities`` maps each name to its entity, or to 0 if it is unknown.
     """
     total = 2 * math.fsum(match.score for match in matches)  # each score counts for two names
