@@ -6,6 +6,8 @@ written row by row; the rows of a Parquet or Arrow file are collected in memory 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..arguments import format_count
@@ -13,21 +15,21 @@ from ..database.exchange import TABLE_SUFFIXES
 from ..database.table_export import open_table_writer
 from ..errors import InputError
 from ..extensions.extras import import_extra
-from ..rendering.row_formats import ROW_FORMATS, RowCounter, number_repeated_names
+from ..rendering.row_formats import ROW_FORMATS, RowCounter, Rows, number_repeated_names, render_csv
 from ..storage.new_file import create_file_atomically
 from . import statements as s
 from .cursor import Cursor
 from .executor import load_handler
 from .statement_context import StatementContext
 
-#: The format of a text file, by suffix.
-_TEXT_FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".md": "markdown",
+#: The functions that render a text file, by suffix.
+_TEXT_FORMATS: dict[str, Callable[[Sequence[str], Rows], Iterator[str]]] = {
+    ".csv": render_csv,
+    ".tsv": partial(render_csv, delimiter="\t"),  # in quotes, as INGEST and spreadsheets read it
+    ".json": ROW_FORMATS["json"],
+    ".jsonl": ROW_FORMATS["jsonl"],
+    ".ndjson": ROW_FORMATS["jsonl"],
+    ".md": ROW_FORMATS["markdown"],
 }
 
 
@@ -60,6 +62,6 @@ def _write_rows(cursor: Cursor, path: Path, suffix: str) -> int:
         return int(table.num_rows)
     rows = RowCounter(cursor)
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for line in ROW_FORMATS[_TEXT_FORMATS[suffix]](cursor.columns, rows):
+        for line in _TEXT_FORMATS[suffix](cursor.columns, rows):
             file.write(line + "\n")
     return rows.count

@@ -61,7 +61,7 @@ def _render_tsv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
 _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _render_csv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
+def render_csv(columns: Sequence[str], rows: Rows, delimiter: str = ",") -> Iterator[str]:
     """Yield the header and each row as a record of RFC 4180, without the line end."""
     record: list[str] = []
 
@@ -70,7 +70,8 @@ def _render_csv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
             """Store the text that the CSV writer formats."""
             record.append(text)
 
-    writer = csv.writer(RecordWriter(), lineterminator="\r\n")  # line ends inside a field are quoted
+    # Line ends inside a field are quoted.
+    writer = csv.writer(RecordWriter(), delimiter=delimiter, lineterminator="\r\n")
     for row in chain([columns], rows):
         writer.writerow([_format_field(value) for value in row])
         yield "".join(record).removesuffix("\r\n")
@@ -148,7 +149,7 @@ def _render_markdown_row(row: Sequence[Any]) -> str:
 ROW_FORMATS: dict[str, Callable[[Sequence[str], Rows], Iterator[str]]] = {
     "json": _render_json,
     "jsonl": _render_jsonl,
-    "csv": _render_csv,
+    "csv": render_csv,
     "tsv": _render_tsv,
     "markdown": _render_markdown,
 }
