@@ -93,6 +93,18 @@ def test_a_sentence_that_documents_repeat_is_shown_once(
     assert "harbor office" in answer
 
 
+def test_salutations_and_fields_of_mails_do_not_follow_an_answer(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        for number, salutation in enumerate(["Hi Bo,", "Dear Mr. Bo South,"]):
+            header = f"From: Ada North <ada@bridge.example>\nDate: Mon, 26 Feb 2024 10:0{number}:00 +0000"
+            body = f"{salutation}\n\nwe start on Monday, 4 March 2024, at 9:30 in room Elbe. The budget is 45,000 euro."
+            store.put(f"mail-{number}", f"{header}\n\n{body}", title="Kickoff of the bridge project")
+        answer = store.ask("Which room is the kickoff in?").text
+        assert "in room Elbe" in answer.partition("[1]")[0]
+        assert not any(text in answer for text in ("Hi Bo", "Dear", "From:", "Date:"))
+        assert "Ada North" in store.ask("Who wrote the mail about the kickoff?").text
+
+
 def test_the_answering_sentence_comes_first_with_its_words(harbor: kvstore.Store) -> None:
     answer = harbor.ask("Who built the crane of the harbor?")
     assert answer.outcome == "answered"

@@ -391,7 +391,7 @@ def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
 def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """True if a snippet reads as text, and is not a drawing or a line of a table of contents.
 
-    If it ``is_only_snippet`` of its paragraph, it must also not look like a heading or caption.
+    If it ``is_only_snippet`` of its paragraph, it must also not look like a heading, caption or salutation.
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     words = _WORD_PATTERN.findall(labeled_text)
@@ -408,6 +408,8 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
         return False
     if snippet.kind != "prose" or snippet.label or num_words > _MAX_CAPTION_WORDS or is_field or not is_only_snippet:
         return True
+    if snippet.text.endswith(","):  # the salutation or the end of a mail
+        return False
     has_function_word = any(word.lower() in FUNCTION_WORDS for word in words)
     return has_function_word or bool(SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()
 

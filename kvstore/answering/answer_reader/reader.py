@@ -67,6 +67,8 @@ _FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
 _MAIL_FIELD_PATTERN = compile_lazily(
     r"From: (?P<sender>[^@\n]{1,200}@.{1,200})|Date: (?P<date>\w{3}, \d{1,2} \w{3} \d{4} [\d:]{5,8} [+-]\d{4})"
 )
+#: The answer types of the questions that such a field can answer.
+_MAIL_FIELD_TYPES = frozenset(("person", "time", "meaning", "e-mail address"))
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
@@ -250,6 +252,11 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
     if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         before += f"{snippets[index - 1].labeled_text} "
     return before + _phrase_mail_field(_render_with_block(snippets, index)), len(before)
+
+
+def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
+    """True if a snippet is the sender or date of a mail, and the question asks for something else."""
+    return answer_type.name not in _MAIL_FIELD_TYPES and _MAIL_FIELD_PATTERN.fullmatch(snippet.text) is not None
 
 
 def _phrase_mail_field(text: str) -> str:

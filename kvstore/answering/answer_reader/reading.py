@@ -17,7 +17,7 @@ from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
 from ...text.words import segment_words
 from ..answer_span import AnswerPart, AnswerSpan, Verdict
-from ..answer_types import detect_answer_type, find_contrasts, is_contrary
+from ..answer_types import AnswerType, detect_answer_type, find_contrasts, is_contrary
 from ..citations import Citation, neutralize_citations
 from ..excerpts import (
     Excerpt,
@@ -33,7 +33,7 @@ from ..passages import Passage
 from ..question_form import find_asking_sentence, is_yes_no_question
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names
-from .reader import AnswerReader, build_context_text, select_windows
+from .reader import AnswerReader, build_context_text, is_unasked_mail_field, select_windows
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
 #: of the cost of an answer; with 12 of 16, as many answers to the questions of four sets are right as with 12 of 20.
@@ -250,7 +250,7 @@ def extract_reader_answer(
     excerpts = [excerpt]
     num_words = sum(snippet.num_words for snippet in snippets[excerpt.first : excerpt.last + 1])
     displayed_positions = {(passage_index, snippet_index) for snippet_index in range(excerpt.first, excerpt.last + 1)}
-    for position in _list_context(reading):
+    for position in _list_context(reading, evidence.question):
         if len(excerpts) > max_context:  # the first excerpt is the answer
             break
         context_excerpt = _make_context_excerpt(reading.passages, position, best.score, displayed_positions)
@@ -345,11 +345,12 @@ def _make_context_excerpt(
     return Excerpt(passage_index, index, last, score)
 
 
-def _list_context(reading: PassageReading) -> list[SnippetPosition]:
+def _list_context(reading: PassageReading, question: str) -> list[SnippetPosition]:
     """Return the positions of the sentences that can be displayed after the answer, in order of preference.
 
     A position is the index of a passage, and the index of a sentence in it. The sentence that the answer refers to is
-    first, if it refers to one, then the other likely sentences, likeliest first.
+    first, if it refers to one, then the other likely sentences, likeliest first. The sender and the date of a mail are
+    left out if the ``question`` asks for something else.
     """
     passage_index, index = reading.best.position
     snippets = reading.passages[passage_index].snippets
@@ -357,7 +358,20 @@ def _list_context(reading: PassageReading) -> list[SnippetPosition]:
     positions = [other.position for other in reading.readings[1:] if best_score - other.score <= _MAX_CONTEXT_GAP]
     if _refers_to_previous(snippets, index):
         positions.insert(0, (passage_index, index - 1))
-    return drop_repetitions(reading.passages, [reading.best.position, *positions])[1:]
+    positions = drop_repetitions(reading.passages, [reading.best.position, *positions])[1:]
+    answer_type = detect_answer_type(question)
+    return [position for position in positions if _is_informative(reading.passages, position, answer_type)]
+
+
+def _is_informative(passages: Sequence[Passage], position: SnippetPosition, answer_type: AnswerType) -> bool:
+    """True unless the snippet at ``position`` is a salutation, a caption, or a field of a mail that is not asked for.
+
+    A question asks for the sender of a mail or for its date with the kind of its answer, ``answer_type``.
+    """
+    passage_index, index = position
+    snippet = passages[passage_index].snippets[index]
+    is_paragraph_without_sentence = snippet.kind == "prose" and not snippet.is_selectable
+    return not (is_paragraph_without_sentence or is_unasked_mail_field(snippet, answer_type))
 
 
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
