@@ -216,6 +216,13 @@ def test_an_answer_to_an_overview_cites_sentence_by_sentence(filled_store: kvsto
     assert explained["weigh confidence"].startswith("1.00: the question asks for an overview")
 
 
+def test_an_overview_shows_links_as_people_read_them(store: kvstore.Store) -> None:
+    text = "The [harbor master](people.md#ann) keeps the `log` of\nthe [west\npier][1].\n\n[1]: https://example.org/west-pier/log\n"
+    store.put("pier", text, format="markdown")
+    answer = store.ask("Summarize the documents.", using="raptor")
+    assert answer.text == "The harbor master keeps the log of the west pier. [1]"
+
+
 def test_a_question_for_an_overview_is_referred_to_cover(filled_store: kvstore.Store) -> None:
     answer = filled_store.ask(OVERVIEW)
     assert any("USING raptor" in remark for remark in answer.remarks)

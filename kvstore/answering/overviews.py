@@ -15,7 +15,8 @@ from ..structures.state import State
 from ..text.blocks import format_summary_sentence
 from ..text.greedy_cover import extract_sentence_words
 from .citations import Citation, neutralize_citations
-from .passages import iter_spans
+from .passages import LINK_DEFINITIONS_PATTERN, iter_spans
+from .snippets import render_inline
 
 #: The maximum number of tokens of an answer if the question does not limit the length of the hits.
 _MAX_TOKENS = 300
@@ -34,7 +35,10 @@ def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> t
             document = state.chunks.get(chunk).document
             if (document, span.start, span.end) not in hits_by_span:
                 hits_by_span[document, span.start, span.end] = hit
-                displayed = format_summary_sentence(state.documents.read_text_slice(document, span.start, span.end))
+                text = state.documents.read_text_slice(document, span.start, span.end)
+                if LINK_DEFINITIONS_PATTERN.fullmatch(text):
+                    continue
+                displayed = format_summary_sentence(render_inline(text))
                 words = extract_sentence_words(displayed)
                 sentences.append(CoverSentence(document, chunk, span.start, span.end, displayed, words))
     paragraphs: dict[int, list[str]] = {}

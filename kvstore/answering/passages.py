@@ -69,7 +69,7 @@ _RUN_IN_HEADING_PATTERN = compile_lazily(
 #: A term, and its definition on the line below.
 _DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t]+\S")
 #: Lines of Markdown that define the targets of links, and show nothing.
-_LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
+LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
 #: The line above a quoted mail, with its date: "On 3 May 2026 at 09:05, Ann Voss wrote:".
 _ATTRIBUTION_PATTERN = compile_lazily(r"(?=.*\d{1,2}[:.h]\d\d)(?=.*\d{4}|.*@).{1,200}:", re.DOTALL)
 #: The minimum number of words of a readable snippet, and of one that is a field or a row with a number.
@@ -430,7 +430,7 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
             heading = render_inline(title).lstrip("# ")
             yield SnippetHeading(heading)
             yield from split_release(heading, start, end, block_index)
-        elif _LINK_DEFINITIONS_PATTERN.fullmatch(text, start, end):
+        elif LINK_DEFINITIONS_PATTERN.fullmatch(text, start, end):
             continue
         elif block.kind == "code":
             yield from split_code(text, start, end, block_index)

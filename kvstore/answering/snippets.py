@@ -48,6 +48,7 @@ _LITERAL_STAR_PATTERN = compile_lazily(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(
 _TEMPLATE_TAG_PATTERN = compile_lazily(r"\{%.{0,300}?%\}|\{\{[<%].{0,300}?[>%]\}\}", re.DOTALL)
 _ATTRIBUTE_PATTERN = compile_lazily(r"\s*\{:?\s*[#.][^{}\n]*\}\s*$")
 _FOOTNOTE_PATTERN = compile_lazily(r"\[\^[^\]\s]{1,40}\]")
+_BRACKETED_LINK_PATTERN = compile_lazily(r"\[\[([^\[\]\n]+)\]\](?=\()")
 _IMAGE_PATTERN = compile_lazily(r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\[\]\n]*\])")
 _BLOCK_TAG_PATTERN = compile_lazily(
     r"<!--.*?-->|</?(?:br|center|details|div|figure|figcaption|hr|img|li|ol|p|summary|t[dhr]|table|tbody|thead|ul)"
@@ -177,8 +178,8 @@ def render_inline(piece: str) -> str:
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
     >>> render_inline("{{< note >}} See _the_ [table](t.md#x) of <b>fees</b>[^2], not `<b>`. ![Fees](f.png)")
     'See the table of fees, not <b>.'
-    >>> render_inline("The [`fee` of\\nthe pier](f.md) is `[a](b)` &lt; 3&nbsp;pounds &amp; not &fee;.")
-    'The fee of the pier is [a](b) < 3 pounds & not &fee;.'
+    >>> render_inline("The [`fee` of\\nthe pier](f.md) [[1]](g.md) is `[a](b)` &lt; 3&nbsp;pounds &amp; not &fee;.")
+    'The fee of the pier 1 is [a](b) < 3 pounds & not &fee;.'
     >>> render_inline("> [!NOTE]\\n> Fees rise in May.")
     'Note: Fees rise in May.'
     >>> render_inline("Raffle ....... Ann"), render_inline("Raffle ....... 12")
@@ -212,8 +213,9 @@ def _strip_markup(text: str) -> str:
     if "{" in text:
         text = _ATTRIBUTE_PATTERN.sub("", _TEMPLATE_TAG_PATTERN.sub(" ", text))
     if "[" in text:
-        # The text of a link can continue on the next line.
-        text = unwrap_links(_FOOTNOTE_PATTERN.sub("", _IMAGE_PATTERN.sub("", text.replace("\n", " "))))
+        # The text of a link can continue on the next line, and can be in brackets of its own.
+        text = _IMAGE_PATTERN.sub("", text.replace("\n", " "))
+        text = unwrap_links(_FOOTNOTE_PATTERN.sub("", _BRACKETED_LINK_PATTERN.sub(r"[\1]", text)))
     if "<" in text:
         text = _AUTOLINK_PATTERN.sub(r"\1", _STYLE_TAG_PATTERN.sub("", _BLOCK_TAG_PATTERN.sub(" ", text)))
     if "_" in text:
