@@ -35,7 +35,7 @@ _TASK = (
 
 
 class _WrittenUnits(WrittenListFact):
-    """The kind of fact for units that a language model writes; see :class:`WrittenFact`."""
+    """The facts of the statement EXTRACT units: short statements that a language model writes in place of sentences."""
 
     name = "units"
     plural = "written_units"

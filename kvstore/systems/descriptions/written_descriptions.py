@@ -43,7 +43,7 @@ _TASK = (
 
 
 class _WrittenDescriptions(WrittenListFact):
-    """The kind of fact for descriptions of entities that a language model writes; see :class:`WrittenFact`."""
+    """The facts of the statement EXTRACT descriptions: what a language model writes about the entities of a chunk."""
 
     name = "descriptions"
     plural = "written_descriptions"

@@ -141,8 +141,8 @@ def _compute_cosines(vectors: Matrix, first: IntArray, second: IntArray) -> IntA
     """
     cosines = np.empty(len(first), np.int64)
     for start in range(0, len(first), _BATCH_SIZE):
-        part = slice(start, start + _BATCH_SIZE)
-        first_vectors = vectors[first[part]].astype(np.float64)
-        second_vectors = vectors[second[part]].astype(np.float64)
-        cosines[part] = np.rint(np.einsum("ij,ij->i", first_vectors, second_vectors) * FIXED_ONE).astype(np.int64)
+        batch = slice(start, start + _BATCH_SIZE)
+        first_vectors = vectors[first[batch]].astype(np.float64)
+        second_vectors = vectors[second[batch]].astype(np.float64)
+        cosines[batch] = np.rint(np.einsum("ij,ij->i", first_vectors, second_vectors) * FIXED_ONE).astype(np.int64)
     return cosines

@@ -91,7 +91,7 @@ class Communities(StoredCommunities):
         return self.get_keys([community])[0]
 
     def get_keys(self, communities: Sequence[int]) -> list[str]:
-        """Return the key of each community, see :meth:`get_key`; reads the names of their members together."""
+        """Return the key of each community, such as ``1/vienna``: its level, and its first existing member by name."""
         self.preload(communities)
         first_members = [self._get_record(community)[FIRST_MEMBER_FIELD] for community in communities]
         member_exists = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
@@ -106,7 +106,7 @@ class Communities(StoredCommunities):
         return [f"{level}/{name}" for level, name in zip(levels, names, strict=True)]
 
     def find(self, key: str) -> int | None:
-        """Return the community with this key, see :meth:`get_key`; None if there is no such community."""
+        """Return the community with a key such as ``1/vienna`` (its level and first member by name), or None."""
         level, _, name = key.partition("/")
         identity = self._state.resolve(to_entity_key(name)) if level.isdecimal() and name else None
         candidates = [] if identity is None else self.find_by_entity(identity.entry.entity)
@@ -121,7 +121,7 @@ class Communities(StoredCommunities):
         return list(self.iter_members(community))
 
     def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
-        """Yield the same as :meth:`list_members` lazily, which avoids checking every member of a large community."""
+        """Yield (entity, weight) for each member that exists in the state, strongest first; checks only those read."""
         return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
@@ -146,9 +146,9 @@ class Communities(StoredCommunities):
         return sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
 
     def list_descriptions(self, community: int) -> list[tuple[int, str]]:
-        """Return the sentences that a model wrote about :meth:`list_named_members`, each as (document, sentence).
+        """Return the sentences that a model wrote about the strongest members, each as (document, sentence).
 
-        Only the documents of :meth:`list_sources` count, in order, so a report depends on no other document.
+        They come only from the documents that the report is written from, in order, so it depends on no other document.
         """
         if not has_descriptions(self._state):
             return []
@@ -157,17 +157,17 @@ class Communities(StoredCommunities):
         return list(iter_descriptions(self._state, keys, documents))
 
     def list_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return the existing chunks whose home is a community, as (chunk, share), largest share first.
+        """Return (chunk, share) for each existing chunk of which most names belong to the community.
 
-        The home of a chunk is the community that most of its names belong to. Chunks added after the build are
-        included. The share of a chunk is the fraction of its names that belong to the community.
+        The share of a chunk is the fraction of its names that belong to the community; the largest share comes first.
+        Chunks added after the build are included.
         """
         return self.list_chunk_groups([community])[0]
 
     def list_chunk_groups(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
-        """Return (chunk, share) for the existing chunks of each community, largest share first.
+        """Return (chunk, share) for each existing chunk of which most names belong to the community, by community.
 
-        The result for a community is that of :meth:`list_chunks`; the stored chunks of all are read together.
+        The share is the fraction of the chunk's names, by weight, in the community; the largest share comes first.
         """
         groups = self._list_stored_chunks(communities)
         if not self._is_current:
@@ -179,7 +179,7 @@ class Communities(StoredCommunities):
         ]
 
     def count_documents(self, community: int) -> int:
-        """Return the number of documents that have chunks assigned to the community, see :meth:`list_chunks`."""
+        """Return the number of documents with an existing chunk of which most names belong to the community."""
         records = (self._state.chunks.find(chunk) for chunk, _ in self.list_chunks(community))
         return len({record.document for record in records if record is not None})
 
@@ -191,7 +191,7 @@ class Communities(StoredCommunities):
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
-        """Return the titles of several communities, see :meth:`get_title`; reads the names of all together."""
+        """Return the title of each community: the names of its strongest existing members, none within another."""
         titles = self._cache.titles
         missing = [community for community in dict.fromkeys(communities) if community not in titles]
         members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
@@ -217,9 +217,9 @@ class Communities(StoredCommunities):
         return self._filter_existing(self._get_findings(community), lambda finding: finding.span.chunk)
 
     def list_extracted_spans(self, communities: Sequence[int]) -> list[list[StoredSpan]]:
-        """Return, for each community, the sentences of its report that no model wrote.
+        """Return, for each community, the spans of the sentences of its report that no model wrote.
 
-        These are the existing sentences of :meth:`list_summary_spans` and :meth:`list_findings`, without duplicates.
+        They are the sentences of its summary and its findings whose chunks still exist, without duplicates.
         """
         self.preload(communities)
         groups = [
@@ -258,8 +258,8 @@ class Communities(StoredCommunities):
     def list_sources(self, community: int) -> list[StoredSpan]:
         """Return the spans that a report on the community is written from.
 
-        These are the sentences chosen for its children, then its own home chunks in full, in order of document keys and
-        ordinals. Deleted chunks come first.
+        They are the sentences chosen for its children, then the chunks of which most names belong to it, in order of
+        document keys and ordinals. Deleted chunks come first.
         """
         sources = dict.fromkeys(
             span
@@ -292,7 +292,7 @@ class Communities(StoredCommunities):
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
     def filter_visible(self, communities: IntArray) -> IntArray:
-        """Return the visible ones among ``communities`` (see :meth:`is_visible`), in the same order."""
+        """Return those of ``communities`` that still have a member and a chunk in the state, in the same order."""
         if self._is_current:
             return communities
         visible = self._cache.visible
@@ -334,7 +334,7 @@ class Communities(StoredCommunities):
         return [entity for _, entity in self._state.entities.iter_names() if entity in nodes]
 
     def iter_faults(self) -> Iterator[str]:
-        """Yield an error message for each inconsistency in the stored rows; see :meth:`iter_row_faults`."""
+        """Yield an error message for each inconsistency in the stored rows of the communities."""
         return self.iter_row_faults(needs_terms=self._is_current)
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
@@ -363,7 +363,7 @@ class Communities(StoredCommunities):
     def find_nearest(self, vector: Vector, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """Return the ``count`` visible communities nearest to a unit vector, with their cosines, best first.
 
-        With ``level``, only the communities that :meth:`list_level` returns are considered.
+        With ``level``, only communities of that level, and coarser ones without subcommunities, are considered.
         """
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
@@ -441,7 +441,7 @@ class Communities(StoredCommunities):
         return mask
 
     def _mask_with_chunks(self, communities: IntArray) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a chunk, or were built without any."""
+        """Return a mask of the communities that still have a chunk in the state, or were built without any."""
         first_chunks = self._first_chunks[communities]
         mask: npt.NDArray[np.bool_] = first_chunks == NO_COMMUNITY  # built without chunks
         mask[~mask] = self._state.chunks.has_many(first_chunks[~mask].tolist())
@@ -458,7 +458,7 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _display(self) -> Any:
-        """The mapping of entities to the entities that they were merged into."""
+        """The mapping of entities to the entities that they were merged into, as other spellings (aliases)."""
         return load_display_entities(self._state)
 
     # Chunks newer than the generation ---------------------------------------------------------------------------------
@@ -466,7 +466,7 @@ class Communities(StoredCommunities):
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Return, for each chunk, the finest community that most of its names belong to, and their share of the weight.
 
-        See :func:`~.community_building.assign_homes`. Only names count that were nodes of the graph at build time.
+        This community is the home of the chunk. Only names that were nodes of the graph at build time count.
         """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids

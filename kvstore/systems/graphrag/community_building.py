@@ -34,8 +34,9 @@ class CommunityTree:
 
     ``partitions`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has
     no new community at a level, the community of the coarser level is repeated; a node in no community has
-    :data:`NO_COMMUNITY`. ``levels`` and ``parents`` have an entry for each community. ``homes`` and ``shares`` have an
-    entry for each chunk: its finest home community, and the fraction of its names' weight in that community.
+    :data:`NO_COMMUNITY`. ``levels`` and ``parents`` have the level and the parent of each community. ``homes`` has the
+    finest community that most of a chunk's names belong to, for each chunk, and ``shares`` the fraction of its names'
+    weight in that community.
     ``vectors`` are unit vectors of the communities, the centroids of their members' vectors.
     """
 
@@ -62,7 +63,7 @@ class CommunityTree:
         Sorted by community, descending weight and node.
         """
         edges, count = self.graph.edges, len(self.graph.entities)
-        parts = []
+        members_by_level = []
         for level, node_communities in enumerate(self.partitions):
             weights = np.zeros(count, np.int64)
             first_communities, second_communities = node_communities[edges.first], node_communities[edges.second]
@@ -72,11 +73,11 @@ class CommunityTree:
             # A partition repeats coarser communities that the level does not split.
             is_of_level = (node_communities != NO_COMMUNITY) & (self.levels[node_communities] == level)
             members = np.flatnonzero(is_of_level)
-            parts.append((node_communities[members], members, weights[members]))
-        if not parts:
+            members_by_level.append((node_communities[members], members, weights[members]))
+        if not members_by_level:
             empty = np.empty(0, np.int64)
             return empty, empty, empty
-        communities, nodes, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+        communities, nodes, weights = (np.concatenate(column) for column in zip(*members_by_level, strict=True))
         order = np.lexsort((nodes, -weights, communities))
         return communities[order], nodes[order], weights[order]
 
@@ -143,9 +144,9 @@ def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: IntArray) 
 def assign_homes(
     count: int, mention_chunks: IntArray, partitions: Partition, weights: IntArray
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
-    """Return two arrays over ``count`` chunks: the finest home community, and the fraction of the names' weight in it.
+    """Return, for each of ``count`` chunks, its home and the fraction of its names' weight in it, as two arrays.
 
-    The home of a chunk is the community that most of its names, by weight, belong to.
+    The home of a chunk is the finest community that most of its names, by weight, belong to.
 
     Chunk ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which is a member of the communities
     ``partitions[:, i]`` (coarsest level first). At each level, the home of a chunk is one of the communities inside its

@@ -72,41 +72,42 @@ class CommunityIndex(GenerationIndex[Communities]):
             rows = build_community_rows(tree, reports.items())
             rows[TERMS] = list(build_term_rows(state, rows[MEMBERS], reports))
         tools.progress(len(tree), len(tree))
-        head = {"levels": len(tree.partitions), "communities": len(tree)}
-        return Generation(change, chunk_stop, head, rows)
+        header = {"levels": len(tree.partitions), "communities": len(tree)}
+        return Generation(change, chunk_stop, header, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Communities:
         """Return the stored communities of one build, limited to the members and chunks that exist in a state."""
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:
-        """Return a summary for SHOW INDEXES: the numbers of communities, entities, newer chunks and hidden communities.
+        """Return a summary for SHOW INDEXES: the numbers of communities and entities, and what changed since.
 
-        The numbers of descriptions of entities for the reports of a model, and of texts by each model, follow. A number
-        that is 0 is omitted.
+        The changes are the numbers of chunks added later, and of communities hidden because of deletions. The numbers
+        of descriptions of entities for the reports of a model, and of texts by each model, follow. A number that is 0
+        is omitted.
         """
         community_ids = range(len(communities))
         newer_count = len(communities.list_newer_chunks())
         hidden_count = sum(not communities.is_visible(community) for community in community_ids)
         level_noun = "level" if communities.levels == 1 else "levels"
-        parts = [
+        phrases = [
             f"{len(communities):,} communities of {communities.entity_count:,} entities in "
             f"{communities.levels} {level_noun}"
         ]
         if newer_count:
-            parts.append(f"{newer_count:,} newer chunks are assigned to communities when they are read")
+            phrases.append(f"{newer_count:,} newer chunks are assigned to communities when they are read")
         if hidden_count:
-            parts.append(f"{hidden_count:,} are hidden because all their members or chunks were deleted")
+            phrases.append(f"{hidden_count:,} are hidden because all their members or chunks were deleted")
         descriptions = {item for community in community_ids for item in communities.list_descriptions(community)}
         if descriptions:
-            parts.append(f"{len(descriptions):,} descriptions of entities for the reports of a model")
+            phrases.append(f"{len(descriptions):,} descriptions of entities for the reports of a model")
         counts_by_model: dict[str, int] = {}
         for community in community_ids:
             model_text = communities.get_written_text(community)
             if model_text is not None:
                 counts_by_model[model_text.model] = counts_by_model.get(model_text.model, 0) + 1
-        parts += [f"{count:,} texts by {model}" for model, count in sorted(counts_by_model.items())]
-        return "; ".join(parts)
+        phrases += [f"{count:,} texts by {model}" for model, count in sorted(counts_by_model.items())]
+        return "; ".join(phrases)
 
     def dump(self, communities: Communities, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         """Return the rows of each table with ``names`` in place of the ids of chunks and entities.

@@ -198,9 +198,10 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
 
 
 def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
-    """Return, by community, the indexes of the home chunks that its report is made from, ascending.
+    """Return, by community, the indexes of the chunks that its report is made from, ascending.
 
-    They are the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares.
+    They are the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in the community, among those for
+    which it is the finest community that most of their names belong to (the home of the chunk).
     """
     chunks_by_home: dict[int, list[int]] = {}
     for chunk_index, home in enumerate(tree.homes.tolist()):
@@ -212,11 +213,11 @@ def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     return chunks_by_home
 
 
-def _compute_digest(parts: Iterable[str]) -> bytes:
+def _compute_digest(texts: Iterable[str]) -> bytes:
     """Return the digest of the material of a report: names, the texts of the sources in order, then descriptions."""
     digest = blake2b(_DIGEST_VERSION, digest_size=16)
-    for part in map(str.encode, parts):
-        digest.update(len(part).to_bytes(4, "big") + part)
+    for text in map(str.encode, texts):
+        digest.update(len(text).to_bytes(4, "big") + text)
     return digest.digest()
 
 
@@ -312,8 +313,8 @@ def _select_findings(relations: Sequence[_FindingCandidate]) -> list[_FindingCan
 def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Return the sentences of a summary, in order of chunks and offsets.
 
-    A greedy cover selects them: together they have most of the words that many of the chunks share. If there are more
-    than three documents, at most two sentences of each are selected.
+    Sentences are added one at a time, so that together they have most of the words that many chunks share. If there are
+    more than three documents, at most two sentences of each are selected.
     """
     sentences_by_span = {sentence.span: sentence for sentence in candidates}
     candidates = sorted(sentences_by_span.values(), key=lambda sentence: sentence.order)

@@ -69,7 +69,8 @@ class DriftStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Search locally for the question, then in rounds for related names; fuse the rankings of all searches.
 
-        The related names come from the nearest communities (the primer of DRIFT), whose reports are also evidence.
+        The related names come from the nearest communities, called the primer in DRIFT. Their reports are also
+        evidence.
         """
         nearest_chunks = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
@@ -96,10 +97,10 @@ class DriftStrategy:
         return evidence
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the evidence with the points that the model extracts from the hits.
+        """Return the evidence with the points (rated statements) that the model extracts from the hits.
 
-        In each further round, the model also reads the hits of its follow-up questions, which :class:`LocalStrategy`
-        answers.
+        In each further round, the model also reads the hits of its follow-up questions, which the strategy ``local``
+        finds.
         """
         with distiller.open_query(evidence.question) as query:
             num_rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))

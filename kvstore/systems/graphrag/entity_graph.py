@@ -64,7 +64,7 @@ class EntityGraph:
 
     @cached_property
     def strengths(self) -> npt.NDArray[np.float64]:
-        """The strength of each mention, see :func:`compute_strengths`."""
+        """The strength of each mention: it grows with the number of occurrences, and is greatest in a title."""
         return compute_strengths(self.features)
 
 
@@ -131,15 +131,15 @@ _MentionArrays = tuple[IntArray, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
     """Return the mentions (chunk index, entity, features) of entities in chunks, except mentions only in lower case."""
-    parts: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
+    batches: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids
     for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):
         chunk_indexes = order[first : first + _CHUNK_BATCH_SIZE]
         bounds, entities, features = passage_graph.read_chunk_rows(chunks[chunk_indexes])
         mention_chunks = np.repeat(chunk_indexes, np.diff(bounds))
         is_informative = (features & ~np.uint16(LOWER)) != 0  # not in lower case only
-        parts.append((mention_chunks[is_informative], entities[is_informative], features[is_informative]))
-    mention_chunks, entities, features = (np.concatenate(column) for column in zip(*parts, strict=True))
+        batches.append((mention_chunks[is_informative], entities[is_informative], features[is_informative]))
+    mention_chunks, entities, features = (np.concatenate(column) for column in zip(*batches, strict=True))
     return mention_chunks, entities, features
 
 
@@ -198,8 +198,9 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
 def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Iterator[IntArray]:
     """Yield an array for each number of nodes from 2: the nodes of the chunks with that number, shape (chunks, nodes).
 
-    Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only that many, the rarest, are included. The parameters
-    are as in :func:`_count_cooccurrences`, which pairs the nodes of all chunks of an array at once.
+    Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]``, sorted by chunk and node, and ``degrees`` has the
+    number of chunks of each node. Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest are
+    included.
     """
     if not len(mention_chunks):
         return
@@ -230,7 +231,8 @@ def _select_rarest(nodes: IntArray, degrees: IntArray) -> IntArray:
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
     """Return the pairs of nodes joined by links of the passage graph, weighted by the kinds and numbers of the links.
 
-    ``node_entities`` are the entities of the nodes, as ``display`` resolves them (aliases merged).
+    ``node_entities`` are the entities of the nodes, after ``display`` has replaced each other spelling (alias) by its
+    entity.
     """
     links = [
         (entity, link.other, LINK_WEIGHTS[link.kind] * link.multiplicity) for entity, link in passage_graph.iter_links()
@@ -272,11 +274,11 @@ def compute_edge_weights(count: int, cooccurrences: Edges, links: Edges, degrees
     """Return the strongest edges of each of ``count`` nodes, weighted relative to the number of chunks of both ends.
 
     The weight of an edge is the sum of its weights in ``cooccurrences`` and ``links``, divided by the square root of
-    the product of the degrees, in fixed point.
+    the product of the degrees (numbers of chunks) of its ends, as an integer in units of 2^-16.
     """
     summed_edges = _sum_edges(
         count,
-        [(part.first * count + part.second, part.weights) for part in (cooccurrences, links) if len(part.first)],
+        [(edges.first * count + edges.second, edges.weights) for edges in (cooccurrences, links) if len(edges.first)],
     )
     chunk_counts = degrees.astype(np.float64)
     # sqrt and division are correctly rounded, so the integer is the same on every platform.

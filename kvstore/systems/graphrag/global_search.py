@@ -78,7 +78,7 @@ class GlobalStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return community reports as evidence: a hit for each community that matches best.
 
-        At most one more hit covers the chunks that are in no community.
+        At most one more hit reports on the chunks that are in no community.
         An overview question is answered from the coarsest communities only.
         """
         scoring = _CommunityScoring.prepare(query)
@@ -95,7 +95,7 @@ class GlobalStrategy:
         return Evidence(query.question, self.name, hits, steps=query.trace.steps, pool=selection.num_scored)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the evidence with the points that the model extracts from the reports that it rates as relevant.
+        """Return the evidence with the points (rated statements) that the model extracts from the relevant reports.
 
         It rates reports from the coarsest communities to finer ones. If it rates none as relevant, the reports of the
         evidence are read.
@@ -111,11 +111,12 @@ class GlobalStrategy:
 
 @dataclass(frozen=True)
 class _CommunityScoring:
-    """Scores the communities that have allowed documents, and the chunks in no community, for one question.
+    """Scores the communities with documents that match the query's condition, and chunks in no community.
 
-    ``rarities`` has the terms of the question. ``allowed`` is the mask of the communities with allowed documents (None:
-    all). ``unassigned`` are allowed chunks that are reported apart from the communities: nearby chunks in no community,
-    nearest first, then ``newer_chunks``. ``num_omitted`` is the number of further such chunks.
+    ``rarities`` has the rarity (IDF) of each term of the question. ``allowed`` is the mask of the communities with
+    matching documents (None: all). ``unassigned`` are matching chunks that are reported apart from the communities:
+    nearby chunks in no community, nearest first, then ``newer_chunks``. ``num_omitted`` is the number of further such
+    chunks.
     """
 
     query: Query
@@ -271,9 +272,10 @@ def _build_reports_within(
 def _list_allowed_chunks(
     query: Query, scoring: _CommunityScoring, communities: Iterable[tuple[int, Sequence[int]]]
 ) -> dict[int | None, list[int]]:
-    """Return the allowed chunks of ``communities``, pairs (id, chunks), by id; under None, the chunks in no community.
+    """Return, by community, its chunks that match the query's condition; under None, the chunks in no community.
 
-    Chunks added after the communities were built are listed under None, not under the community nearest to them.
+    ``communities`` are pairs (id, chunks). Chunks added after the communities were built are under None, not under the
+    community nearest to them.
     """
     chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned))}
     for community, chunks in communities:
@@ -284,7 +286,7 @@ def _list_allowed_chunks(
 
 
 class _CoverSource(NamedTuple):
-    """The sentences that a cover report is chosen from.
+    """The sentences that a report is chosen from, if it is chosen to contain most of its chunks' content.
 
     ``preferred`` are the sentences of the nearest chunk, if it comes first, and ``others`` the rest. ``positions`` maps
     chunks to document keys and ordinals.
@@ -318,7 +320,7 @@ def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequenc
 
 
 def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_tokens: int) -> ReportContent:
-    """Return a report of at most ``max_tokens`` tokens, whose sentences cover most of what the chunks say.
+    """Return a report of at most ``max_tokens`` tokens, sentences that together contain most words of their chunks.
 
     Sentences of the nearest chunk, if that comes first, get at most half of the tokens. ``label`` has the key, title
     and level of the report.

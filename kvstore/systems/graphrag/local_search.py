@@ -177,11 +177,11 @@ class LocalStrategy:
 
 def find_question_entities(query: Query) -> list[StartEntity]:
     """Return the entities that a question names, rarest first."""
-    seeds = recognize_entities(query)
+    names = recognize_entities(query)
     return [
-        StartEntity(entity, seed.key, weight=1.0, is_named=True)
-        for seed in seeds
-        for entity in seed.identity.entity_ids
+        StartEntity(entity, name.key, weight=1.0, is_named=True)
+        for name in names
+        for entity in name.identity.entity_ids
     ]
 
 
@@ -209,7 +209,10 @@ def find_near_entities(
 
 
 def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Container[int]) -> dict[int, float]:
-    """Return the scores of the entities that chunks mention in their own text, see :func:`find_near_entities`."""
+    """Return the scores of the entities that the chunks of rankings mention in their own text, by entity.
+
+    Each mention adds the rarity of the entity times the chunk's score relative to the best of its ranking.
+    """
     scores: dict[int, float] = {}
     rankings = list(filter(None, rankings))
     chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]

@@ -47,12 +47,12 @@ class ReportContent(NamedTuple):
 
 
 class CommunityReports(ReadRequest[list[ReportContent]]):
-    """A request for the reports of communities, limited to the allowed documents."""
+    """A request for the reports of communities, made only from documents that match the query's condition."""
 
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[ReportContent]:
-        """Return the report on each community; it has no spans if the query allows none of its source documents."""
+        """Return the report on each community, without spans if none of its documents match the query's condition."""
         communities = require_communities(state)
         reports = find_report_sources(state, communities, self.communities)
         # The spans of all reports are converted together, from ids to document keys.
@@ -81,7 +81,7 @@ class ReportSource(NamedTuple):
 
 
 def find_report_sources(state: State, communities: Communities, community_ids: Sequence[int]) -> list[ReportSource]:
-    """Return, for each community, the report that a model wrote, or else sentences of documents that are allowed."""
+    """Return, for each community, a model's report, or else sentences of documents that match the query's condition."""
     return [
         _find_model_report(state, communities, community)
         or ReportSource([span for span in spans if _is_allowed(state, span)], None)
@@ -92,7 +92,8 @@ def find_report_sources(state: State, communities: Communities, community_ids: S
 def _find_model_report(state: State, communities: Communities, community: int) -> ReportSource | None:
     """Return the report that a language model wrote on a community, with the spans that it cites, or None.
 
-    Returns None if there is no such report, if it cites nothing, or if one of its source documents is not allowed.
+    Returns None if there is no such report, if it cites nothing, or if one of its source documents does not match the
+    query's condition.
     """
     model_text = communities.get_written_text(community)
     if model_text is None:
@@ -123,7 +124,7 @@ def _render_model_text(report: Mapping[str, Any]) -> str:
 
 
 def _is_allowed(state: State, span: StoredSpan) -> bool:
-    """True if the document of a span satisfies the query's restriction."""
+    """True if the document of a span satisfies the query's condition on documents, or the query has none."""
     return state.allowed is None or span.document in state.allowed
 
 

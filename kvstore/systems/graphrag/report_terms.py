@@ -31,9 +31,10 @@ def join_terms(text: str, stem: Callable[[str], str]) -> str:
 
 
 def build_report_terms(title: str, report: str, stemmer: str) -> str:
-    """Return the terms of a community's title and report, see :func:`join_terms`; empty if the report is empty.
+    """Return the terms of a community's title and report as one string; "" if the report is empty.
 
-    ``stemmer`` is the name of the stemmer in the settings of the store.
+    Each term is between spaces, as often as it occurs. ``stemmer`` is the name of the stemmer in the settings of the
+    store.
     """
     return join_terms(f"{title}\n{report}", get_text_stemmer(stemmer, report)) if report else ""
 

@@ -128,7 +128,8 @@ class StoredCommunities:
     def get_built_terms(self, communities: Sequence[int]) -> list[str]:
         """Return one string of terms per community: the terms of its title and report at build time.
 
-        They are current if :attr:`Communities.is_unchanged` is true. Raises CorruptionError if they are not stored.
+        They are current only if nothing changed since the build and no model has written a report. Raises
+        CorruptionError if they are not stored.
         """
         terms: list[str | None] = self._rows.get_many(TERMS, list(map(records.encode_u32, communities)))
         if None in terms:
@@ -149,7 +150,7 @@ class StoredCommunities:
         return self._vectors[np.asarray(communities, np.int64)]
 
     def _get_record(self, community: int) -> list[Any]:
-        """Return the stored row of a community, see :mod:`.community_rows`; cached."""
+        """Return the stored row of a community: its level, parent, first member and other fields; cached."""
         if community not in self._records:
             self.preload([community])
         return self._records[community]

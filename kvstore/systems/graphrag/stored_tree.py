@@ -59,7 +59,8 @@ class StoredTree:
     def map_to_levels(self, communities: IntArray, levels: int) -> IntArray:
         """Return the ancestor of each community at each level, coarsest level first, shape (levels, n).
 
-        At levels finer than its own, a community is its own entry. ``communities`` can contain :data:`NO_COMMUNITY`.
+        At levels finer than its own, the result has the community itself. ``communities`` can contain
+        :data:`NO_COMMUNITY`.
         """
         communities_by_level: IntArray = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
         # In each round, every community fills its own level and the finer ones that no descendant has filled; then its

@@ -36,8 +36,9 @@ _MAX_CACHED_TERMS = 1 << 14
 class ChunkPlacement(NamedTuple):
     """The chunks that are reported apart from the communities, and the communities that may be shown.
 
-    ``unassigned`` are the chunks in no community, then the newer ones. ``newer`` are the chunks added after the build.
-    ``allowed`` is the mask of the communities with an allowed chunk, or None if the query allows all documents.
+    ``unassigned`` are the chunks in no community, then the ``newer`` ones, which were added after the build.
+    ``allowed`` is the mask of the communities with a chunk that matches the query's condition on documents; it is None
+    if the query has no condition.
     """
 
     unassigned: list[int]
@@ -55,9 +56,10 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
     near_chunks: Sequence[int]
 
     def fetch(self, state: State) -> ChunkPlacement:
-        """Find the chunks in no community, the chunks added after the build, and the mask of the allowed communities.
+        """Find the chunks in no community, the chunks added after the build, and the communities that may be shown.
 
-        A community is allowed if it has a chunk of an allowed document; the mask is None if all documents are allowed.
+        A community may be shown if it has a chunk of a document that matches the query's condition (an allowed
+        document). The mask of these communities is None if the query has no condition.
         """
         communities, allowed = require_communities(state), state.allowed
         allowed_chunks: list[int] = []
@@ -110,8 +112,9 @@ class ScoredCommunities(NamedTuple):
 class ScoredChildren(ReadRequest[ScoredCommunities]):
     """A request for the children of ``parents`` (None: the coarsest communities), with their scores.
 
-    Omits communities without allowed chunks; ``allowed`` is the mask in :class:`ChunkPlacement`. ``vector`` is the
-    question's unit vector, and ``rarities`` has the rarity (IDF) of each of its terms.
+    ``allowed`` is the mask of the communities with chunks that match the query's condition; others are omitted. It is
+    None if the query has no condition. ``vector`` is the question's unit vector, and ``rarities`` has the rarity (IDF)
+    of each of its terms.
     """
 
     parents: IntArray | None
@@ -160,7 +163,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     """Return how well a text matches the question's words, 0 to 1.
 
     This is BM25 without length normalization, divided by its upper bound. ``rarities`` are the IDF weights of the
-    question's words, and ``terms`` the terms of the text, see :func:`~.report_terms.join_terms`.
+    question's words, and ``terms`` the terms of the text as one string, each as often as it occurs, between spaces.
     """
     max_score = math.fsum(rarities.values()) * (K1 + 1)
     counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
@@ -169,7 +172,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
 
 
 def _get_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
-    """Return the terms of the report on each community, as one string, see :func:`~.report_terms.join_terms`.
+    """Return the terms of the report on each community, as one string, each as often as it occurs, between spaces.
 
     The stored terms are used only if the query allows all documents and nothing changed since the build.
     """
@@ -181,7 +184,8 @@ def _get_terms(state: State, communities: Communities, community_ids: Sequence[i
 def _build_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
     """Return the terms of the report on each community, as one string, from its current title and text.
 
-    They are cached for all states, by the sources of the report, and rebuilt if these changed.
+    They are cached for all states together with the title and the text or spans that they come from, and rebuilt if
+    these have changed.
     """
     titles = communities.get_titles(community_ids)
     reports = find_report_sources(state, communities, community_ids)
@@ -190,12 +194,17 @@ def _build_terms(state: State, communities: Communities, community_ids: Sequence
         records.pack([title, report.spans if report.model_text is None else report.model_text])
         for title, report in zip(titles, reports, strict=True)
     ]
-    entries = [cache.get(community, (b"", "")) for community in community_ids]
-    changed_indexes = [index for index, source in enumerate(sources) if entries[index][0] != source]
+    cached_pairs = [cache.get(community, (b"", "")) for community in community_ids]
+    terms = [cached_terms for _, cached_terms in cached_pairs]
+    changed_indexes = [
+        index
+        for index, (source, (cached_source, _)) in enumerate(zip(sources, cached_pairs, strict=True))
+        if cached_source != source
+    ]
     if len(cache) + len(changed_indexes) > _MAX_CACHED_TERMS:
         cache.clear()
     texts = render_reports(state, [reports[index] for index in changed_indexes])
     for index, text in zip(changed_indexes, texts, strict=True):
-        new_terms = build_report_terms(titles[index], text, state.settings.stemmer)
-        entries[index] = cache[community_ids[index]] = sources[index], new_terms
-    return [terms for _, terms in entries]
+        terms[index] = build_report_terms(titles[index], text, state.settings.stemmer)
+        cache[community_ids[index]] = sources[index], terms[index]
+    return terms

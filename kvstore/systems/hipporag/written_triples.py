@@ -47,7 +47,7 @@ _TASK = (
 
 
 class _WrittenTriples(WrittenListFact):
-    """The kind of fact for triples that a language model extracts; see :class:`WrittenFact`."""
+    """The facts of the statement EXTRACT triples: the triples that a language model extracts from passages."""
 
     name = "written_triples"
     plural = "written_triples"
@@ -109,7 +109,7 @@ class _WrittenTriples(WrittenListFact):
     def list_items(self, entry: Iterable[Any]) -> Iterable[Sequence[str]]:
         """Return the triples in a model's answer, each as [subject, predicate, object].
 
-        In the answer to a second prompt, see :meth:`build_prompt`, they are JSON objects.
+        In the answer to a second prompt, which lists the possible predicates, they are JSON objects.
         """
         return [
             [item["subject"], *item["predicate"].split(_PREDICATE_MARK)] if isinstance(item, Mapping) else item

@@ -36,8 +36,9 @@ class Bonuses(NamedTuple):
     """The bonuses of a chunk before weighting, each from 0 to 1.
 
     ``proximity`` is how near the question's words are to each other in the text, and ``headings`` the fraction of them,
-    weighted by rarity, that occur in the title or headings. ``entries`` is the best match of a section or list entry
-    that begins in the chunk. ``numbers`` is the fraction of the question's reference numbers that the chunk contains.
+    weighted by rarity, that occur in the title or headings. ``entries`` is the best match of the name of a section or
+    list item that begins in the chunk. ``numbers`` is the fraction of the question's reference numbers that the chunk
+    contains.
     """
 
     proximity: float
@@ -67,8 +68,8 @@ class BonusScorer:
     def compute_bonuses(self, chunk: LoadedChunk) -> Bonuses:
         """Return the bonuses of a chunk, each from 0 to 1, for matches of the question.
 
-        They are for question words close together, in headings and in names of the entries that the chunk defines, and
-        for reference numbers of the question.
+        They are for question words close together, in headings, and in names of the sections and list items that begin
+        in the chunk, and for reference numbers of the question.
         If the document has no title, its file name serves as the title.
         """
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem
@@ -87,7 +88,7 @@ class BonusScorer:
         return Bonuses(self._pairs.compute_proximity(chunk.text), heading_fraction, entry_score, number_fraction)
 
     def _score_name(self, name: str) -> float:
-        """Return how well the name of a section, or of an entry of a list, matches the question, 0 to 1.
+        """Return how well the name of a section, or of an item of a list, matches the question, 0 to 1.
 
         It is the rarity-weighted fraction of the question's informative words that the name contains, times the square
         root of the fraction of the name's content words that the question contains.

@@ -77,11 +77,11 @@ _NO_CHUNKS: Ids = np.empty(0, np.uint64)
 
 @frozen_dataclass
 class Weights:
-    """The weights of the parts of a score.
+    """The weights of the terms that add up to the score of a chunk.
 
     ``words`` is the weight of lexical search, 0 to 1, and dense search has the rest. Both are then adjusted by how well
     each search separates its best results. The others are bonuses. ``nearness`` is for question words that occur close
-    together, and ``headings`` for headings with words of the question. ``entries`` is for a section or list entry that
+    together, and ``headings`` for headings with words of the question. ``entries`` is for a section or list item that
     begins in the chunk and is named in the question.
     """
 
@@ -123,11 +123,11 @@ class HybridResult:
 
     def format_paths(self) -> dict[int, str]:
         """Return the path to each chunk: its ranks in the two searches, such as "vector #2, words #1"."""
-        parts: dict[int, list[str]] = {}
+        ranks_by_chunk: dict[int, list[str]] = {}
         for name, ranking in (("vector", self.dense_ranking), ("words", self.lexical_ranking)):
             for chunk, rank in assign_ranks(ranking):
-                parts.setdefault(chunk, []).append(f"{name} #{rank}")
-        return {chunk: ", ".join(ranks) for chunk, ranks in parts.items()}
+                ranks_by_chunk.setdefault(chunk, []).append(f"{name} #{rank}")
+        return {chunk: ", ".join(ranks) for chunk, ranks in ranks_by_chunk.items()}
 
 
 def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks: Ids = _NO_CHUNKS) -> HybridResult:

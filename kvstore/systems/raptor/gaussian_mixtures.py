@@ -106,17 +106,17 @@ def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Se
     """
     if len(members) < _MIN_NODES:
         return [members]
-    points = _compute_components(nodes[members])
+    rows = _compute_components(nodes[members])
     candidates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings that a fit did not converge
-        for count in (count for count in counts if 2 * count <= len(points)):
-            mixture = mixture_class(count, random_state=0, reg_covar=1e-4).fit(points)
-            candidates.append((float(mixture.bic(points)), count, mixture))
+        for count in (count for count in counts if 2 * count <= len(rows)):
+            mixture = mixture_class(count, random_state=0, reg_covar=1e-4).fit(rows)
+            candidates.append((float(mixture.bic(rows)), count, mixture))
     _, _, best_mixture = min(candidates, key=lambda candidate: candidate[:2])
-    probabilities = best_mixture.predict_proba(points)
+    probabilities = best_mixture.predict_proba(rows)
     is_member = probabilities >= _MIN_PROBABILITY
-    is_member[np.arange(len(points)), probabilities.argmax(axis=1)] = True
+    is_member[np.arange(len(rows)), probabilities.argmax(axis=1)] = True
     return [members[column] for column in is_member.T if column.any()]
 
 

@@ -56,7 +56,7 @@ class EntityMentions:
 def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> list[EntitySentences]:
     """Return the sentences of each entity that is mentioned in sentences of at least two chunks.
 
-    Entities with exactly the same sentences share one entry.
+    Entities with exactly the same sentences share one element of the result.
     """
     # For each entity in each sentence: the indexes of the entity and the chunk, and the byte range of the sentence.
     rows = array("q")

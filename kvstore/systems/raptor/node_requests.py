@@ -164,9 +164,9 @@ class _NodeReader:
     """Reads the nodes (chunks, abstracts and topics) of a state; caches the records of abstracts."""
 
     def __init__(self, state: State) -> None:
-        """Read tree nodes from a state; there are no topics if the query allows only some documents."""
+        """Read tree nodes from a state; topics are not read if the query has a condition on documents."""
         self._state = state
-        # A topic can contain chunks of any document, also of those that the query does not allow.
+        # A topic can contain chunks of any document, also of those that do not match the query's condition.
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
         self._abstracts: dict[int, AbstractRecord] = {}
 
@@ -182,8 +182,8 @@ class _NodeReader:
         self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the abstracts above each chunk, from its leaf abstract to the root; caches their records."""
-        paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]  # the leaf abstract of a chunk id
+        """Return the abstracts above each chunk, from the lowest to that of its document; caches their records."""
+        paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]  # the lowest abstract of a chunk id
         unfinished = paths
         while unfinished:
             self.load_abstracts(path[-1] for path in unfinished)
@@ -209,8 +209,8 @@ class _NodeReader:
     def is_too_broad(self, topic: int) -> bool:
         """True if a topic has too many chunks to be shown."""
         topics = self._bound_topics
-        # Counting chunks takes long, and an upper bound suffices for most topics: that of the build, and all newer
-        # ones.
+        # Counting chunks takes long, and an upper bound suffices for most topics: the number at the build, plus that of
+        # all chunks added since.
         max_count = int(topics.tree.sizes[topic]) + len(topics.list_newer_chunks())
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 

@@ -33,7 +33,7 @@ MAX_SUMMED_CHUNKS = 8
 
 @dataclass(frozen=True)
 class OrderedChunks:
-    """Chunks in canonical order, copied to scratch files.
+    """Chunks in order of document keys and ordinals, copied to scratch files.
 
     ``ids``, ``documents`` and ``starts`` hold the id of each chunk, its document, and its byte offset there. ``texts``
     holds all texts one after another; ``ends`` holds the end of each chunk in it. ``is_plain`` is True for plain text.
@@ -136,7 +136,7 @@ class OrderedChunks:
             yield TopicSentence(chunk_index, start, end, words)
 
     def build_sentence(self, chunk_index: int, start: int, end: int) -> TopicSentence:
-        """Return the sentence at a byte range of a chunk, which :meth:`iter_sentences` yielded before."""
+        """Return the sentence of a chunk at the byte range ``start`` to ``end``, with its words."""
         text = format_summary_sentence(self.read_text(chunk_index, start, end).decode())
         return TopicSentence(chunk_index, start, end, extract_sentence_words(text))
 
@@ -175,8 +175,8 @@ class TopicSentence(NamedTuple):
 class EntitySentences(NamedTuple):
     """The sentences that mention an entity, in canonical order.
 
-    ``spans`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several entries
-    if they share all sentences.
+    ``spans`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several
+    entities if they share all sentences.
     """
 
     entities: list[int]

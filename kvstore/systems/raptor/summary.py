@@ -48,10 +48,11 @@ _MIN_PART_TOKENS = 30
 
 
 def summarize(query: Query, strategy: str) -> Evidence:
-    """Return sentences that cover most of the content of all allowed documents, as evidence.
+    """Return sentences that together contain most of the content of the documents, as evidence.
 
-    They have at most ``query.within`` tokens or, without that limit, as many as ``query.top`` chunks can have. The hits
-    are the parts of documents, or the topics, that contain the sentences.
+    The documents are those that match the query's condition. The sentences have at most ``query.within`` tokens or,
+    without that limit, as many as ``query.top`` chunks can have. The hits are the parts of documents, or the topics,
+    that contain the sentences.
     """
     with query.trace.step("read documents") as step:
         overview = _read_overview(query)
@@ -96,7 +97,7 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
 def _select_sentences(
     query: Query, sentences: Sequence[CoverSentence], max_tokens: int, get_group: Callable[[CoverSentence], int | None]
 ) -> tuple[list[CoverSentence], float]:
-    """Return the sentences to show, in the order of ``sentences``, and the fraction of all word weight that they cover.
+    """Return the sentences to show, in order, and the weight of their words as a fraction of that of all words.
 
     They come from at most ``query.top`` groups, which have the most weight; each group becomes one hit. ``get_group``
     returns the group of a sentence.
@@ -121,7 +122,7 @@ def _select_sentences(
 
 
 class _DocumentOverview:
-    """An overview of the allowed documents, grouped by document."""
+    """An overview of the documents that match the query's condition, grouped by document."""
 
     kind = "documents"
 

@@ -28,7 +28,7 @@ from .topics import Topics
 class DocumentCandidates(NamedTuple):
     """Documents by key, their sentences by document key and offset, and a description of what was read.
 
-    A summary is a selection of these sentences that covers most of the words they share.
+    A summary is a selection of these sentences that contains most of the words they share.
     """
 
     documents: list[DocumentRecord]
@@ -37,9 +37,9 @@ class DocumentCandidates(NamedTuple):
 
 
 class DocumentSentences(ReadRequest[DocumentCandidates]):
-    """A request for the sentences of the allowed documents with text: all, or those of ``near_chunks``.
+    """A request for the sentences of documents that match the query's condition: all, or those of ``near_chunks``.
 
-    If the documents have more than ``max_bytes``, the sentences of their abstracts are read instead: of the leaf
+    If the documents have more than ``max_bytes``, the sentences of their abstracts are read instead: of the lowest
     abstracts or, if there are more than ``max_abstracts`` of these, of the abstracts over whole documents.
     """
 
@@ -63,16 +63,16 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         if sum(record.size for record in documents) <= self.max_bytes:
             ids = [chunk for record in documents for chunk in record.chunk_ids()]
             return DocumentCandidates(documents, collect_cover_sentences(state, ids), "every sentence")
-        reads_leaves = sum(len(record.groups) for record in documents) <= self.max_abstracts
+        reads_lowest = sum(len(record.groups) for record in documents) <= self.max_abstracts
         ranges_by_document = {
             record.id: [
                 span
-                for abstract in _list_abstracts(record, leaves=reads_leaves)
+                for abstract in _list_abstracts(record, lowest=reads_lowest)
                 for span in state.abstracts.get(abstract).summary
             ]
             for record in documents
         }
-        source = f"the abstracts over {'chunks' if reads_leaves else 'documents'}: the full texts are too long"
+        source = f"the abstracts over {'chunks' if reads_lowest else 'documents'}: the full texts are too long"
         return DocumentCandidates(documents, _read_sentences(state, ranges_by_document), source)
 
 
@@ -103,7 +103,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
         """Read the sentences from which the strategy selects its summary, and find the topics of their chunks.
 
         If the texts of the store have more than ``max_bytes``, only the summaries of the ``max_topics`` largest topics
-        and some newer chunks are read. Returns None if the store has no topics.
+        and some chunks added after the topics were built are read. Returns None if the store has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:
@@ -120,7 +120,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
         return TopicCandidates(sentences, topics_by_chunk, source, count)
 
     def _read_summaries(self, state: State, topics: Topics, topic_ids: Sequence[int]) -> list[CoverSentence]:
-        """Return the sentences of topic summaries, and of chunks newer than the topics, by document key and offset."""
+        """Return the sentences of topic summaries, and of chunks added later, by document key and offset."""
         topics.load_topics(topic_ids)
         ranges_by_document: dict[int, set[tuple[int, int]]] = {}
         for topic in topic_ids:
@@ -144,17 +144,17 @@ class DocumentPart(NamedTuple):
 
 
 class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
-    """A request for the parts of documents, ``limit`` in all, split along their abstracts, the longest part first.
+    """A request for the parts of documents, at most ``limit`` in all if possible, split along their abstracts.
 
-    The parts of each document are in order of the text. If an abstract has more children than the limit allows,
-    adjacent children are merged.
+    The longest part is split first. The parts of each document are in order of the text. If an abstract has more
+    children than the limit allows, adjacent children are merged.
     """
 
     documents: Sequence[DocumentRecord]
     limit: int
 
     def fetch(self, state: State) -> list[list[DocumentPart]]:
-        """Split the documents into at most ``limit`` parts if possible; return each document's parts with headings."""
+        """Split the documents into at most ``limit`` ranges of chunks if possible; return those of each document."""
         sections = state.documents.get_sections_many(record.id for record in self.documents)
         parts: list[list[DocumentPart]] = []
         for record, chunk_ranges in zip(self.documents, self._split_documents(state), strict=True):
@@ -170,7 +170,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
         return parts
 
     def _split_documents(self, state: State) -> list[list[tuple[int, int, int]]]:
-        """Return the first chunk, the last chunk and the section of each part of each document.
+        """Return (first chunk, last chunk, section) of each part of each document, in order.
 
         While there are fewer than ``limit`` parts, the abstract with the most chunks is split into its children. If
         there are too many children, they are joined into as many parts as still fit.
@@ -253,10 +253,10 @@ def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequen
     return [children[start:end] for start, end in pairwise(bounds)]
 
 
-def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
-    """Return the lowest abstracts of a document if ``leaves``, else only the abstract of the whole document."""
-    abstracts = list(record.iter_abstract_ids())  # the leaves first, the root last
-    return abstracts[: len(record.groups)] if leaves else abstracts[-1:]
+def _list_abstracts(record: DocumentRecord, *, lowest: bool) -> list[int]:
+    """Return the abstracts at the lowest level of a document if ``lowest``, else only that of the whole document."""
+    abstracts = list(record.iter_abstract_ids())  # the lowest level first, the root last
+    return abstracts[: len(record.groups)] if lowest else abstracts[-1:]
 
 
 def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:

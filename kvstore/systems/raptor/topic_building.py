@@ -104,9 +104,9 @@ class _Groups:
 class _TopicLevel:
     """The topics of a level.
 
-    ``labels`` hold the topic of each chunk (or leaf). ``chunk_indexes`` holds the chunks of each topic, ``members`` its
-    child topics, and ``parents`` its parent, as indexes within its level. ``first_id`` is the id of the first
-    topic.
+    ``labels`` hold the topic of each chunk (or, in the tree of related content, of each entity's sentences).
+    ``chunk_indexes`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, as
+    indexes within its level. ``first_id`` is the id of the first topic.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class TopicTree:
             finer_summaries = summaries
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield a draft of each topic of a level, still without summary and title."""
+        """Yield each topic of a level as a draft, still without summary and title."""
         level = self._levels[level_index]
         for topic_index in range(len(level)):
             if level_index:
@@ -217,7 +217,7 @@ def _find_parent(levels: Sequence[_TopicLevel], level_index: int, topic_index: i
 
 
 class RelatedTree:
-    """The tree of topics of related content: the leaves, then groups of them, finest first."""
+    """The tree of topics of related content: a topic for each entity, then groups of these, finest first."""
 
     def __init__(
         self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first_id: int
@@ -274,8 +274,8 @@ def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Ite
 def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
     """Return partitions of unit vectors by Gaussian mixtures (``gmm``), at least one partition.
 
-    ``size`` and ``levels`` have the same meaning as in :func:`iter_partitions`. Raises InputError if the package for
-    mixtures is missing.
+    They are at most ``levels`` partitions, finest first; a finest group has at most ``size`` vectors if possible.
+    Raises InputError if the package for mixtures is missing.
     """
     from .gaussian_mixtures import fit_gaussian_mixtures
 
@@ -339,7 +339,7 @@ def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
 
 
 def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
-    """Convert a draft to a topic: replace chunk indexes by ids, and compute the digest of the texts for its prompt."""
+    """Return the topic of a finished draft: replace chunk indexes by ids, and digest the texts for its prompt."""
     digest = blake2b(_PROMPT_VERSION, digest_size=16)
     for span in draft.prompt_spans:
         digest.update(blake2b(chunks.read_text(*span), digest_size=16).digest())

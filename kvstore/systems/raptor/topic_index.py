@@ -95,15 +95,15 @@ class TopicIndex(GenerationIndex[Topics]):
             TOPICS_TABLE: iter_topic_rows(_iter_topics(trees, tools), columns),
             TREES_TABLE: columns.iter_rows(),
         }
-        head = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(similar)}
-        return Generation(counters.change, counters.next_chunk, head, rows)
+        header = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(similar)}
+        return Generation(counters.change, counters.next_chunk, header, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Topics:
         """Return the stored topics of one build, limited to the documents and chunks that exist in a state."""
         return Topics(rows, state)
 
     def describe(self, topics: Topics) -> str:
-        """Return a summary for SHOW INDEXES: the sizes of both trees, the newer chunks, and the texts by models.
+        """Return a summary for SHOW INDEXES: the sizes of both trees, the chunks added later, and the texts by models.
 
         One tree groups similar content, and the other related content (by the names in it).
         """

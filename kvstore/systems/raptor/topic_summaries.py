@@ -65,7 +65,7 @@ class LevelSummaries:
         self._words: list[str] = []
 
     def append(self, draft: TopicDraft) -> None:
-        """Store the summary and title of the next topic of the level."""
+        """Store the summary and title of ``draft``, the next topic of the level."""
         for chunk_index, start, end, _ in draft.summary:
             self._sentences.extend((chunk_index, start, end))
         for word, *span in draft.title:
@@ -84,8 +84,8 @@ class LevelSummaries:
     def get_title(self, topic: int) -> list[TitleWord]:
         """Return the words of a topic's title; ``topic`` is its index within the level."""
         first, stop = self._title_starts[topic : topic + 2]
-        entries = (self._titles[index : index + 4] for index in range(first, stop, 4))
-        return [TitleWord(self._words[word_index], *span) for word_index, *span in entries]
+        packed_words = (self._titles[index : index + 4] for index in range(first, stop, 4))
+        return [TitleWord(self._words[word_index], *span) for word_index, *span in packed_words]
 
 
 def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
@@ -186,20 +186,20 @@ def _select_prompt_spans(child_sentences: Sequence[Sequence[TopicSentence]]) -> 
 
 
 def _select_sentences(
-    chunks: OrderedChunks, sentences: Sequence[TopicSentence], part_counts: Mapping[str, int], num_parts: int
+    chunks: OrderedChunks, sentences: Sequence[TopicSentence], member_counts: Mapping[str, int], num_members: int
 ) -> list[TopicSentence]:
-    """Return the sentences that a greedy cover selects for a summary, in the same order.
+    """Return the sentences of a topic's summary: a selection of ``sentences``, in the same order.
 
-    Together they have most of the words that the parts of the topic (chunks or child topics) share. The topic has
-    ``num_parts`` chunks or child topics; ``part_counts`` is the number of them that have each word. If there are more
-    than three documents, at most two sentences of each are selected.
+    They are added one at a time, so that together they have most of the words that the members of the topic (chunks or
+    child topics) share. There are ``num_members`` members; ``member_counts`` is the number of them that have each word.
+    If there are more than three documents, at most two sentences of each are selected.
     """
     documents: list[int] = chunks.documents[[sentence.chunk_index for sentence in sentences]].tolist()
     words = [sentence.words for sentence in sentences]
     has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // MAX_SENTENCES_PER_DOCUMENT
     selected = select_greedy_cover(
         words,
-        compute_cover_weights(words, part_counts, num_parts),
+        compute_cover_weights(words, member_counts, num_members),
         MAX_SUMMARY_WORDS,
         max_sentences=MAX_SUMMARY_SENTENCES,
         documents=documents,

@@ -39,7 +39,7 @@ class TreeColumns:
     """The columns of trees of topics, filled one topic at a time."""
 
     def __init__(self) -> None:
-        """Start columns (level, parent, number of chunks, chunks of leaf topics) without topics."""
+        """Start columns without topics: level, parent, number of chunks, and the chunks of topics of level 0."""
         self._levels, self._parents, self._counts = array("B"), array("I"), array("I")
         self._chunks = array("Q")  # those of the leaf topics (of level 0) only
 
@@ -55,12 +55,12 @@ class TreeColumns:
         """Yield the table rows (key, packed columns) of the appended topics, :data:`_TOPICS_PER_ROW` topics per row."""
         chunk_start = 0
         for row, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
-            part = slice(first, first + _TOPICS_PER_ROW)
-            levels, counts = np.array(self._levels[part], "u1"), np.array(self._counts[part], "<u4")
+            topics = slice(first, first + _TOPICS_PER_ROW)
+            levels, counts = np.array(self._levels[topics], "u1"), np.array(self._counts[topics], "<u4")
             chunk_stop = chunk_start + int(counts[levels == 0].sum())
             columns = (
                 levels,
-                np.array(self._parents[part], "<u4"),
+                np.array(self._parents[topics], "<u4"),
                 counts,
                 np.array(self._chunks[chunk_start:chunk_stop], "<u8"),
             )
@@ -76,8 +76,8 @@ class StoredTopicTrees:
     ) -> None:
         """Store arrays indexed by topic: its level, its parent (:data:`ROOT`: none) and its number of chunks.
 
-        ``chunks`` has the chunks of the leaf topics, one topic after another. The first ``similar_count`` topics are
-        the tree of similar content.
+        ``chunks`` has the chunks of the topics of level 0 (leaf topics), one topic after another. The first
+        ``similar_count`` topics are the tree of similar content.
         """
         self.levels = levels
         self.parents = parents
@@ -95,8 +95,8 @@ class StoredTopicTrees:
         """
         columns: list[list[npt.NDArray[Any]]] = [[np.empty(0, dtype)] for dtype in ("u1", "<u4", "<u4", "<u8")]
         for _, row in rows.scan(TREES_TABLE):
-            for parts, packed_column in zip(columns, row, strict=True):
-                parts.append(np.frombuffer(packed_column, parts[0].dtype))
+            for arrays, packed_column in zip(columns, row, strict=True):
+                arrays.append(np.frombuffer(packed_column, arrays[0].dtype))
         levels, stored_parents, counts, chunks = map(np.concatenate, columns)
         parents = np.where(stored_parents == _NO_PARENT, ROOT, stored_parents.astype(np.int64))
         tree = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.head["similar"]))
@@ -136,7 +136,7 @@ class StoredTopicTrees:
         return children
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the chunks of a leaf topic, in order of document keys and ordinals."""
+        """Return the chunks of a topic of level 0 (leaf topic), in order of document keys and ordinals."""
         start = self._stops[topic - 1] if topic else 0
         chunks: list[int] = self._chunks[start : self._stops[topic]].tolist()
         return chunks
@@ -178,14 +178,14 @@ class StoredTopicTrees:
 
     @cached_property
     def has_disjoint_leaves(self) -> bool:
-        """True if no chunk is in two leaf topics of the tree of similar content."""
+        """True if no chunk is in two topics of level 0 (leaf topics) of the tree of similar content."""
         ids, leaves = self._leaves_by_chunk
         ids = ids[leaves < self.similar_count]
         return not (ids[1:] == ids[:-1]).any()
 
     @cached_property
     def branching_topics(self) -> IntArray:
-        """For each topic, the highest topic at or below it that has several children or is a leaf topic.
+        """For each topic, the highest topic at or below it that has several children or is at level 0.
 
         Both have the same chunks, since all topics between them have a single child.
         """

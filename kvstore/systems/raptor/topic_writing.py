@@ -137,10 +137,10 @@ def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], tas
     sentence is usable.
     """
     passages = SourcePassages(texts)
-    entries = answer["sentences"]
-    sentence_texts = [entry["text"] for entry in entries]
+    answer_sentences = answer["sentences"]
+    sentence_texts = [sentence["text"] for sentence in answer_sentences]
     sentences = find_supported_sentences(sentence_texts, passages, name="a sentence", prompt=task)
-    named_positions = {source - 1 for entry in entries for source in entry.get("sources", ())}
+    named_positions = {source - 1 for sentence in answer_sentences for source in sentence.get("sources", ())}
     sources = {
         indexes[position]
         for supporting in sentences.values()  # the positions of the texts that support each sentence

@@ -86,9 +86,10 @@ class Topics:
         return list(filter(self.is_visible, self.tree.list_level(level, related=related).tolist()))
 
     def select_largest(self, limit: int) -> list[int]:
-        """Return at most ``limit`` visible topics of similar content that share no chunk.
+        """Return at most ``limit`` topics of similar content that share no chunk, and that contain existing chunks.
 
-        They are those of the finest level that is not too large, see :meth:`StoredTopicTrees.select_largest`.
+        They are the topics of the finest level with at most ``limit`` topics or, if there is no such level, the topics
+        with the most chunks of the coarsest level.
         """
         return list(filter(self.is_visible, self.tree.select_largest(limit).tolist()))
 
@@ -104,7 +105,7 @@ class Topics:
         return self.load_topics([topic])[topic]
 
     def load_topics(self, topics: Sequence[int]) -> Mapping[int, Topic]:
-        """Read topics into the cache, and return the cache by topic id; see :meth:`get`."""
+        """Read topics, as they were built, into the cache; return the cache, by topic id."""
         missing = [topic for topic in topics if topic not in self._topics]
         for topic, row in zip(missing, self._read_rows(missing), strict=True):
             self._topics[topic] = self._parse_topic(topic, row)
@@ -123,11 +124,11 @@ class Topics:
         return self.tree.is_in_related_tree(topic)
 
     def list_children(self, topic: int) -> list[int]:
-        """Return the visible children of a topic, ascending; empty for a leaf topic."""
+        """Return the children of a topic that contain existing chunks, ascending; empty for a topic of level 0."""
         return list(filter(self.is_visible, self.tree.list_children(topic)))
 
     def is_visible(self, topic: int) -> bool:
-        """True if a topic contains a chunk of the state, possibly a newer one."""
+        """True if a topic contains a chunk of the state, possibly one added after the build."""
         return not self._may_have_changed or any(
             any(map(self._has_chunk, self.tree.list_chunks(leaf))) or leaf in self._newer_by_topic
             for leaf in self.tree.iter_leaves(topic)
@@ -159,7 +160,7 @@ class Topics:
         return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._read_rows(topics)]
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the existing chunks in a topic, newer ones last."""
+        """Return the existing chunks in a topic; chunks that were added after the build come last."""
         chunks: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
         for leaf in self.tree.iter_leaves(topic):
@@ -170,7 +171,7 @@ class Topics:
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return, for each chunk, the topics that contain it, finest first.
 
-        If a chunk is in several leaf topics, only the ancestors of the first are included.
+        If a chunk is in several topics of level 0 (leaf topics), only the ancestors of the first are included.
         """
         leaves_by_chunk = self._find_leaves(chunks)
         for chunk, leaves in zip(chunks, leaves_by_chunk, strict=True):
@@ -179,9 +180,9 @@ class Topics:
         return [[*leaves, *self._list_ancestors(leaves[:1])] for leaves in leaves_by_chunk]
 
     def find_related_topics(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, the topics of related content that contain it: its leaf topics, then their ancestors.
+        """Return, for each chunk, the topics of related content that contain it: level 0, then their ancestors.
 
-        A leaf topic of related content has the sentences that mention an entity.
+        A topic of level 0 of related content has the sentences that mention an entity.
         """
         topics_by_chunk = []
         for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, related=True), strict=True):
@@ -386,7 +387,7 @@ class Topics:
 
     @cached_property
     def _topic_by_chunk(self) -> Mapping[int, int]:
-        """For each chunk added after the build, the finest topic that has the nearest older chunk (similar content)."""
+        """For each chunk added after the build, the finest topic (similar content) of the nearest chunk with one."""
         if not self._newer_chunks or not len(self):
             return {}
         records = self._state.chunks.get_many(self._newer_chunks)
@@ -413,9 +414,9 @@ class Topics:
             count *= 8
 
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
-        """Return the nearest older chunk for each of many vectors, None if it is in no topic.
+        """Return, for each of many vectors, the nearest of the chunks that the topics were built from.
 
-        This takes one pass over the stored vectors. The older chunks are the chunks that the topics were built from.
+        It is None if that chunk is in no topic. This takes one pass over the stored vectors.
         """
         chunks = np.zeros(len(vectors), np.uint64)
         cosines = np.full(len(vectors), -np.inf, np.float32)

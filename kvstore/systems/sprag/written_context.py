@@ -34,7 +34,7 @@ _ENTRY_SCHEMA = build_object_schema(
 
 
 class _WrittenContext(WrittenFact):
-    """The kind of fact for context that a language model writes; see :class:`WrittenFact`."""
+    """The facts of the statement EXTRACT context: a title and a sentence about documents and sections, by a model."""
 
     name = "context"
     gives_context = True
@@ -58,7 +58,7 @@ class _WrittenContext(WrittenFact):
         return _ENTRY_SCHEMA
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the title and the sentence in the model's answer. Raises ValueError if ``check`` rejects one."""
+        """Return the title and the sentence in a model's answer; raises ValueError if ``check`` rejects one."""
         from ...models.text_checks import trim_to_sentences
 
         title, about = to_printable(" ".join(entry["title"].split())), trim_to_sentences(entry["about"])
@@ -133,5 +133,5 @@ def build_context_headers(value: ModelTexts | None, document: ChunkedText) -> li
     return headers
 
 
-#: The kind of fact for context that models write; EXTRACT context has a model write it.
+#: The context that models write for documents and sections; EXTRACT context has a model write it.
 WRITTEN_CONTEXT = _WrittenContext()
