@@ -253,6 +253,13 @@ def test_a_sheet_that_repeats_its_text_without_end_is_refused() -> None:
         read_text(samples.make_workbook(rows, strings), "a.xlsx")
 
 
+def test_a_sheet_with_a_row_number_beyond_those_of_excel_is_refused() -> None:
+    pytest.importorskip("openpyxl")
+    rows = '<row r="1"><c r="A1"><v>1</v></c></row><row r="2147483648"><c><v>2</v></c></row>'
+    with pytest.raises(ReaderError, match="a sheet has more than 1,048,576 rows, which is the limit: split it"):
+        read_text(samples.make_workbook(rows), "a.xlsx")
+
+
 def test_slides_of_opendocument_have_notes_and_repeated_texts_are_reported() -> None:
     (document,) = read_bytes(samples.PRODUCERS[".odp"]["LibreOffice Impress"](), "a.odp")
     assert isinstance(document, RawDocument)

@@ -29,6 +29,8 @@ Sheets = Mapping[str, Iterator[list[str]]]
 _MAX_CELLS = 20_000_000
 _MAX_CHARACTERS = 64 << 20
 _MAX_COLUMNS = 2_000
+#: The maximum number of rows of a sheet in Excel and LibreOffice; a damaged row number is higher.
+_MAX_ROWS = 1 << 20
 #: The names of new sheets, which are no titles.
 _DEFAULT_NAME_PATTERN = re.compile(
     r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|planilha|folha|blad|arkusz|лист|シート|工作表) ?\d*", re.IGNORECASE
@@ -129,6 +131,8 @@ def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[t
     """
     num_cells = num_characters = 0
     for number, row in enumerate(rows, 1):
+        if number > _MAX_ROWS:
+            raise ReaderError(f"{origin.name}: a sheet has more than {_MAX_ROWS:,} rows, which is the limit: split it")
         num_cells += len(row)
         cells = row[:_MAX_COLUMNS]
         while cells and not cells[-1]:
