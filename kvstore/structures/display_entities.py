@@ -50,7 +50,7 @@ class DisplayEntities:
 
 
 def load_display_entities(state: State) -> DisplayEntities:
-    """Return the display entity of every entity whose name an alias or merge joins to others."""
+    """Return which entity each entity is shown as; an alias or a merge joins its name to that entity."""
     display_by_entity: dict[int, int] = {}
     for alias_key, _ in state.aliases.iter_all():
         identity = state.resolve(alias_key)

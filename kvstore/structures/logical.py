@@ -18,7 +18,7 @@ LogicalName = Any
 
 
 class LogicalNames:
-    """Logical names for the internal ids of one state."""
+    """Names for the internal ids of one state, made of keys and ordinals, so that equal stores have equal names."""
 
     def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
         """Name the objects of a state by keys and ordinals, not ids; ``documents`` has all records of documents."""
@@ -51,9 +51,10 @@ class LogicalNames:
         return self._state.forest.get_tree_name(tree_node.tree), self.name_entity(tree_node.entity)
 
     def name_address(self, address: int, /) -> LogicalName:
-        """Return the logical name of an address: its rank, and the logical name of the place that it leads to.
+        """Return the rank of an address, followed by the name of the place that it leads to, without ids.
 
-        The place is a node of the forest if the rank is ``NODE_RANK``, and otherwise an abstract.
+        The place is a node of the forest (tree and entity) if the rank is ``NODE_RANK``, and otherwise an abstract
+        (document key, level and position).
         """
         rank, target = addresses.split_address(address)
         target_name = self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)

@@ -1,9 +1,9 @@
 """A state restricted by a condition on documents: the only place that decides which names and relations are visible.
 
-In: a state, and the allowed documents (those that satisfy the restriction). Out: the same state, in which a document,
-chunk, name, relation or hierarchy is visible only if an allowed document or the user states it. A name needs an allowed
-text, title, heading, triple or edge that contains it, or an alias or edge stated by the user. An edge needs an
-assertion by an allowed document or by the user. Strategies, indexes and answers read through this state, so none of
+In: a state, and the allowed documents (those that match the query's condition). Out: the same state, in which a
+document, chunk, name, relation or hierarchy is visible only if an allowed document or the user states it. A name needs
+an allowed text, title, heading, triple or edge that contains it, or an alias or edge stated by the user. An edge needs
+an assertion by an allowed document or by the user. Strategies, indexes and answers read through this state, so none of
 them filters names or paths.
 
 Statistics are those of the whole state: counters, postings and the degrees of the passage graph, which weight words and
@@ -41,10 +41,10 @@ _CHILD_FIRST_TABLES = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOP
 
 
 class RestrictedState(State):
-    """A state that contains only what the allowed documents and the user state."""
+    """A state that contains only what is stated by the user, or by the documents that the query allows."""
 
     def __init__(self, state: State, allowed: AllowedDocuments) -> None:
-        """Restrict ``state`` to the ``allowed`` documents; the new state is closed with ``state``."""
+        """Restrict ``state`` to the documents that the query allows; the new state is closed with ``state``."""
         super().__init__(state.lmdb, state.settings, state.open_indexes)
         self.allowed: AllowedDocuments = allowed
         self._unrestricted = state
@@ -67,22 +67,22 @@ class RestrictedState(State):
 
     @cached_property
     def entities(self) -> Entities:
-        """The entities that the allowed documents or the user name."""
+        """The entities named by the user or by documents that the query allows."""
         return RestrictedEntities(self)
 
     @cached_property
     def forest(self) -> RestrictedForest:
-        """The edges that the allowed documents or the user assert."""
+        """The edges asserted by the user or by documents that the query allows."""
         return RestrictedForest(self)
 
     @cached_property
     def filter(self) -> EntityFilter:
-        """The entity filter, with only the names and addresses that allowed documents or the user state."""
+        """The entity filter, with only names and addresses stated by the user or by documents that the query allows."""
         return RestrictedFilter(self)
 
     @cached_property
     def postings(self) -> Postings:
-        """The postings, without the terms that no allowed chunk contains."""
+        """The postings, without the terms that are in no document that the query allows."""
         return RestrictedPostings(self)
 
 
@@ -103,15 +103,15 @@ class RestrictedDocuments(Documents):
         return document in self._allowed and super().has_id(document)
 
     def scan(self) -> Iterator[DocumentRecord]:
-        """Yield the records of the allowed documents (those that satisfy the restriction)."""
+        """Yield the records of the documents that the query allows."""
         return iter(self.get_many(self._allowed.documents.tolist()).values())
 
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
-        """Yield the records of the allowed documents that were ingested from the folder ``origin``."""
+        """Yield the records of the documents that the query allows and that come from the folder ``origin``."""
         return (record for record in super().scan_origin(origin) if record.id in self._allowed)
 
     def iter_keys(self, prefix: str = "") -> Iterator[str]:
-        """Yield the keys that begin with ``prefix``, of allowed documents only."""
+        """Yield the keys that begin with ``prefix``, only of documents that the query allows."""
         return (key for key in super().iter_keys(prefix) if self.find_by_key(key) is not None)
 
 
@@ -123,13 +123,13 @@ class RestrictedChunks(Chunks):
         self._allowed = state.allowed
 
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
-        """Return the record of each chunk, or None for an id that no chunk of an allowed document has."""
+        """Return the record of each chunk, or None for an id that no chunk of a document that the query allows has."""
         ids = list(chunks)
         records = zip(ids, super().find_many(ids), strict=True)
         return [record if self._allowed.has_chunk(chunk) else None for chunk, record in records]
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
-        """Return for each id True if it belongs to a chunk of an allowed document, else False."""
+        """Return for each id True if it belongs to a chunk of a document that the query allows, else False."""
         ids = list(chunks)
         return [
             present and self._allowed.has_chunk(chunk)
@@ -137,7 +137,7 @@ class RestrictedChunks(Chunks):
         ]
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
-        """Yield the chunks of allowed documents with ``start`` <= id < ``stop``."""
+        """Yield the chunks with ``start`` <= id < ``stop`` of documents that the query allows."""
         for document_start, document_stop in zip(
             self._allowed.starts.tolist(), self._allowed.stops.tolist(), strict=True
         ):
@@ -147,7 +147,7 @@ class RestrictedChunks(Chunks):
 
 
 class RestrictedPostings(Postings):
-    """The postings, with a count of 0 for a term that no allowed chunk contains.
+    """The postings, with a count of 0 for a term that is in no document that the query allows.
 
     Any other term keeps its count in the whole store, because that count is its rarity.
     """
@@ -157,19 +157,19 @@ class RestrictedPostings(Postings):
         self._allowed = state.allowed
 
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
-        """Return the number of chunks of the whole store with each term; 0 if no allowed chunk contains the term."""
+        """Return the number of chunks of the whole store with each term; 0 if the query allows no document with it."""
         return {
             term: count if count and self._is_in_allowed_chunk(term) else 0
             for term, count in super().count_chunks_by_term(terms).items()
         }
 
     def _is_in_allowed_chunk(self, term: str) -> bool:
-        """True if a chunk of an allowed document contains the term."""
+        """True if a document that the query allows contains the term."""
         return any(self._allowed.get_chunk_mask(block.chunks).any() for block in self.iter_decoded_blocks(term))
 
 
 class RestrictedEntities(Entities):
-    """The entities whose names are visible: an allowed document or the user states them.
+    """The entities whose names are visible: they are stated by the user or by a document that the query allows.
 
     ``get``, ``get_many`` and ``find_many`` do not check this, so the caller must pass ids of visible names.
     """
@@ -179,20 +179,20 @@ class RestrictedEntities(Entities):
         self._filter = state.filter
 
     def __contains__(self, entity: int) -> bool:
-        """True if an allowed document or the user names the entity."""
+        """True if the entity is named by the user or by a document that the query allows."""
         return 0 <= entity < 1 << 32 and self.has_many([entity])[0]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
-        """Return for each entity True if an allowed document or the user names it, else False."""
+        """Return for each entity True if it is named by the user or by a document that the query allows, else False."""
         records = self.find_many(entities)
         return [record is not None and self._filter.find(record.key) is not None for record in records]
 
     def find_id(self, key: str) -> int | None:
-        """Return the entity with this key if an allowed document or the user names it, or None."""
+        """Return the entity with this key if the user or a document that the query allows names it, or None."""
         return super().find_id(key) if self._filter.find(key) is not None else None
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
-        """Yield the entities that allowed documents or the user name, with their records."""
+        """Yield the entities named by the user or by documents that the query allows, with their records."""
         return ((entity, record) for entity, record in super().scan() if self._filter.find(record.key))
 
     def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
@@ -201,7 +201,7 @@ class RestrictedEntities(Entities):
 
 
 class RestrictedForest(Forest):
-    """The edges that an allowed document or the user asserts, and the nodes and trees that have such edges."""
+    """The edges asserted by the user or by documents that the query allows, and the nodes and trees with such edges."""
 
     def __init__(self, state: RestrictedState) -> None:
         # In a write transaction, names of nodes can change, so they are not cached.
@@ -209,11 +209,11 @@ class RestrictedForest(Forest):
         self._allowed = state.allowed
 
     def has_node(self, node: int) -> bool:
-        """True if an allowed document or the user states an edge, accepted or not, to or from a node."""
+        """True if the user or a document that the query allows states an edge, accepted or not, to or from a node."""
         return next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is not None
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
-        """Return the assertions of each edge by allowed documents and by the user."""
+        """Return the assertions of each edge by the user and by documents that the query allows."""
         return {
             edge: [
                 assertion
@@ -228,12 +228,12 @@ class RestrictedForest(Forest):
         return super().list_document_edges(document) if document in self._allowed else []
 
     def find_node(self, tree: int, entity: int) -> int | None:
-        """Return the node of an entity in a tree if an allowed document or the user states an edge of it, or None."""
+        """Return the node of an entity in a tree, or None if the query allows no document that states an edge of it."""
         node = super().find_node(tree, entity)
         return node if node is not None and self.has_node(node) else None
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
-        """Yield the nodes that have an edge stated by an allowed document or the user."""
+        """Yield the nodes that have an edge stated by the user or by a document that the query allows."""
         return ((node, tree_node) for node, tree_node in super().iter_nodes(tree) if self.has_node(node))
 
     def find_tree(self, name: str) -> int | None:
@@ -246,16 +246,16 @@ class RestrictedForest(Forest):
         return ((tree, name) for tree, name in super().iter_trees() if next(self.iter_nodes(tree), None) is not None)
 
     def iter_edges(self) -> Iterator[Edge]:
-        """Yield the edges (child, parent) that an allowed document or the user states."""
+        """Yield the edges (child, parent) stated by the user or by a document that the query allows."""
         return (edge for edge in super().iter_edges() if self.get_assertions([edge])[edge])
 
     def get_edge_status(self, child: int, parent: int) -> int | None:
-        """Return the status of an edge if an allowed document or the user asserts it, or None."""
+        """Return the status of an edge if the user or a document that the query allows states it, or None."""
         edge = child, parent
         return super().get_edge_status(child, parent) if self.get_assertions([edge])[edge] else None
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
-        """Yield the nodes at the other ends of the node's edges that allowed documents or the user state."""
+        """Yield the other ends of the node's edges stated by the user or by documents that the query allows."""
         neighbors = super()._iter_neighbors(table, node)
         while batch := list(islice(neighbors, _BATCH_SIZE)):
             edges = [(node, neighbor) if table in _CHILD_FIRST_TABLES else (neighbor, node) for neighbor in batch]
@@ -264,7 +264,7 @@ class RestrictedForest(Forest):
 
 
 class RestrictedFilter(EntityFilter):
-    """The names that an allowed document or the user states, each with its visible addresses."""
+    """The names stated by the user or by documents that the query allows, each with its visible addresses."""
 
     def __init__(self, state: RestrictedState) -> None:
         """Read the filter of the store of ``state``, without the names and addresses hidden in it."""
@@ -278,9 +278,10 @@ class RestrictedFilter(EntityFilter):
         self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}  # a cache by name; None: hidden
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return a name's entity, number of visible addresses and temperature, or None if the name is hidden.
+        """Return a name's entity, number of visible addresses and number of lookups, or None if the name is hidden.
 
-        Only the addresses of allowed documents, and of nodes with edges that these or the user state, are visible.
+        Only the addresses of documents that the query allows, and of nodes with edges stated by these or by the user,
+        are visible.
         """
         visible_entry = self._look_up(key, limit=None, start=0)
         if visible_entry is None:
@@ -310,7 +311,7 @@ class RestrictedFilter(EntityFilter):
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
-        """Return the matches of names in a text, without names that only documents that are not allowed make known."""
+        """Return the matches in a text of names stated by the user or by documents that the query allows."""
         matches = super().recognize(folded, max_words)
         entities = list(dict.fromkeys(matches.entity.tolist()))
         names = zip(entities, self._entities.get_many(entities), strict=True)
@@ -354,7 +355,7 @@ class RestrictedFilter(EntityFilter):
         return FilterEntry(entry.entity, len(visible_addresses), entry.temperature), visible_addresses
 
     def _compute_visible_mask(self, entity_addresses: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask: True for a node with a visible edge, and for an abstract of an allowed document."""
+        """Return a mask: True for nodes with a visible edge, and for abstracts of documents that the query allows."""
         ranks = entity_addresses >> np.uint64(addresses.RANK_SHIFT)
         targets = entity_addresses & np.uint64(addresses.TARGET_MASK)
         is_node = ranks == addresses.NODE_RANK

@@ -470,7 +470,7 @@ def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _decode_row(key: bytes, value: memoryview) -> bytes:
     """Return the edges of a chunk to its entities, each packed as u64. Raises CorruptionError if they are damaged."""
     try:
-        # The first unpacked number is the base 0, which is not part of the row.
+        # The first number is the base that is passed, 0, and no edge.
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
     except ValueError as error:
         raise CorruptionError(f"table {PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error

@@ -73,7 +73,7 @@ class EntityDegrees(ReadRequest[Degrees]):
 
 
 class NameDegrees(ReadRequest[list[Degrees]]):
-    """A request for the degrees (numbers of chunks) of groups of entities, counted over the allowed documents.
+    """A request for the degrees (numbers of chunks) of groups of entities, counted in documents the query allows.
 
     A group has the entities of one name.
     """

@@ -1,7 +1,7 @@
 """The passage graph restricted by a condition on documents.
 
-In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks of allowed documents, and
-links that an allowed document or the user states. Degrees are those of the whole store, since they are only weights.
+In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks of documents that the query
+allows, and links that these or the user state. Degrees are those of the whole store, since they are only weights.
 Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
 """
 
@@ -28,7 +28,7 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class RestrictedPassageGraph(PassageGraph):
-    """The passage graph limited to the allowed documents, which satisfy the restriction."""
+    """The passage graph limited to the documents that the query allows."""
 
     def __init__(self, state: State) -> None:
         """Read the graph of ``state``, which must be restricted to some documents."""

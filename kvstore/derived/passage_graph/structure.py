@@ -125,7 +125,7 @@ class GraphStructure:
     make_maintainer = GraphMaintainer
 
     def read(self, state: State) -> PassageGraph:
-        """Return the graph of a state, limited to its allowed documents if it is restricted."""
+        """Return the graph of a state; in a restricted state, it is limited to the documents that the query allows."""
         return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
 
     def dump(self, content: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:

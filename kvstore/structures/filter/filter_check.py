@@ -1,7 +1,7 @@
 """CHECK for the entity filter: every invariant of its pages, page lists and long lists.
 
 In: the parts of one view's filter. Out: a sentence for each violated invariant, and for damage found during the check.
-The kernels check pages against each other; this module checks the lists that are stored in LMDB.
+Compiled code checks pages against each other; this module checks the lists that are stored in LMDB.
 """
 
 from __future__ import annotations

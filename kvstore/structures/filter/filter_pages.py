@@ -1,4 +1,4 @@
-"""The pages of the entity filter in LMDB, read and verified for the kernels, and written by a write transaction.
+"""The pages of the entity filter in LMDB, read and verified for compiled code, and written by a write transaction.
 
 On disk: ``bucket_pages`` and ``block_pages`` (u32 page number → page), and ``filter_directory``: the header under
 ``h``, directory pages under ``d`` + u32, fork pages under ``f`` + u32, and three lists of page numbers: free bucket
@@ -101,9 +101,9 @@ class _PageKind(NamedTuple):
 
 
 class PageReader:
-    """Reads and verifies pages and lists of pages for the kernels.
+    """Reads and verifies pages and lists of pages for the compiled page tables.
 
-    The kernels keep references to its methods, so it must not refer back to them. A reference cycle would keep the
+    These keep references to its methods, so it must not refer back to them. A reference cycle would keep the
     view, and with it the store, open until the garbage collector runs.
     """
 
@@ -169,7 +169,7 @@ class PageReader:
 
 
 class FilterPages:
-    """The page tables of one view, and the kernels that use them."""
+    """The page tables of one view, and the compiled functions that use them."""
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
         """Read the filter's header, and set up the compiled page tables, which read pages on demand."""

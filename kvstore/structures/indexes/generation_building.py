@@ -220,7 +220,7 @@ class GenerationBuilder(IndexFiller):
             self.remove_unused(index_kind)
 
     def remove_unused(self, index_kind: GenerationIndex[Any]) -> None:
-        """Remove rows and texts that belong to no generation in use, left by a crash or a dropped index.
+        """Remove rows and texts that belong to no build in use, left by a crash or a dropped index.
 
         Raises IndexUnavailableError if the index is being refreshed.
         """

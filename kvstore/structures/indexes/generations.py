@@ -251,7 +251,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record of the index after ids were renumbered: without a generation (build), in the next epoch."""
+        """Return the record of the index after ids were renumbered: without a build, and with the next epoch number."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
@@ -326,7 +326,7 @@ def dump_generation(
     """Return the rows of an index by table for the logical dump, with ``names`` in place of ids.
 
     No rows are returned if two stores of the same content may differ in them. The rows are equal in two stores of the
-    same documents if the generation is as new as the state and the vectors depend on the text alone. Vectors of a
+    same documents if the build is as new as the state, and the vectors depend on the text alone. Vectors of a
     neural model differ in the last bits.
     """
     record = Indexes(state.lmdb).get(index_kind)

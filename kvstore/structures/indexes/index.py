@@ -129,7 +129,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     companion_of: str = ""
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record of the index after ids were renumbered: without trusted files, and with the next epoch.
+        """Return the record of the index after ids were renumbered: without files, and with the next epoch number.
 
         Both invalidate older files.
         """
@@ -269,7 +269,7 @@ class IndexWriter(ViewWriter, Indexes):
     """The index records of one write transaction."""
 
     def put(self, record: IndexRecord) -> None:
-        """Store the record of an index: its options, trusted tokens and state."""
+        """Store the record of an index: its options, the tokens of the files that belong to it, and its state."""
         fields: list[object] = [dict(record.options), list(record.tokens), record.is_created, record.epoch]
         if record.state:
             fields.append(dict(record.state))

@@ -161,7 +161,7 @@ class HnswGraph:
         return NearCodes(near_labels, cosines, scales, is_exhaustive=len(near_labels) < ef)
 
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the rows of the chunks of each allowed document, as an array of first rows and one of end rows.
+        """Return the first and end rows of the chunks of each document that the query allows, as two arrays.
 
         The arrays are cached, because a restriction is usually used for many searches.
         """

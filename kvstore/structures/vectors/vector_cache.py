@@ -46,9 +46,9 @@ def find_covered_stop(coverage: CoveredRanges, change: int) -> int | None:
 
 
 def extend_coverage(coverage: CoveredRanges, change: int, stop: int) -> CoveredRanges:
-    """Return the coverage of a cache or file that now also has all chunks below ``stop`` of the state at ``change``.
+    """Return which chunks a cache or file has, after those below ``stop`` of the state at ``change`` were added.
 
-    The oldest ranges beyond the maximum number are dropped.
+    They are ranges: change number and end of the chunk ids. The oldest ranges beyond the maximum number are dropped.
     """
     return (*coverage, CoveredRange(change, stop))[-_MAX_COVERAGE_PAIRS:]
 

@@ -167,7 +167,7 @@ def _run_walk(
     """Walk the entity graph from the names of a question and the best chunks of dense and lexical search.
 
     ``degrees`` has the number of chunks of each name, and ``decomposition`` the remainder of the question without its
-    names. Returns None if the walk reaches no allowed chunk.
+    names. Returns None if the walk reaches no chunk that the query allows.
     """
     rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
     walk_result = walk_graph(query, names, degrees, decomposition, rankings)

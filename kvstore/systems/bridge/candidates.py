@@ -65,7 +65,8 @@ class Candidates(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
 
     ``entities`` are those of the question, rarest first, and ``depth`` is the maximum number of levels up or down.
-    Returns at most ``max_chunks`` allowed chunks with their cosines with the unit-length ``vector``.
+    Returns at most ``max_chunks`` chunks of documents that the query allows, with their cosines with the unit-length
+    ``vector``.
     """
 
     entities: Sequence[QuestionEntity]
@@ -122,7 +123,7 @@ class _PoolBuilder:
     """
 
     def __init__(self, state: State, request: Candidates) -> None:
-        """Start with an empty pool; ``request`` has its maximum size, the depth and the allowed documents."""
+        """Start with an empty pool; ``request`` has its maximum size, the depth and the documents allowed."""
         self._state = state
         self._request = request
         #: Caches by id: the records of abstracts, and True or False for chunk ids that exist or not.
@@ -132,9 +133,10 @@ class _PoolBuilder:
         self.visited_abstracts: set[int] = set()
 
     def fill_pool(self, entity_addresses: Sequence[tuple[QuestionEntity, list[int]]]) -> None:
-        """Add chunks to the pool until it is full.
+        """Add chunks to the pool, with the route to each from a name of the question, until the pool is full.
 
-        ``entity_addresses`` are the entities of the question with the packed addresses of their abstracts. Chunks below
+        ``entity_addresses`` are the entities of the question with the addresses of the abstracts that mention them; an
+        address is a rank and the id of an abstract, packed into an integer. Chunks below
         the abstracts that mention an entity come first. Chunks below the ancestors and descendants of these abstracts
         follow, level by level.
         """
@@ -157,7 +159,7 @@ class _PoolBuilder:
                 return
 
     def _sort_addresses(self, packed_addresses: Sequence[int]) -> list[int]:
-        """Sort the packed addresses of abstracts by rank, document key and abstract id."""
+        """Sort addresses (a rank and an abstract id in one integer) by rank, document key and abstract id."""
         rank_and_abstract = {address: addresses.split_address(address) for address in packed_addresses}
         self._cache_abstracts(abstract for _, abstract in rank_and_abstract.values())
         documents = {
@@ -175,7 +177,7 @@ class _PoolBuilder:
     def _iter_new_chunks(
         self, entity: QuestionEntity, packed_addresses: Sequence[int], level: int, visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
-        """Yield allowed chunks that are not in the pool yet, each with its route from ``entity``.
+        """Yield chunks that the query allows and that are not in the pool yet, each with its route from ``entity``.
 
         They are below the ancestors and descendants ``level`` levels away from the abstracts at the addresses (0: below
         those abstracts). An address packs a rank and the id of an abstract that mentions the entity. Adds the abstracts

@@ -360,9 +360,9 @@ def _select_candidates(
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Return the chunks to rank, ids ascending, with their PageRank masses as fractions of the greatest mass.
 
-    Candidates are the :data:`_NUM_REACHED` allowed chunks with the most mass, the chunks that tie with the last of
-    them, and the chunks of ``rankings``. A chunk that the walk did not reach has the mass :data:`_UNREACHED_MASS`,
-    which is added to every mass.
+    Candidates are the :data:`_NUM_REACHED` chunks with the most mass of those that the query allows, the chunks that
+    tie with the last of them, and the chunks of ``rankings``. A chunk that the walk did not reach has the mass
+    :data:`_UNREACHED_MASS`, which is added to every mass.
     """
     is_allowed = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[is_allowed], ranks.chunk_masses[is_allowed]

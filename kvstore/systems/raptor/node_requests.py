@@ -69,7 +69,7 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
     def fetch(self, state: State) -> NodesAboveChunks:
         """Return some chunks, and the abstracts and topics above them, with their cosines with the question.
 
-        Topics that are too broad to show are omitted.
+        Topics with too many chunks are omitted.
         """
         reader = _NodeReader(state)
         distinct_nodes: dict[NodeId, None] = {}  # a set that preserves the order
@@ -145,12 +145,12 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
 
 
 class NodeHits(ReadRequest[list[Hit | None]]):
-    """A request for nodes as hits, with rank 0; None for a topic that is too broad or has no text left."""
+    """A request for nodes as hits, with rank 0; None for a topic with too many chunks or no text left."""
 
     nodes: Sequence[TreeNode]
 
     def fetch(self, state: State) -> list[Hit | None]:
-        """Return the hit of each node, in order; None for a topic that is too broad or has no text left."""
+        """Return the hit of each node, in order; None for a topic with too many chunks or no text left."""
         reader = _NodeReader(state)
         hits = {  # by node id
             **reader.build_chunk_hits([node for node in self.nodes if node.id.kind == "chunk"]),
@@ -377,7 +377,7 @@ class _NodeReader:
         return hits
 
     def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
-        """Return the hits of topic nodes, by node id; omits topics that are too broad or have no text left."""
+        """Return the hits of topic nodes, by node id; omits topics with too many chunks or no text left."""
         shown_nodes = [node for node in nodes if not self.is_too_broad(node.id.number)]
         hits = {}
         for node, spans in zip(

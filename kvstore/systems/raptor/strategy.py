@@ -3,7 +3,7 @@
 The tree of a document consists of its abstracts: groups of consecutive chunks, and groups of those. It is updated in
 the commit that changes the document. There are four modes, two of them from the paper:
 
-- ``cover``: a summary of all allowed documents (:mod:`.summary`);
+- ``cover``: a summary of all documents that the query allows (:mod:`.summary`);
 - ``collapsed``: chunks and abstracts in one ranking by cosine (the paper's choice);
 - ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`);
 - ``leaves``: the chunks alone, by direct search.
