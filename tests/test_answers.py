@@ -324,6 +324,12 @@ def test_the_fields_of_a_mail_are_no_part_of_its_sentences(ask: Callable[..., kv
     assert "Juno Ferreira" in ask(f"{mail}Juno\n", "From whom is the mail to members@clay.example?").text
 
 
+def test_paragraphs_of_a_quotation_are_separate_sentences(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "I agree.\n\n> Dear Bo\n>\n> The project starts on Monday in room\n> Elbe.\n>\n> Ada\n"
+    answer = ask(text, "Where does the project start?", format="markdown")
+    assert answer.text.partition(" [1]")[0] == "The project starts on Monday in room Elbe."
+
+
 def test_the_description_of_an_image_is_no_sentence_of_an_answer(ask: Callable[..., kvstore.Answer]) -> None:
     text = "The form collects a signature.\n\n![The signature form. It has a button. Sign with it.](form.png)\n"
     answer = ask(text, "How does the form collect a signature?", format="markdown")

@@ -28,6 +28,7 @@ _FENCE_PATTERN = compile_lazily(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
 _MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
 #: The mark of a block quote at the start of a line, but not the prompt of Python.
 _QUOTE_PATTERN = compile_lazily(r"^[ \t]*>(?!>>)[ \t]?", re.MULTILINE)
+_BLANK_QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[> \t]*$", re.MULTILINE)
 #: The marker of a definition on the line below its term, as in PHP Markdown Extra.
 _DEFINITION_MARKER_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
 #: The name of a field, which can be bold, at the start of its line.
@@ -275,7 +276,9 @@ def split_prose(
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
     content = text[content_start:end]
     if "![" in content:  # the description of an image can have several sentences
-        content = _IMAGE_PATTERN.sub(lambda image: " " * len(image.group()), content)
+        content = _IMAGE_PATTERN.sub(_blank_out, content)
+    if "\n>" in content:  # a quotation of several paragraphs is one block
+        content = _BLANK_QUOTE_PATTERN.sub(_blank_out, content)
     for index, (sentence_start, sentence_end) in enumerate(split_sentences(content, language)):
         # The first snippet includes the marker of an item.
         snippet_start = start if index == 0 else content_start + sentence_start
@@ -288,6 +291,11 @@ def split_prose(
         yield Snippet(
             snippet_start, snippet_end, displayed, kind, block_index, label=label, term=term, is_lead_in=is_lead_in
         )
+
+
+def _blank_out(match: re.Match[str]) -> str:
+    """Return as many spaces as the match has characters, so that offsets stay the same."""
+    return " " * len(match.group())
 
 
 def split_code(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
