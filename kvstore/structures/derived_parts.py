@@ -19,11 +19,11 @@ from .vectors.vectors import Matrix, Vectors, VectorSpace, VectorWriter
 
 
 class DerivationSpec(Protocol):
-    """A derivation: its name, and whether its vectors are quantized to one byte per component."""
+    """A derivation, which computes data with vectors from each document: its name, and how it stores vectors."""
 
     @property
     def name(self) -> str:
-        """The name, with which the names of the derivation's tables begin."""
+        """The name, with which the names of the tables of derived data begin."""
         ...
 
     @property
@@ -43,7 +43,7 @@ def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
 
 
 def list_derivation_tables(derivation: DerivationSpec) -> list[LmdbTable]:
-    """List the tables of a derivation: the derived data, the blocks of its vectors, and their counts of free rows."""
+    """List the tables of data derived from documents: the data, the blocks of vectors, and the counts of free rows."""
     space = get_vector_space(derivation)
     return [LmdbTable(f"{derivation.name}_parts"), LmdbTable(space.blocks), LmdbTable(space.free_rows)]
 

@@ -206,7 +206,7 @@ class Postings(ViewReader):
         return next(self._view.scan(tables.POSTINGS, first.encode(), chr(ord(last) + 1).encode()), None) is not None
 
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
-        """Yield all blocks in order of their keys: the term's bytes (see :func:`encode_term`) and its postings."""
+        """Yield the postings in blocks, each with the bytes of its term, in order of the terms' bytes."""
         for key, value in self._view.scan(tables.POSTINGS):
             yield key[:-_SUFFIX_BYTES], _decode(key, value)
 

@@ -73,7 +73,7 @@ Rounds = Generator[Sequence[ReadRequest[Any]], list[Any], Result]
 class ConcurrentComputation(Generic[Result]):
     """A computation whose read requests are sent together with those of other code, in the same rounds (batches).
 
-    See :meth:`BatchedReader.start_concurrent`.
+    :meth:`BatchedReader.start_concurrent` starts one.
     """
 
     def __init__(self, reader: BatchedReader, rounds: Rounds[Result]) -> None:

@@ -58,7 +58,7 @@ class StatePart(Protocol[Read]):
 class State:
     """The parts of a store in one view (a snapshot or a write transaction).
 
-    ``allowed`` are the documents that match a condition (None: all), see :mod:`.restricted_state`.
+    ``allowed`` are the documents that the query's condition allows (None: all).
 
     A state is a context manager. Parts may refer to the state, so closing it drops them. Otherwise the reference cycle
     would keep the store open until the garbage collector runs.
@@ -268,7 +268,7 @@ class State:
     def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:
         """Return the first ``min_count`` addresses of an entity, and all others of the last one's rank, ascending.
 
-        An address is a rank and the id of a node or abstract, packed into an integer (see :meth:`find_addresses`). The
+        An address is a rank and the id of a node or abstract, packed into an integer. The
         order of addresses of equal rank depends on ids, so the caller must break such ties.
         """
         import numpy as np

@@ -94,7 +94,7 @@ class Degrees(Protocol):
 
 
 class Link(NamedTuple):
-    """An entity linked to another, the kind of the link, and its multiplicity (see :class:`LinkRows`)."""
+    """An entity linked to another, the kind of the link, and how many statements make it (its multiplicity)."""
 
     other: int
     kind: int

@@ -71,7 +71,7 @@ _COUNT = struct.Struct("<I")
 
 
 class StoredDegrees:
-    """The degrees of some entities, see :class:`.edges.Degrees`. ``values`` are as stored."""
+    """The degrees (numbers of chunks) of some entities. ``values`` are as stored."""
 
     __slots__ = ("_has_several", "_payloads", "informative", "total", "values")
 
@@ -110,7 +110,7 @@ class StoredDegrees:
 
 
 class DecodedDegree(NamedTuple):
-    """The decoded degree of an entity: its counts of chunks (see :class:`.edges.Degrees`), and its only chunk.
+    """The decoded degree of an entity: the chunks that name it, in all and not only in lower case; its only chunk.
 
     ``features`` are the features of the edge to that chunk. Both are 0 if the entity has several chunks.
     """

@@ -1,16 +1,16 @@
 """Personalized PageRank over the stored graph of chunks and entities (HippoRAG; by forward push).
 
-In: seeds (chunks and entities with masses), and the weights of the kinds of edges. Out: the masses of all chunks and
-entities that the walk reached. The kernel (:mod:`kvstore_cext.pagerank`) requests the rows it lacks. They are read from
-the store in batches and weighted with the counts of this snapshot. More distant rows are never read, so the cost
-depends on the neighborhood and on the error bound. The result does not depend on internal ids. Seeds without mass, and
-options out of range, raise InputError.
+In: start nodes (chunks and entities with masses), and the weights of the kinds of edges. Out: the masses of all chunks
+and entities that the walk reached. Compiled code (:mod:`kvstore_cext.pagerank`) requests the rows it lacks. They are
+read from the store in batches and weighted with the counts of this snapshot. More distant rows are never read, so the
+cost depends on the neighborhood and on the error bound. The result does not depend on internal ids. Start nodes without
+mass, and options out of range, raise InputError.
 
 A walk goes from a chunk to an entity with a probability in proportion to body weight · rarity, from an entity to a
 chunk in proportion to body and heading weight, and from an entity to a linked one in proportion to weight · rarity of
 the other. Rarity is ln(1 + chunks / chunks of the entity), to the power of ``rarity_exponent``. Titles and headings
 lead to their chunks and not away from them: they describe a chunk, and only its text leads on. Dead ends lead back to
-the seeds.
+the start nodes.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class PageRank:
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:
-        """Return the possible predecessors of a node on the likeliest walk from a seed (start node) to it.
+        """Return the possible predecessors of a node on the likeliest walk from a start node to it.
 
         Contains the node itself if the walk begins there, and several nodes if walks are equally likely. Empty if no
         walk reaches the node.
@@ -154,7 +154,7 @@ class PageRank:
 
 def compute_personalized_pagerank(
     reader: BatchedReader,
-    seeds: Mapping[int, float],
+    starts: Mapping[int, float],
     *,
     restart: float = 0.2,
     epsilon: float = DEFAULT_EPSILON,
@@ -163,37 +163,35 @@ def compute_personalized_pagerank(
     rows_read: Sequence[RowsRead] = (),
     degrees: Mapping[int, int] | None = None,
 ) -> PageRank:
-    """Compute the personalized PageRank of the graph from ``seeds``, the masses of the nodes at which walks start.
+    """Compute the personalized PageRank of the graph from ``starts``, the masses of the nodes where walks start.
 
     The masses are above 0, and are normalized to sum to 1.
 
-    ``bias`` draws the walk from entities towards some chunks. ``restart`` is the probability of returning to a seed. A
-    node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart ·
-    epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3). To save rounds of reads, the caller can pass
-    ``rows_read``, requests for graph rows with their answers, and the ``degrees`` (numbers of chunks) of the seeds that
-    are entities, by node.
+    ``bias`` draws the walk from entities towards some chunks. ``restart`` is the probability of returning to a start
+    node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart
+    · epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3). To save rounds of reads, the caller can pass
+    ``rows_read``, requests for graph rows with their answers, and the ``degrees`` (numbers of chunks) of the start
+    nodes that are entities, by node.
     """
-    total = math.fsum(seeds.values())
-    if not seeds or not all(mass > 0 for mass in seeds.values()) or not np.isfinite(total):
+    total = math.fsum(starts.values())
+    if not starts or not all(mass > 0 for mass in starts.values()) or not np.isfinite(total):
         raise InputError("a PageRank needs one seed or more, each of a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
         raise InputError(f"restart and epsilon must be between 0 and 1, not {restart} and {epsilon}")
     rows = _WeightedRows(reader, weights, bias)
-    nodes = np.array(list(seeds), np.uint64)
-    masses = np.array(list(seeds.values()), np.float64) / total
+    nodes = np.array(list(starts), np.uint64)
+    masses = np.array(list(starts.values()), np.float64) / total
     push = ForwardPush(nodes, masses, rows.compute_costs(nodes, degrees or {}), restart, epsilon)
-    prefetched_rows = [
-        kernel_rows for request, answer in rows_read for kernel_rows in rows.weight_rows(request, answer)
-    ]
+    prefetched_rows = [walk_rows for request, answer in rows_read for walk_rows in rows.weight_rows(request, answer)]
     rounds = 0
     while len(pending_nodes := push.run()):
         rounds += 1
-        for kernel_rows in _take_rows(prefetched_rows, pending_nodes):
-            push.add_rows(*kernel_rows)
-            pending_nodes = pending_nodes[~np.isin(pending_nodes, kernel_rows.nodes)]
+        for walk_rows in _take_rows(prefetched_rows, pending_nodes):
+            push.add_rows(*walk_rows)
+            pending_nodes = pending_nodes[~np.isin(pending_nodes, walk_rows.nodes)]
         if len(pending_nodes):
-            for kernel_rows in rows.read_rows(pending_nodes):
-                push.add_rows(*kernel_rows)
+            for walk_rows in rows.read_rows(pending_nodes):
+                push.add_rows(*walk_rows)
     reached_nodes, masses, missing = push.get_masses()
     is_reached_entity = mask_entities(reached_nodes)
     return PageRank(
@@ -213,7 +211,7 @@ def compute_personalized_pagerank(
 RowsRead = tuple[NeighborhoodRequest, Surroundings]
 
 
-class _KernelRows(NamedTuple):
+class _WalkRows(NamedTuple):
     """Rows of nodes for the compiled PageRank code: the edges of node *i* are from ``bounds[i]`` to ``bounds[i + 1]``.
 
     ``costs`` has for each edge the cost of the neighbor's own row, in edges.
@@ -226,20 +224,20 @@ class _KernelRows(NamedTuple):
     costs: Costs
 
 
-def make_seed_request(
-    seeds: Mapping[int, float],
+def make_start_request(
+    starts: Mapping[int, float],
     degrees: Mapping[int, int],
     vector: Vector | None,
 ) -> NeighborhoodRequest:
-    """Return a request for the rows (edges) of the seeds that PageRank will expand first.
+    """Return a request for the rows (edges) of the start nodes that PageRank will expand first.
 
-    ``seeds`` are start nodes with their masses. It can be sent before all seeds are known. ``degrees`` has the number
-    of chunks of each entity node. ``vector`` is the vector to which similar chunks are preferred, or None.
+    ``starts`` are start nodes with their masses. The request can be sent before all of them are known. ``degrees`` has
+    the number of chunks of each entity node. ``vector`` is the vector to which similar chunks are preferred, or None.
     """
-    total = math.fsum(seeds.values())
+    total = math.fsum(starts.values())
     # A node is expanded if its mass exceeds epsilon per edge.
     expanded = [
-        node for node, mass in seeds.items() if mass > DEFAULT_EPSILON * total * degrees.get(node, _CHUNK_ROW_COST)
+        node for node, mass in starts.items() if mass > DEFAULT_EPSILON * total * degrees.get(node, _CHUNK_ROW_COST)
     ]
     return _make_row_request(np.array(expanded, np.uint64), DEFAULT_WEIGHTS, vector)
 
@@ -260,33 +258,33 @@ def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None)
     )
 
 
-def _take_rows(prefetched_rows: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]:
+def _take_rows(prefetched_rows: list[_WalkRows], nodes: Nodes) -> list[_WalkRows]:
     """Remove the rows (weighted edges) of ``nodes`` from the prefetched rows in place, and return them.
 
     Rows of other nodes stay prefetched until their nodes are pending, because the order in which rows are added changes
     the masses.
     """
     taken_rows, remaining_rows = [], []
-    for kernel_rows in prefetched_rows:
-        is_needed = np.isin(kernel_rows.nodes, nodes)
+    for walk_rows in prefetched_rows:
+        is_needed = np.isin(walk_rows.nodes, nodes)
         if is_needed.all():
-            taken_rows.append(kernel_rows)
+            taken_rows.append(walk_rows)
         elif is_needed.any():
-            taken_rows.append(_select_rows(kernel_rows, is_needed))
-            remaining_rows.append(_select_rows(kernel_rows, ~is_needed))
+            taken_rows.append(_select_rows(walk_rows, is_needed))
+            remaining_rows.append(_select_rows(walk_rows, ~is_needed))
         else:
-            remaining_rows.append(kernel_rows)
+            remaining_rows.append(walk_rows)
     prefetched_rows[:] = remaining_rows
     return taken_rows
 
 
-def _select_rows(rows: _KernelRows, mask: npt.NDArray[np.bool_]) -> _KernelRows:
+def _select_rows(rows: _WalkRows, mask: npt.NDArray[np.bool_]) -> _WalkRows:
     """Return the rows (weighted edges) of the nodes for which ``mask``, with a flag per node, is true."""
     nodes, bounds, neighbors, weights, costs = rows
     lengths = np.diff(bounds)
     selected = np.repeat(mask, lengths)
     selected_bounds = np.concatenate(([0], np.cumsum(lengths[mask])))
-    return _KernelRows(nodes[mask], selected_bounds, neighbors[selected], weights[selected], costs[selected])
+    return _WalkRows(nodes[mask], selected_bounds, neighbors[selected], weights[selected], costs[selected])
 
 
 class _WeightedRows:
@@ -319,27 +317,27 @@ class _WeightedRows:
             costs[unknown] = self._compute_entity_costs(self._reader.fetch(request))
         return costs
 
-    def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
+    def read_rows(self, nodes: Nodes) -> Iterator[_WalkRows]:
         """Read the rows (edges) of nodes in one request, and yield those of chunks, then those of entities."""
         request = _make_row_request(nodes, self._weights, None if self._bias is None else self._bias.vector)
         if self._bias is not None:
             request = replace(request, compared=self._bias.chunks)
         return self.weight_rows(request, self._reader.fetch(request))
 
-    def weight_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_KernelRows]:
+    def weight_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_WalkRows]:
         """Compute the weights of the edges in a request's answer, and yield the edges of chunks, then of entities."""
         if surroundings.chunks is not None:
             yield self._weight_chunk_rows(request.chunks, surroundings.chunks)
         if surroundings.entities is not None:
             yield self._weight_entity_rows(request.entities, surroundings.entities)
 
-    def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
+    def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _WalkRows:
         """Return the edges of chunks (``nodes``) for the compiled code: steps to their entities, with weights."""
         (bounds, entities, features), degrees = surroundings
         weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), features] * self._compute_rarity(degrees)
-        return _KernelRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
+        return _WalkRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
 
-    def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _KernelRows:
+    def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _WalkRows:
         """Return the rows (edges) of entities for the compiled code: steps to chunks and linked entities, with weights.
 
         Passes the requested cosines to the bias, if there is one.
@@ -353,13 +351,13 @@ class _WeightedRows:
         costs = np.full(len(chunks), _CHUNK_ROW_COST)
         links, other_degrees = surroundings.links, surroundings.other_degrees
         if links is None or other_degrees is None:
-            return _KernelRows(nodes, bounds, chunks, weights, costs)
+            return _WalkRows(nodes, bounds, chunks, weights, costs)
         entity_order = np.argsort(entities, kind="stable")
         link_rows = entity_order[np.searchsorted(entities, links.entities, sorter=entity_order)]
         link_weights = self._compute_link_weights(links) * self._compute_rarity(other_degrees)
         rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), link_rows))
         order = np.argsort(rows, kind="stable")  # within a row, chunks precede links
-        return _KernelRows(
+        return _WalkRows(
             nodes,
             np.searchsorted(rows[order], np.arange(len(entities) + 1)),
             np.concatenate((chunks, make_entity_nodes(links.others)))[order],

@@ -271,7 +271,7 @@ class EntityFilter:
         self.insert_many([key], [entity])
 
     def insert_many(self, keys: Sequence[str], entities: Sequence[int] | npt.NDArray[np.uint32]) -> None:
-        """Add many names with their entities; if one is invalid as in :meth:`insert`, raise InputError and add none."""
+        """Add many names with their entities; if one is present, empty or too long, raise InputError and add none."""
         self._require_writable()
         if len(keys) != len(entities):
             raise InputError(f"{len(keys)} names were given with {len(entities)} entities; give one for each")

@@ -89,7 +89,7 @@ class GenerationBuilder(IndexFiller):
         self._open_indexes = open_indexes
 
     def refresh(self, index_kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
-        """Rebuild an index from the last commit and put the new generation in use; return True if there is one.
+        """Rebuild an index from the last commit and put the new rows in use; return True if there are any.
 
         A generation is the set of rows of one build; rows are written in bulk and never changed. Removes the rows and
         texts that belong to no generation in use. Returns False if the store has no such index, the generation is up to
@@ -353,7 +353,7 @@ def _list_unused_ranges(
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
-    """Remove a batch of rows that quote documents, from generations that were built before the store last changed.
+    """Remove a batch of rows that quote documents, from builds of indexes that are older than the last change.
 
     Returns True if it removed any row; the caller repeats it until it returns False.
     """

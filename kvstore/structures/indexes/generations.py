@@ -124,7 +124,7 @@ class RowSource(Protocol):
 
 
 class GenerationRows:
-    """The rows of one generation (build of an index) in one view. Reading a damaged row raises CorruptionError."""
+    """The rows of one build of an index (generation) in one view. Reading a damaged row raises CorruptionError."""
 
     def __init__(
         self,
@@ -192,8 +192,8 @@ class GenerationIndex(Index, Generic[IndexReader]):
     """A kind of index stored in generations; ``IndexReader`` is the interface that a state uses.
 
     ``tables`` are the tables of the kind. The tables ``quoting_tables`` quote documents, and are read only while the
-    store has not changed since they were built. A generation with another ``version`` is ignored. ``building_detail``
-    is shown by SHOW INDEXES during a build. EXPAND can display a kind that is ``has_outline``.
+    store has not changed since they were built. A build (generation) with another ``version`` is ignored.
+    ``building_detail`` is shown by SHOW INDEXES during a build. EXPAND can display a kind that is ``has_outline``.
     """
 
     version: int = 1
@@ -204,7 +204,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
 
     @abstractmethod
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Build the rows of the next generation of the index from the newest state; ``states`` opens it.
+        """Build all rows of the index anew from the newest state, which ``states`` opens.
 
         The same documents give the same rows, independent of their ids, because everything is ordered by keys, ordinals
         and names.
@@ -309,7 +309,7 @@ def list_generation_tables(index_kind: GenerationIndex[Any]) -> list[LmdbTable]:
 
 
 def check_generation(state: State, index_kind: GenerationIndex[Any]) -> Iterator[str]:
-    """Read every row of an index (of the generation in use), and yield a sentence for each fault, for CHECK."""
+    """Read every row of the build of an index in use, and yield a sentence for each fault, for CHECK."""
     record = Indexes(state.lmdb).get(index_kind)
     if record is None or not index_kind.is_usable(record):
         return

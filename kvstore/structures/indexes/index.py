@@ -180,8 +180,9 @@ class FileIndex(Index, Generic[Content, IndexReader]):
 
 @frozen_dataclass
 class IndexRecord:
-    """The record of an index: ``options`` are the options that the user set, ``tokens`` the tokens of trusted files.
+    """The record of an index: its options, the tokens of its files, and its state.
 
+    ``options`` are those that the user set. A file is read only if it contains one of the ``tokens``, which are random.
     ``is_created`` is false if the index exists only because every store has its kind (automatic). ``epoch`` grows when
     chunks or entities are renumbered, which invalidates older files. ``state`` is plain data in which the kind stores
     its state.
@@ -280,7 +281,7 @@ class IndexWriter(ViewWriter, Indexes):
         self._write_view.put(tables.INDEXES, index_kind.name.encode(), records.pack(None))
 
     def add_trusted_token(self, record: IndexRecord, token: bytes) -> bool:
-        """Add the token that identifies a file built for ``record`` to the stored record, and return True.
+        """Add the token in a file built for ``record`` to the stored record, so that the file is read; return True.
 
         Returns False without a change if the index was dropped or created again since.
         """

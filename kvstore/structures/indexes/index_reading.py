@@ -39,7 +39,7 @@ def read_index(
     """Return the epoch (it grows when ids are renumbered) and the content of an index file.
 
     ``verify_all`` also verifies the arrays that are otherwise verified row by row during searches. Raises
-    FileNotFoundError if there is no file, and IndexUnavailableError if it is damaged, not trusted or incomplete.
+    FileNotFoundError if there is no file, and IndexUnavailableError if it is damaged, of another store, or incomplete.
     """
     checked_in_place = () if verify_all else index_kind.checked_in_place
     for _ in range(_MAX_ATTEMPTS):

@@ -251,9 +251,9 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
 def _read_new_rows(
     states: States, coverage: CoveredRanges, end: int, is_cancelled: Callable[[], bool]
 ) -> tuple[list[CodedRows], CoveredRanges]:
-    """Read the quantized vectors of the chunks below ``end`` that a file with this coverage lacks; stop if cancelled.
+    """Read the quantized vectors of the chunks below ``end`` that an index file lacks; stop if cancelled.
 
-    Returns them in batches, and the coverage of a file that also has them.
+    ``coverage`` are the ranges of chunks that the file has. Returns the vectors in batches, and the ranges with them.
     """
     new_coverage = coverage
     batches: list[CodedRows] = []

@@ -38,9 +38,9 @@ _MAX_COVERAGE_PAIRS = 32
 
 
 def find_covered_stop(coverage: CoveredRanges, change: int) -> int | None:
-    """Return the chunk id below which a cache or file with this coverage has every chunk of the state at ``change``.
+    """Return the chunk id below which a cache or file has every chunk of the state at the change number ``change``.
 
-    Returns None if the coverage begins after ``change``.
+    ``coverage`` are the ranges of chunks that it has. Returns None if they begin after ``change``.
     """
     return next((covered.stop for covered in reversed(coverage) if covered.change <= change), None)
 
@@ -54,7 +54,7 @@ def extend_coverage(coverage: CoveredRanges, change: int, stop: int) -> CoveredR
 
 
 class VectorCacheContent:
-    """An immutable version of the content of a :class:`VectorCache`: vectors and their coverage."""
+    """An immutable version of the content of a :class:`VectorCache`: vectors, and which chunks they include."""
 
     def __init__(self, coverage: CoveredRanges, batches: tuple[VectorBatch, ...] = ()) -> None:
         """Store ``batches``, pairs of chunk ids and their vectors; ``coverage`` describes which chunks they include."""

@@ -44,7 +44,7 @@ from ...derived.passage_graph.pagerank import (
     PageRank,
     RowsRead,
     compute_personalized_pagerank,
-    make_seed_request,
+    make_start_request,
 )
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request, map_degrees
 from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
@@ -194,7 +194,7 @@ def _read_walk_inputs(
     words = parse_question_words(decomposition.remainder, query.stem)
     nearest_request = make_bias_request(query, decomposition, bias_strength)
     entity_nodes = list(filter(is_entity, starts))
-    start_request = make_seed_request(
+    start_request = make_start_request(
         starts, map_degrees(names, degrees), None if nearest_request is None else nearest_request.vector
     )
     requests: list[ReadRequest[Any]] = [

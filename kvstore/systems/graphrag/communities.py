@@ -67,7 +67,7 @@ class _StateCache:
 
 
 class Communities(StoredCommunities):
-    """The communities of one generation in one state; the id of each is its number in the generation.
+    """The communities of one build of the index in one state; the id of each is its number in that build.
 
     A member or chunk *exists* if the state contains it. A community is *visible* if it has an existing member and,
     unless it was built without chunks, an existing chunk. A *newer* chunk was added after the build.

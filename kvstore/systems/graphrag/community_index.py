@@ -50,7 +50,7 @@ class CommunityIndex(GenerationIndex[Communities]):
     }
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Build the community tree and its reports from one state, and return them as rows of a new generation.
+        """Build the community tree and its reports from one state, and return them as new rows.
 
         Raises InputError if the method ``leiden`` is not installed.
         """

@@ -57,7 +57,7 @@ class Community(NamedTuple):
 
 
 class StoredCommunities:
-    """The communities of one generation."""
+    """The communities of one build of the index, as stored, including deleted members and chunks."""
 
     def __init__(self, rows: GenerationRows, dimension: int) -> None:
         """Use the stored ``rows`` of one build of the index, which are read on demand.

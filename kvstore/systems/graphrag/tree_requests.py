@@ -87,7 +87,7 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
 class ScoredCommunities(NamedTuple):
     """Communities (ids ascending), their parents, levels, scores, and factors by which scores are multiplied.
 
-    A factor is from 1 to 2 and grows with the number of chunks. ``change`` identifies the generation of the
+    A factor is from 1 to 2 and grows with the number of chunks. ``change`` identifies the build of the
     communities.
     """
 

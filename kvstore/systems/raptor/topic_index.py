@@ -64,7 +64,7 @@ class TopicIndex(GenerationIndex[Topics]):
     has_outline = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Cluster the chunks of one state into trees of topics, and return these as rows of a new generation.
+        """Cluster the chunks of one state into trees of topics, and return these as new rows.
 
         The rows are built while they are written. Vectors are freed as soon as possible.
         """

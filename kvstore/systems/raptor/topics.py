@@ -41,11 +41,11 @@ _NUM_NEIGHBORS = 32
 
 
 class Topics:
-    """The topics of one generation in one state.
+    """The topics of one build of the index in one state.
 
     A chunk *exists* if the state contains it, and a topic is *visible* if it contains an existing chunk. A *newer*
     chunk was added after the topics were built; it is assigned to topics when the state is read. The *leaf* topics
-    are those of level 0. A topic is identified by its id, which counts from 0 in the generation.
+    are those of level 0. A topic is identified by its id, which counts from 0 in that build.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
