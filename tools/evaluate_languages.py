@@ -8,11 +8,11 @@ Every store is new, with the settings that an ingest of the paragraphs chooses. 
 numbers. The questions are ``N`` of the second half, evenly spaced; ``--choose`` takes them from the first half, on
 which thresholds are chosen.
 
-Figures of a LANGUAGE (``de``): ``hit@1`` of the default and of ``lexical``; ``held`` (the answer contains the fact) and
-``refused``, of all questions; ``foreign_refused``: the same questions asked of a store of the other half, which cannot
-answer them; ``bytes``: the size of the store; ``cpu_s``: processor time of its ingest. In the set ``mixed``, each
-article is in one of four languages, and so are the questions about it. Figure of a pair (``de:en``): ``hit@5`` of
-questions in one language on paragraphs in the other.
+Figures of a LANGUAGE (``de``): ``hit@1`` of the default and of ``lexical``; ``held`` (the answer contains the fact),
+``first`` (its first sentence does) and ``refused``, of all questions; ``foreign_refused``: the same questions asked of
+a store of the other half, which cannot answer them; ``bytes``: the size of the store; ``cpu_s``: processor time of its
+ingest. In the set ``mixed``, each article is in one of four languages, and so are the questions about it. Figure of a
+pair (``de:en``): ``hit@5`` of questions in one language on paragraphs in the other.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from evaluation.question_sets import read_json_lines
 from measured_on import ROOT
 
 import kvstore
+from kvstore.evaluation.asked_questions import extract_first_sentence
 from kvstore.text.normalize import fold_text
 
 Record = Mapping[str, Any]
@@ -92,17 +93,27 @@ def compute_hit_rate(store: kvstore.Store, questions: list[Record], top: int, st
 
 
 def ask_questions(store: kvstore.Store, questions: list[Record]) -> list[dict[str, Any]]:
-    """Return a row for each question: its answer, and True or False for "refused" and "contains an expected fact"."""
+    """Return a row for each question: its answer, and True or False for ``refused``, ``held`` and ``first``.
+
+    ``held``: the answer contains an expected fact. ``first``: its first sentence does.
+    """
     rows = []
     for question in questions:
         answer = store.ask(question["question"])
-        text = fold_text(" ".join(answer.text.split()))
+        facts = [fact for _, fact in question["answers"]]
         rows.append({
-            "question": question["question"], "facts": [fact for _, fact in question["answers"]], "text": answer.text,
+            "question": question["question"], "facts": facts, "text": answer.text,
             "refused": answer.abstained, "confidence": asdict(answer.weighed),
-            "held": not answer.abstained and any(fold_text(fact) in text for _, fact in question["answers"]),
+            "held": not answer.abstained and _contains_any(answer.text, facts),
+            "first": not answer.abstained and _contains_any(extract_first_sentence(answer.text), facts),
         })  # fmt: skip
     return rows
+
+
+def _contains_any(text: str, facts: Iterable[str]) -> bool:
+    """True if a text contains one of the facts; case and line breaks do not count."""
+    folded_text = fold_text(" ".join(text.split()))
+    return any(fold_text(fact) in folded_text for fact in facts)
 
 
 def measure_language(
@@ -138,6 +149,7 @@ def measure_language(
         "hit@1": hit_rate,
         "hit@1 lexical": lexical_hit_rate,
         "held": round(sum(row["held"] for row in rows) / len(rows), 3),
+        "first": round(sum(row["first"] for row in rows) / len(rows), 3),
         "refused": round(sum(row["refused"] for row in rows) / len(rows), 3),
         "foreign_refused": round(sum(row["refused"] for row in foreign_rows) / len(rows), 3),
         "bytes": (store_path / "data.mdb").stat().st_size,

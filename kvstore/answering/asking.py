@@ -404,8 +404,12 @@ class Asker:
         stem = query.stem
         language = detect_question_language(query.question, state.main_language)
         rarities = compute_question_rarities(query.question, state, language, stem)
-        if state.settings.embedder.startswith("none:"):
-            return SnippetScorer(query.question, language, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
+        embedder = state.settings.embedder
+        if embedder.startswith("none:"):
+            no_similarities = [(0.0, 0.0)]
+            return SnippetScorer(
+                query.question, language, rarities, stem, embedder, lambda texts: no_similarities * len(texts)
+            )
         names = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
 
@@ -415,7 +419,7 @@ class Asker:
             question_cosines, rest_cosines = cosines(vectors, query.vector), cosines(vectors, rest_vector)
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
-        return SnippetScorer(query.question, language, rarities, stem, compute_similarities)
+        return SnippetScorer(query.question, language, rarities, stem, embedder, compute_similarities)
 
 
 def _build_refusal(

@@ -131,7 +131,7 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
     return AskedQuestion(
         question=question,
         text=text,
-        first=_extract_first_sentence(text),
+        first=extract_first_sentence(text),
         answered=not answer.abstained,
         confidence=answer.confidence,
         hits=hits,
@@ -141,7 +141,7 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
     )
 
 
-def _extract_first_sentence(text: str) -> str:
+def extract_first_sentence(text: str) -> str:
     """Return the first sentence, list item or table row of an answer."""
     line = text.strip().partition("\n")[0]
     return next((line[start:end] for start, end in split_sentences(line)), line)
