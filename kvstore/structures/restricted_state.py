@@ -52,17 +52,17 @@ class RestrictedState(State):
 
     @property
     def unrestricted(self) -> State:
-        """The state without the restriction."""
+        """The state without the condition on documents."""
         return self._unrestricted
 
     @cached_property
     def documents(self) -> Documents:
-        """The documents that satisfy the restriction."""
+        """The documents that the query allows."""
         return RestrictedDocuments(self)
 
     @cached_property
     def chunks(self) -> Chunks:
-        """The chunks of the documents that satisfy the restriction."""
+        """The chunks of the documents that the query allows."""
         return RestrictedChunks(self)
 
     @cached_property
@@ -87,19 +87,19 @@ class RestrictedState(State):
 
 
 class RestrictedDocuments(Documents):
-    """The documents that satisfy the restriction."""
+    """The documents that the query allows."""
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
     def find_by_key(self, key: str) -> DocumentRecord | None:
-        """Return the record of the document with this key, or None if it is missing or outside the restriction."""
+        """Return the record of the document with this key, or None if it is missing or the query does not allow it."""
         record = super().find_by_key(key)
         return record if record is not None and record.id in self._allowed else None
 
     def has_id(self, document: int) -> bool:
-        """True if a document with this id exists and satisfies the restriction."""
+        """True if a document with this id exists and the query allows it."""
         return document in self._allowed and super().has_id(document)
 
     def scan(self) -> Iterator[DocumentRecord]:
@@ -116,7 +116,7 @@ class RestrictedDocuments(Documents):
 
 
 class RestrictedChunks(Chunks):
-    """The chunks of the documents that satisfy the restriction."""
+    """The chunks of the documents that the query allows."""
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb)
@@ -224,7 +224,7 @@ class RestrictedForest(Forest):
         }
 
     def list_document_edges(self, document: int) -> list[Edge]:
-        """Return the edges (child, parent) that a document states; none if the document is outside the restriction."""
+        """Return the edges (child, parent) that a document states; none if the query does not allow the document."""
         return super().list_document_edges(document) if document in self._allowed else []
 
     def find_node(self, tree: int, entity: int) -> int | None:
@@ -306,7 +306,7 @@ class RestrictedFilter(EntityFilter):
         return entities, first_addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return each name's addresses (nodes, abstracts) below ``stop`` that the restriction leaves visible."""
+        """Return each name's addresses (nodes, abstracts) below ``stop`` that are visible to the query."""
         address_arrays = (np.array(row, np.uint64) for row in super().get_addresses_below(keys, stop))
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
@@ -326,7 +326,10 @@ class RestrictedFilter(EntityFilter):
         A mention begins with its entity.
         """
         mentions = super().find_mentions(folded, max_words, keys, mention_type)
-        return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
+        entities = (entity for entity, *_ in mentions)
+        return [
+            mention for mention, entity in zip(mentions, entities, strict=True) if self.find(keys[entity]) is not None
+        ]
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
         """Return a name's entry (entity, counts) and ``limit`` visible addresses from ``start`` on; None if hidden."""

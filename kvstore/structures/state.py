@@ -92,7 +92,7 @@ class State:
 
     @property
     def unrestricted(self) -> State:
-        """The same state without a restriction. Use it to read data that is cached for other states."""
+        """The same state without a condition on documents. Use it to read data that is cached for other states."""
         return self
 
     def close(self) -> None:

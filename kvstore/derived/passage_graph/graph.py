@@ -42,7 +42,7 @@ from .edges import (
 
 PASSAGE_ENTITIES = "passage_entities"
 ENTITY_PASSAGES = "entity_passages"
-ENTITY_HEADS = "entity_heads"
+ENTITY_DEGREES = "entity_heads"
 ENTITY_LINKS = "entity_links"
 
 _PAGE_ENCODING = b"KVG1"
@@ -210,7 +210,7 @@ class PassageGraph(ViewReader):
 
     def iter_degrees(self) -> Iterator[DecodedDegree]:
         """Yield the decoded degree (number of chunks, and further data) of every entity that has chunks or links."""
-        for key, _ in self._view.scan(ENTITY_HEADS):
+        for key, _ in self._view.scan(ENTITY_DEGREES):
             first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
             entities = np.arange(first_entity, first_entity + ENTITIES_PER_PAGE, dtype=np.uint32)
             degrees = self.read_degrees(entities)
@@ -243,7 +243,7 @@ class PassageGraph(ViewReader):
             new_pages = np.zeros((capacity - len(self._pages), ENTITIES_PER_PAGE), np.uint64)
             self._pages = np.concatenate((self._pages, new_pages))
         keys = list(map(records.encode_u32, missing_pages))
-        stored_pages = zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True)
+        stored_pages = zip(keys, self._view.get_many(ENTITY_DEGREES, keys), strict=True)
         for index, (key, value) in enumerate(stored_pages, first_index):
             if value is not None:
                 self._pages[index] = _decode_page(key, value)
@@ -352,7 +352,7 @@ class GraphWriter(ViewWriter, PassageGraph):
                 page[entity % ENTITIES_PER_PAGE] = degree
                 has_degrees |= degree > 0
             pages[records.encode_u32(page_number)] = _encode_page(page) if has_degrees or page.any() else None
-        self._write_view.change_many(ENTITY_HEADS, pages)
+        self._write_view.change_many(ENTITY_DEGREES, pages)
         self._added.clear()
         self._removed.clear()
         self._link_changes.clear()
@@ -496,5 +496,5 @@ def _decode_page(key: bytes, value: memoryview) -> UInt64Array:
     """Return the encoded degrees (chunk counts) of the entities of a page. Raises CorruptionError for damage."""
     header, packed = value[: _PAGE_HEADER.size], value[_PAGE_HEADER.size :]  # 8 bytes for each entity
     if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(header) != (_PAGE_ENCODING, zlib.crc32(packed)):
-        raise CorruptionError(f"table {ENTITY_HEADS}, key {key.hex()}: the page fails its checksum; run CHECK")
+        raise CorruptionError(f"table {ENTITY_DEGREES}, key {key.hex()}: the page fails its checksum; run CHECK")
     return np.frombuffer(packed, "<u8")

@@ -46,13 +46,13 @@ class RestrictedPassageGraph(PassageGraph):
         return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the chunks that name each entity, only those of documents that the restriction allows."""
+        """Return the chunks that name each entity, only those of documents that the query allows."""
         bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
         visible = self._allowed.get_chunk_mask(chunks)
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of entities, counted over the documents that the restriction allows, without link flags.
+        """Return the degrees of entities, counted over the documents that the query allows, without link flags.
 
         A degree is the number of chunks that name an entity, and the number of those not only in lower case.
         """
@@ -71,7 +71,7 @@ class RestrictedPassageGraph(PassageGraph):
         return LinkRows(entities[visible], others[visible], kinds[visible], multiplicities[visible])
 
     def _is_link_visible(self, entity: int, other_entity: int, kind: int) -> bool:
-        """True if a document in the restriction or the user states a link, or if it joins two visible titles."""
+        """True if the user or a document that the query allows states a link, or if it joins two visible titles."""
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:
                 self._tree_neighbors[entity] = frozenset(self._iter_tree_neighbors(entity))
@@ -93,7 +93,7 @@ class RestrictedPassageGraph(PassageGraph):
                 yield forest.get_node(other).entity
 
     def _iter_triple_neighbors(self, entity: int) -> Iterator[int]:
-        """Yield the entities that triples of documents in the restriction join to an entity, and the entity itself."""
+        """Yield the entities joined to an entity by triples of documents that the query allows, and the entity itself."""
         chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):
             for pair in list_stated_pairs(self._state.unrestricted, document):

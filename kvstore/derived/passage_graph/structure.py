@@ -13,7 +13,7 @@ from ...structures.state import State
 from .edges import TITLE_LINK, EdgeRow
 from .graph import (
     CHUNKS_PER_BATCH,
-    ENTITY_HEADS,
+    ENTITY_DEGREES,
     ENTITY_LINKS,
     ENTITY_PASSAGES,
     PASSAGE_ENTITIES,
@@ -119,7 +119,7 @@ class GraphStructure:
     tables = (
         LmdbTable(PASSAGE_ENTITIES),
         LmdbTable(ENTITY_PASSAGES),
-        LmdbTable(ENTITY_HEADS),
+        LmdbTable(ENTITY_DEGREES),
         LmdbTable(ENTITY_LINKS),
     )
     make_maintainer = GraphMaintainer
@@ -140,7 +140,7 @@ class GraphStructure:
                 (names.name_entity(entity), names.name_chunk(chunk), features)
                 for entity, chunk, features in content.iter_listed_edges()
             ),
-            ENTITY_HEADS: (
+            ENTITY_DEGREES: (
                 (
                     *(names.name_entity(degree.entity), degree.total, degree.informative, degree.has_links),
                     names.name_chunk(degree.only_chunk) if degree.only_chunk else None,

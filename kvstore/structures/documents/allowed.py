@@ -1,4 +1,4 @@
-"""Sets of allowed documents (those that satisfy a query's restriction), and of their chunks.
+"""Sets of allowed documents (those that match a query's condition), and of their chunks.
 
 In: document ids, and the leaf groups that each document owns. Out: for any number of chunk ids, whether each is
 allowed. Document ids and group ids grow together, so the chunks of each document form one run of ids. A chunk is
@@ -40,7 +40,7 @@ class ChunkList:
 
 
 class AllowedDocuments:
-    """The documents that satisfy a restriction. Instances are immutable, so threads can share them.
+    """The documents that a query allows. Instances are immutable, so threads can share them.
 
     ``documents`` are their ids, ascending. ``starts`` and ``stops`` limit the chunk ids of each document: ``start <= id
     < stop``, including unused ids. ``num_chunks`` is the number of their chunks.
@@ -74,7 +74,7 @@ class AllowedDocuments:
         return np.cumsum(deltas[:length], dtype=np.int8).view(np.uint8)
 
     def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask of ``chunks``: True for each chunk of a document that satisfies the restriction."""
+        """Return a mask of ``chunks``: True for each chunk of a document that the query allows."""
         flags = self.groups
         if not len(flags):
             return np.zeros(len(chunks), np.bool_)
@@ -83,19 +83,19 @@ class AllowedDocuments:
         return is_allowed & (groups < len(flags))
 
     def has_chunk(self, chunk: int) -> bool:
-        """True if the chunk belongs to a document that satisfies the restriction."""
+        """True if the chunk belongs to a document that the query allows."""
         group = chunk // GROUP_SIZE
         return group < len(self.groups) and bool(self.groups[group])
 
     def __contains__(self, document: object) -> bool:
-        """True if the document with this id satisfies the restriction."""
+        """True if the query allows the document with this id."""
         if not isinstance(document, int):
             return False
         position = int(np.searchsorted(self.documents, np.uint64(document)))
         return position < len(self.documents) and int(self.documents[position]) == document
 
     def __len__(self) -> int:
-        """Return the number of documents that satisfy the restriction."""
+        """Return the number of documents that the query allows."""
         return len(self.documents)
 
 

@@ -93,11 +93,11 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
     return DocumentTriples(tuple(dict.fromkeys(map(clean_name, names))), tuple(parsed_triples))
 
 
-def parse_triple(parts: Sequence[str]) -> Triple:
-    """Parse one row of subject, relation and object; raise InputError if it is no such row or a part is invalid."""
-    if not isinstance(parts, (list, tuple)) or len(parts) != 3 or not all(isinstance(text, str) for text in parts):
-        raise InputError(f"a triple is a subject, a relation and an object, not {format_value(parts)}")
-    subject, relation, object = parts
+def parse_triple(row: Sequence[str]) -> Triple:
+    """Parse one row of subject, relation and object; raise InputError if it is no such row or a text is invalid."""
+    if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
+        raise InputError(f"a triple is a subject, a relation and an object, not {format_value(row)}")
+    subject, relation, object = row
     return Triple(clean_name(subject), clean_relation(relation), clean_name(object))
 
 

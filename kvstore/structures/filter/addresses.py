@@ -49,7 +49,7 @@ def split_address(value: int) -> tuple[int, int]:
 def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
     """Return the addresses of (target, rank) pairs, ascending. A target is the id of a node or abstract.
 
-    Each node or abstract has one address, with its best rank.
+    An address is a rank and a target packed into one integer. Each node or abstract has one, with its lowest rank.
     """
     import numpy as np
 
@@ -59,7 +59,8 @@ def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[
 def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
     """Return the addresses of (target, rank) pairs, ascending. A target is the id of a node or abstract.
 
-    Each node or abstract has one address, with its best rank."""
+    An address is a rank and a target packed into one integer. Each node or abstract has one, with its lowest rank.
+    """
     if len(ranked_targets) == 1:  # the case of most names
         ((target, rank),) = ranked_targets
         return [rank << RANK_SHIFT | target]

@@ -284,7 +284,10 @@ def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, 
 
 
 def _build_graph(rows: CodedRows, base: HnswGraph | None, options: _BuildOptions, tools: BuildTools) -> HnswGraph:
-    """Return the HNSW graph of the rows, or of the first rows if the build is cancelled before all are linked."""
+    """Return the HNSW graph of the rows, or of the first rows if the build is cancelled before all are linked.
+
+    ``base`` is the graph of the first rows, which is extended; if it is None, every row is linked.
+    """
     total = len(rows.labels)
     if total < int(options["exact_below"]):
         tools.progress(total, total)

@@ -120,7 +120,7 @@ class HnswGraph:
         self.rows = CodedRows(arrays["labels"], arrays["codes"], arrays["scales"])
         #: True if a search may follow links; otherwise it compares all codes.
         self.is_linked = len(arrays["starts"]) > 1
-        #: The row ranges of the documents in recent restrictions, because a restriction is usually used for many
+        #: The row ranges of recent sets of allowed documents, because a set is usually used for many
         #: searches.
         self._ranges: WeakKeyDictionary[AllowedDocuments, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
         self._ranges = WeakKeyDictionary()
@@ -163,7 +163,7 @@ class HnswGraph:
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the first and end rows of the chunks of each document that the query allows, as two arrays.
 
-        The arrays are cached, because a restriction is usually used for many searches.
+        The arrays are cached, because a set of documents is usually used for many searches.
         """
         ranges = self._ranges.get(allowed)
         if ranges is None:

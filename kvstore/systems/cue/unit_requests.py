@@ -245,7 +245,10 @@ def _sort_by_key(state: State, groups: Sequence[Iterable[int]]) -> list[list[Key
     """Return each group of entities as (entity, key) pairs, sorted by key; reads all keys together."""
     entities = list(dict.fromkeys(chain.from_iterable(groups)))
     keys = dict(zip(entities, (record.key for record in state.entities.get_many(entities)), strict=True))
-    return [sorted(((entity, keys[entity]) for entity in group), key=lambda keyed: keyed[1]) for group in groups]
+    return [
+        sorted(((entity, keys[entity]) for entity in group), key=lambda entity_and_key: entity_and_key[1])
+        for group in groups
+    ]
 
 
 class NamedEntities(NamedTuple):
