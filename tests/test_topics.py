@@ -563,5 +563,5 @@ def test_building_topics_takes_little_memory_in_addition_to_texts_and_vectors(
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert count == generation.head["topics"] + 1 > 800
+    assert count == generation.header["topics"] + 1 > 800
     assert peak < 3 * texts + 500 * count

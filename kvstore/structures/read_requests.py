@@ -108,15 +108,15 @@ class BatchedReader:
     def __init__(self, state: State) -> None:
         """Send requests to ``state``; nothing has been sent yet."""
         self._state = state
-        #: The settings the store was created with; known without a round.
+        #: The settings that the store was created with; no request is needed for them.
         self.settings = state.settings
-        #: The numbers of rounds and of requests sent so far.
+        #: The numbers of rounds (batches of requests) and of requests sent so far.
         self.rounds = 0
         self.requests = 0
         #: Called after each answer, to measure how long each takes.
         self.on_answer: Callable[[], None] | None = None
         self._known_chunks: set[int] = set()  # chunks whose sort keys were in an answer
-        self._waiting_computations: list[ConcurrentComputation[Any]] = []  # computations that join the next round
+        self._waiting_computations: list[ConcurrentComputation[Any]] = []  # join the next batch
 
     @property
     def counters(self) -> Counters:

@@ -93,7 +93,7 @@ class RestrictedPassageGraph(PassageGraph):
                 yield forest.get_node(other).entity
 
     def _iter_triple_neighbors(self, entity: int) -> Iterator[int]:
-        """Yield the entities joined to an entity by triples of documents that the query allows, and the entity itself."""
+        """Yield an entity, and the entities joined to it by triples of documents that the query allows."""
         chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):
             for pair in list_stated_pairs(self._state.unrestricted, document):

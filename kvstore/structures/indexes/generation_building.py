@@ -321,7 +321,7 @@ def _build_record_state(
         "token": os.urandom(16),  # identifies this build in the caches of processes
         "change": generation.change,  # of the state that it was built from
         "chunk_stop": generation.chunk_stop,  # all chunks of that state have smaller ids
-        "head": dict(generation.head),
+        "head": dict(generation.header),
     }
 
 

@@ -44,13 +44,13 @@ class Generation(NamedTuple):
 
     All chunk ids of this state are below ``chunk_stop``.
 
-    ``head`` is small plain data about the build, such as its sizes. ``rows`` holds the rows of each table, in key
+    ``header`` is small plain data about the build, such as its sizes. ``rows`` holds the rows of each table, in key
     order.
     """
 
     change: int
     chunk_stop: int
-    head: Mapping[str, Any]
+    header: Mapping[str, Any]
     rows: Mapping[str, KeyedRows]
 
 
@@ -145,7 +145,7 @@ class GenerationRows:
         self._cache = {} if cache is None else cache
         self.change: int = generation["change"]
         self.chunk_stop: int = generation["chunk_stop"]
-        self.head: Mapping[str, Any] = generation["head"]
+        self.header: Mapping[str, Any] = generation["head"]
 
     def get(self, table: str, key: bytes) -> Any:
         """Return the decoded value of a key, or None if it is missing."""

@@ -69,8 +69,8 @@ class StoredCommunities:
         self.change = rows.change
         self.chunk_stop = rows.chunk_stop
         #: The number of levels.
-        self.levels: int = rows.head["levels"]
-        self._count: int = rows.head["communities"]
+        self.levels: int = rows.header["levels"]
+        self._count: int = rows.header["communities"]
         self._records: dict[int, list[Any]] = {}
 
     def __len__(self) -> int:

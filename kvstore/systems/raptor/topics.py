@@ -52,7 +52,7 @@ class Topics:
         """Read the topics of one build from ``rows``; documents and chunks missing from ``state`` are hidden."""
         self.change = rows.change
         self.chunk_stop = rows.chunk_stop
-        self.levels = int(rows.head["levels"])
+        self.levels = int(rows.header["levels"])
         #: The hierarchy of topics.
         self.tree: StoredTopicTrees = rows.get_cached("tree", StoredTopicTrees.from_rows)
         self._rows = rows
