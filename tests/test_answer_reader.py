@@ -105,6 +105,16 @@ def test_salutations_and_fields_of_mails_do_not_follow_an_answer(reader: AnswerR
         assert "Ada North" in store.ask("Who wrote the mail about the kickoff?").text
 
 
+def test_rows_about_other_things_do_not_follow_an_answer(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        car = "| work | date | cost |\n|---|---|---|\n| oil | 2023-01-10 | 90 |\n| tyres | 2023-10-02 | 420 |\n"
+        store.put("car", car, format="markdown")
+        store.put("log", "2024-05-01 10:05:11 WARN disk usage 91%\n2024-05-01 10:08:00 INFO retry in 30 s")
+        answer = store.ask("When were the tyres changed?").text
+        assert "2023-10-02" in answer.partition("[1]")[0]
+        assert "2024-05-01" not in answer
+
+
 def test_the_answering_sentence_comes_first_with_its_words(harbor: kvstore.Store) -> None:
     answer = harbor.ask("Who built the crane of the harbor?")
     assert answer.outcome == "answered"

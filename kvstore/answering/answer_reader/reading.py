@@ -355,23 +355,35 @@ def _list_context(reading: PassageReading, question: str) -> list[SnippetPositio
     passage_index, index = reading.best.position
     snippets = reading.passages[passage_index].snippets
     best_score = reading.best.score
-    positions = [other.position for other in reading.readings[1:] if best_score - other.score <= _MAX_CONTEXT_GAP]
+    # A row of a table that has no word of the question is about something else.
+    positions = [
+        other.position
+        for other in reading.readings[1:]
+        if best_score - other.score <= _MAX_CONTEXT_GAP
+        and (other.coverage > 0 or _get_snippet(reading.passages, other.position).kind != "table")
+    ]
     if _refers_to_previous(snippets, index):
         positions.insert(0, (passage_index, index - 1))
     positions = drop_repetitions(reading.passages, [reading.best.position, *positions])[1:]
     answer_type = detect_answer_type(question)
-    return [position for position in positions if _is_informative(reading.passages, position, answer_type)]
+    return [
+        position for position in positions if _is_informative(_get_snippet(reading.passages, position), answer_type)
+    ]
 
 
-def _is_informative(passages: Sequence[Passage], position: SnippetPosition, answer_type: AnswerType) -> bool:
-    """True unless the snippet at ``position`` is a salutation, a caption, or a field of a mail that is not asked for.
+def _is_informative(snippet: Snippet, answer_type: AnswerType) -> bool:
+    """True unless a snippet is a salutation, a caption, or a field of a mail that is not asked for.
 
     A question asks for the sender of a mail or for its date with the kind of its answer, ``answer_type``.
     """
-    passage_index, index = position
-    snippet = passages[passage_index].snippets[index]
     is_paragraph_without_sentence = snippet.kind == "prose" and not snippet.is_selectable
     return not (is_paragraph_without_sentence or is_unasked_mail_field(snippet, answer_type))
+
+
+def _get_snippet(passages: Sequence[Passage], position: SnippetPosition) -> Snippet:
+    """Return the snippet at a position."""
+    passage_index, index = position
+    return passages[passage_index].snippets[index]
 
 
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
