@@ -210,7 +210,7 @@ DOCUMENTS_PER_CONTAINER = 8192
 CONTAINER_INDEX_BYTES = 4
 _LISTED, _RUNS, _BITS = 0, 1, 2
 #: The first byte of containers with runs and with bits.
-_RUNS_FORM, _BITS_FORM = bytes((_RUNS,)), bytes((_BITS,))
+_RUNS_BYTE, _BITS_BYTE = bytes((_RUNS,)), bytes((_BITS,))
 _BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
 #: Python lists up to this many bits of a container faster than numpy, which takes 20 microseconds for any number.
 _MAX_SINGLE_BITS = 20
@@ -244,7 +244,7 @@ def _pack_bits(bits: int) -> bytes:
     run_starts, run_ends = bits & ~(bits << 1), bits & ~(bits >> 1)
     list_bytes, run_bytes = 2 * bits.bit_count(), 4 * run_starts.bit_count()
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
-        return records.seal(_BITS_FORM + bits.to_bytes(_BITMAP_BYTES, "little"))
+        return records.seal(_BITS_BYTE + bits.to_bytes(_BITMAP_BYTES, "little"))
     if list_bytes <= run_bytes:
         return records.seal(struct.pack(f"<B{list_bytes // 2}H", _LISTED, *_list_bits(bits)))
     runs = chain.from_iterable(zip(_list_bits(run_starts), _list_bits(run_ends), strict=True))
@@ -271,8 +271,8 @@ def change_container(
     The offsets ``removed`` are removed before those ``added`` are added. ``old_container`` can be missing (None).
     ``table`` and ``key`` are named in errors.
     """
-    form = b"" if old_container is None else bytes(old_container[:1])
-    if old_container is not None and form == _RUNS_FORM:
+    encoding = b"" if old_container is None else bytes(old_container[:1])
+    if old_container is not None and encoding == _RUNS_BYTE:
         boundaries = _unpack_boundaries(old_container, table, key)
         for is_added, offsets in ((False, removed), (True, added)):
             for offset in offsets:
@@ -280,7 +280,7 @@ def change_container(
                 if (bisect_right(boundaries, offset) % 2 == 1) != is_added:
                     _toggle_offset(boundaries, offset)
         return _pack_boundaries(boundaries) if boundaries else None
-    if old_container is not None and form == _BITS_FORM:
+    if old_container is not None and encoding == _BITS_BYTE:
         # One integer, because Python changes and counts a few of its bits much faster than numpy does.
         bits = _unpack_bits(old_container, table, key)
         for offset in removed:
@@ -316,19 +316,19 @@ def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: in
 
 
 def unpack_container(container: memoryview, table: str, key: bytes) -> ContainerNumbers:
-    """Return the document offsets in a container, ascending. Raises CorruptionError if it is damaged.
+    """Return the document offsets in a container (a part of a set), ascending; raise CorruptionError if it is damaged.
 
     ``table`` and ``key`` are named in the error.
     """
     body = records.unseal(container, table, key)
-    form = body[0] if len(body) else -1
+    encoding = body[0] if len(body) else -1
     try:
-        if form == _LISTED:
+        if encoding == _LISTED:
             return np.frombuffer(body, "<u2", offset=1)
-        if form == _BITS and len(body) == 1 + _BITMAP_BYTES:
+        if encoding == _BITS and len(body) == 1 + _BITMAP_BYTES:
             bits = np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little")
             return np.flatnonzero(bits).astype(np.uint16)
-        if form == _RUNS:
+        if encoding == _RUNS:
             return _expand_runs(np.frombuffer(body, "<u2", offset=1).reshape(-1, 2).astype(np.int64))
     except ValueError:
         pass

@@ -29,7 +29,7 @@ TARGET_MASK = (1 << RANK_SHIFT) - 1
 
 
 def compute_body_rank(occurrences: int) -> int:
-    """Return the rank of an abstract whose chunks mention the entity ``occurrences`` (>= 1) times.
+    """Return the rank in an entity's address of an abstract whose chunks mention it ``occurrences`` (>= 1) times.
 
     More occurrences give a smaller rank, which sorts first.
     """

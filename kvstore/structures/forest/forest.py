@@ -179,11 +179,11 @@ class Forest(ViewReader):
         return self._iter_neighbors(tables.REFUSED_DOWN, node)
 
     def iter_stated_parents(self, node: int) -> Iterator[int]:
-        """Yield all stated parents of the node, by accepted and by refused edges."""
+        """Yield all stated parents of the node, also by edges refused as redundant or as closing a cycle."""
         return chain(self.iter_parents(node), self.iter_refused_parents(node))
 
     def iter_stated_children(self, node: int) -> Iterator[int]:
-        """Yield all stated children of the node, by accepted and by refused edges."""
+        """Yield all stated children of the node, also by edges refused as redundant or as closing a cycle."""
         return chain(self.iter_children(node), self.iter_refused_children(node))
 
     def iter_cycle_parents(self, node: int) -> Iterator[int]:

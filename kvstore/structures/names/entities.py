@@ -308,7 +308,7 @@ class Entities(ViewReader):
     def iter_introduced_names(self, document: int) -> Iterator[tuple[int, str, str]]:
         """Yield the names that a document makes known: entity id, spelling, kind.
 
-        Raises CorruptionError if a name refers to a free slot.
+        Raises CorruptionError if the entity's record does not count the introduction of a name (its slot is free).
         """
         for entity, slot_index in self.get_introductions(document):
             slots = self.get(entity).slots

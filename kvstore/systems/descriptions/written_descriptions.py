@@ -78,7 +78,8 @@ class _WrittenDescriptions(WrittenListFact):
         from ...models.text_checks import is_fragment, trim_to_sentences
         from ...models.triple_support import check_name
 
-        name, sentence = " ".join(item[0].split()), trim_to_sentences(item[1])
+        written_name, written_sentence = item
+        name, sentence = " ".join(written_name.split()), trim_to_sentences(written_sentence)
         check(sentence, name="a description")
         name_stems, sentence_stems = set(check_name(name)), set(list_content_stems(sentence))
         has_name = to_entity_key(name) in to_entity_key(sentence) and name_stems <= sentence_stems
