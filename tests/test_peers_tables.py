@@ -65,3 +65,9 @@ def test_a_run_without_a_row_is_refused(tool: ModuleType, sample_run: dict[str, 
     del sample_run["sizes"]["610"]["kvstore"]["replace_ms"]
     with pytest.raises(ValueError, match="no replace_ms at 610 passages"):
         tool.select_figures(sample_run)
+
+
+def test_sizes_that_only_the_growth_measured_are_left_out(tool: ModuleType, sample_run: dict[str, Any]) -> None:
+    run = {**sample_run, "growth": {"kvstore": {"bm25_ms": 1.0}}}
+    run["sizes"] = {**sample_run["sizes"], "10000": {"kvstore": {"bm25_ms": 2.0}}}
+    assert tool.select_figures(run) == tool.select_figures(sample_run)

@@ -118,11 +118,14 @@ Figures = Mapping[str, float | None]
 def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of a run that the tables need; raises ValueError if a figure of kvstore is missing.
 
-    A figure is left out if the system lacks it, or lacks the figure that its row requires.
+    A figure is left out if the system lacks it, or lacks the figure that its row requires. The sizes that only the row
+    ``growth`` of the benchmark measured, which have no time of a load, are left out too.
     """
     pairs = [(figure, row.required_figure or figure) for row in ROWS for figure in row.figures]
     sizes: dict[str, dict[str, Figures]] = {}
     for count, figures_by_system in sorted(run["sizes"].items(), key=lambda item: int(item[0])):
+        if run.get("growth") and figures_by_system["kvstore"].get("load_s") is None:
+            continue
         sizes[count] = {}
         for system in filter(figures_by_system.__contains__, SYSTEMS):
             figures = {name: value for name, value in figures_by_system[system].items() if value is not None}
@@ -130,7 +133,7 @@ def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
                 figure: figures[figure] for figure, required in pairs if figure in figures and required in figures
             }
         if missing := [figure for figure, _ in pairs if figure not in sizes[count].get("kvstore", {})]:
-            raise ValueError(f"kvstore has no {', '.join(missing)} at {count} passages; measure all rows but growth")
+            raise ValueError(f"kvstore has no {', '.join(missing)} at {count} passages; measure all rows")
     versions = {system: run["versions"][system] for system in SYSTEMS if system in run["versions"]}
     return {"sizes": sizes, "versions": versions, "measured_on": run["measured_on"]}
 
