@@ -105,6 +105,20 @@ def test_salutations_and_fields_of_mails_do_not_follow_an_answer(reader: AnswerR
         assert "Ada North" in store.ask("Who wrote the mail about the kickoff?").text
 
 
+def test_the_steps_of_a_plain_text_are_shown_together(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "Pancakes\n\nMethod:\n1. Mix flour and half of the milk. Take a fork.\n2. Add eggs and\nthe rest of the milk.\n"
+        "3. Let it rest for 30 minutes.\n\nServes 4.\n"
+    )
+    steps = (
+        "Method:\n1. Mix flour and half of the milk. Take a fork.\n2. Add eggs and the rest of the milk.\n"
+        "3. Let it rest for 30 minutes. [1]"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("pancakes", text)
+        assert steps in store.ask("How do I make pancakes?").text
+
+
 def test_rows_about_other_things_do_not_follow_an_answer(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         car = "| work | date | cost |\n|---|---|---|\n| oil | 2023-01-10 | 90 |\n| tyres | 2023-10-02 | 420 |\n"

@@ -19,13 +19,14 @@ from ..models.embedder import is_english_only
 from ..models.protocol import MULTILINGUAL_EMBEDDER
 from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import Evidence, Hit
-from ..text.blocks import skip_marker, to_plain_text
+from ..text.blocks import to_plain_text
 from ..text.patterns import compile_lazily, remove_long_runs
-from ..text.words import count_written_words, find_reference_numbers, list_terms
+from ..text.words import find_reference_numbers, list_terms
 from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .answer_types import detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, cite_hit, neutralize_citations
+from .excerpt_text import Stem, render_excerpt
 from .excerpts import MAX_WORDS, Excerpt, SnippetPosition, drop_repetitions, put_best_first, select_excerpts
 from .passages import Passage
 from .snippets import Snippet, truncate_snippet
@@ -35,8 +36,6 @@ NO_ANSWER = "The documents do not say this."
 MAX_CHUNKS, MAX_NEAREST = 8, 3
 #: The maximum number of snippets embedded for an answer.
 MAX_EMBEDDED_SNIPPETS = 48
-#: The maximum number of words displayed of a title or heading before an excerpt.
-_MAX_LABEL_WORDS = 12
 #: The weights of the parts of a snippet's score:
 #: ``cosine``: the cosine of its title, heading and text with the question; ``rest_cosine``: with the question
 #: without names; ``own_terms``: the fraction of the question's terms, by rarity, in it; ``adjacent_terms``: in it and
@@ -88,11 +87,6 @@ _TOKEN_PATTERN = compile_lazily(
     r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\b\w+\(\w?\)|\b\w+(?:[._:/]\w+)+|\b\w+=[\w-]*"
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z][A-Z]\w*"
 )
-
-#: The end of a sentence that the next one follows without a blank.
-_UNSPACED_END_PATTERN = compile_lazily("[。！？｡][」』”’）)】》〉]*\\Z")
-
-Stem = Callable[[str], str]
 
 
 class SnippetScores(NamedTuple):
@@ -307,7 +301,7 @@ def render_excerpts(
     paragraphs, citations = [], []
     for number, excerpt in enumerate(excerpts, first_number):
         passage = passages[excerpt.passage_index]
-        text = _render_excerpt(passage, excerpt, scorer)
+        text = render_excerpt(passage, excerpt, scorer.rarities.keys(), scorer.stem)
         # Bracketed numbers of the document would look like citations.
         paragraphs.append(f"{neutralize_citations(text)} [{number}]")
         snippets = passage.snippets[excerpt.first : excerpt.last + 1]
@@ -426,92 +420,3 @@ def _is_changelog_or_index(passage: Passage) -> bool:
     """
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
-
-
-def _render_excerpt(passage: Passage, excerpt: Excerpt, scorer: SnippetScorer) -> str:
-    """Return the displayed text of an excerpt: sentences in a paragraph; items, rows and code on lines of their own.
-
-    An excerpt is adjacent snippets of the passage. The title and headings that it needs to be understood precede it.
-    """
-    snippets = passage.snippets[excerpt.first : excerpt.last + 1]
-    is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block_index != snippets[-1].block_index
-    text = ""
-    for previous, snippet in zip([None, *snippets], snippets, strict=False):
-        piece = truncate_snippet(snippet.text)
-        if snippet.label and (previous is None or previous.term != snippet.term):
-            piece = f"{snippet.label}: {piece}"
-        if snippet.kind == "code":
-            # Code among sentences is indented; code alone is displayed as written.
-            margin = "" if snippets[0].kind == "code" else "    "
-            separator = "\n" if text else ""
-            text += separator + "\n".join(f"{margin}{line}" for line in piece.split("\n"))
-        elif previous is not None and previous.block_index == snippet.block_index and snippet.kind != "table":
-            text += piece if _UNSPACED_END_PATTERN.search(text) else f" {piece}"
-        elif snippet.kind in ("item", "table") and (previous is not None or is_list):
-            # A lead-in and its only item are one line.
-            is_only_item = previous is not None and previous.is_lead_in and len(snippets) == 2
-            text += f" {piece}" if is_only_item else f"\n{_get_list_marker(passage, snippet)} {piece}"
-        else:
-            separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
-            text += f"{separator}{piece}" if text else piece
-    subject = _find_subject(passage, snippets, scorer, excerpt.answer)
-    if not subject:
-        return text.lstrip("\n")
-    separator = "" if text.startswith("\n") else " "
-    return f"{subject}{separator}{text}" if subject.endswith(("?", "？")) else f"{subject}:{separator}{text}"
-
-
-def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
-    """Return the list marker to display before an item: its number as written, such as ``2.``, or a dash."""
-    marker = passage.text[snippet.start : skip_marker(passage.text, snippet.start, snippet.end)].strip()
-    return marker if marker[:1].isdigit() else "-"
-
-
-def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: SnippetScorer, answer: str) -> str:
-    """Return the title and headings to display before an excerpt (``snippets``), joined by ``>``; empty if none.
-
-    An excerpt needs the title if its first snippet does not name its subject, and all headings if that is an item or a
-    row: an item means the opposite below "What to do" and "What not to do". A title or heading is also included if the
-    question has a term of it that the excerpt lacks, or if it has the words of the ``answer`` and the excerpt lacks
-    them. The file name can replace a missing title.
-    """
-    first = snippets[0]
-    excerpt_text = " ".join(snippet.labeled_text for snippet in snippets)
-    excerpt_terms = set(list_terms(excerpt_text, scorer.stem))
-    lacks_answer = bool(answer) and answer not in excerpt_text
-    is_entry = first.kind in ("item", "table")
-    is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
-    heading = to_plain_text(passage.heading.rpartition(" > ")[2])
-    title = to_plain_text(passage.title or "")
-    parts = []
-    labels = (  # each with True if the excerpt cannot be understood without it
-        [(title, True)]
-        if first.release is not None
-        else [
-            (title, not is_self_contained),
-            *((parent, is_entry) for parent in passage.parent_headings),
-            (heading, is_entry or not (is_self_contained or title)),
-            (first.caption, True),
-        ]
-    )
-    for label, is_needed in labels:
-        label_terms = set(list_terms(label, scorer.stem))
-        is_asked_for = any(term in scorer.rarities for term in label_terms - excerpt_terms)
-        if (
-            label
-            and (label == first.caption or count_written_words(label) <= _MAX_LABEL_WORDS)
-            and not label_terms <= excerpt_terms
-            and (is_needed or is_asked_for or (lacks_answer and answer in label))
-        ):
-            parts.append(label)
-    if not title:
-        # The file name replaces a missing title.
-        path = PurePosixPath(passage.document)
-        name_terms = set(list_terms(path.stem, scorer.stem))
-        if (
-            name_terms
-            and not name_terms <= excerpt_terms.union(*(list_terms(part, scorer.stem) for part in parts))
-            and (name_terms <= scorer.rarities.keys() or (path.suffix and not is_self_contained))
-        ):
-            parts.insert(0, path.stem)
-    return " > ".join(dict.fromkeys(parts))

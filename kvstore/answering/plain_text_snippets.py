@@ -44,6 +44,8 @@ _ENTRY_PATTERNS = (
     compile_lazily(r"\(?[a-z]\)\s+\S|\([ivx\d]{1,4}\)\s+\S"),
     compile_lazily(r"[^\W\d_a-z][^\n:.!?]{0,40}: \S"),
 )
+#: Those of lists with bullets or numbers.
+_ITEM_PATTERNS = _ENTRY_PATTERNS[:2]
 #: The number before the title of a section.
 _SECTION_NUMBER_PATTERN = compile_lazily(r"(?:§\s?)?\d{1,3}[.)]?\s+[^\W\d_]")
 #: The maximum number of words of a paragraph of one line that is a heading.
@@ -143,7 +145,7 @@ class PlainTextSplitter:
             part.start,
             part.end,
             block_index,
-            kind="prose",
+            kind="item" if part.is_item else "prose",
             term=label,
             language=self._language,
             has_own_term=bool(own_term),
@@ -189,7 +191,7 @@ class _ParagraphPart(NamedTuple):
 
     ``is_heading`` is True for a heading, or a term above its definition. ``is_hanging`` is True if a term in the first
     column precedes its definition. ``is_title`` is True for the title of the entries that follow it, such as the
-    clauses of a contract.
+    clauses of a contract. ``is_item`` is True for an item of a list with bullets or numbers.
     """
 
     start: int
@@ -198,6 +200,7 @@ class _ParagraphPart(NamedTuple):
     is_heading: bool = False
     is_hanging: bool = False
     is_title: bool = False
+    is_item: bool = False
 
 
 class _Line(NamedTuple):
@@ -259,6 +262,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             line.indent,
             is_heading=is_lone_heading and not is_hanging,
             is_hanging=is_hanging,
+            is_item=first in entries and any(pattern.match(line_text) for pattern in _ITEM_PATTERNS),
         )
         first = stop
 
