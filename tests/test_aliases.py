@@ -207,3 +207,19 @@ def test_check_finds_damage_to_aliases(tmp_path: Path) -> None:
         with store._session.environment.write() as view:
             view.delete("aliases", b"gotham")
         assert store.check() == []
+
+
+def test_a_location_in_a_table_is_a_row_without_the_others_and_links_are_their_texts(store: kvstore.Store) -> None:
+    text = (
+        "| time | event |\n|---|---|\n| 18:16 | The lamp goes out. |\n| 18:19 | Ewan Strand reports the failure. |\n\n"
+        "Ada North has [a log of the failure](log.md#lamp).\n"
+    )
+    store.put("failure", text, format="markdown")
+    for name in ("Ewan Strand", "Ada North"):
+        store.put(f"person-{name}", f"{name} is a keeper.", title=name)
+
+    def find_texts(name: str) -> list[str]:
+        return [location.text for location in store.lookup(name) if location.document == "failure"]
+
+    assert find_texts("Ewan Strand") == ["18:19 | Ewan Strand reports the failure."]
+    assert find_texts("Ada North") == ["Ada North has a log of the failure."]

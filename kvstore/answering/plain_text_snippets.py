@@ -44,7 +44,7 @@ _ENTRY_PATTERNS = (
     compile_lazily(r"\(?[a-z]\)\s+\S|\([ivx\d]{1,4}\)\s+\S"),
     compile_lazily(r"[^\W\d_a-z][^\n:.!?]{0,40}: \S"),
 )
-#: Those of lists with bullets or numbers.
+#: The markers of lists with bullets or numbers.
 _ITEM_PATTERNS = _ENTRY_PATTERNS[:2]
 #: The number before the title of a section.
 _SECTION_NUMBER_PATTERN = compile_lazily(r"(?:§\s?)?\d{1,3}[.)]?\s+[^\W\d_]")

@@ -18,7 +18,7 @@ from ..structures.filter import addresses
 from ..structures.forest.forest import RELATIONS_TREE
 from ..structures.names.aliases import Identity
 from ..structures.state import State
-from ..text.blocks import to_plain_text
+from ..text.blocks import to_plain_text, unwrap_links
 from ..text.normalize import to_entity_key
 from ..text.sentences import split_sentences
 from .evidence import Location
@@ -142,8 +142,17 @@ def _find_mention_sentence(state: State, document: int, leaf: int, entities: lis
         encoded = text.encode()
         mention_offsets = [len(encoded[:start].decode()) for start in mention_starts]  # in characters
         for start, end in split_sentences(text, find_sentence_language(state, document)):
-            if any(start <= offset < end for offset in mention_offsets):
+            mention_offset = next((offset for offset in mention_offsets if start <= offset < end), None)
+            if mention_offset is not None:
                 if not text.startswith("#", start):
-                    return to_plain_text(text[start:end])
-                heading = heading or to_plain_text(text[start:end].lstrip("#"))
+                    row = _find_table_row(text, mention_offset)
+                    return to_plain_text(unwrap_links(text[start:end] if row is None else row))
+                heading = heading or to_plain_text(unwrap_links(text[start:end].lstrip("#")))
     return heading
+
+
+def _find_table_row(text: str, offset: int) -> str | None:
+    """Return the cells of the table row at a character offset of a Markdown text, or None if no row is there."""
+    line_start = text.rfind("\n", 0, offset) + 1
+    line = text[line_start:].partition("\n")[0].strip()
+    return line.strip("| ") if line.startswith("|") and line.count("|") > 1 else None
