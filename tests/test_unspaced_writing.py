@@ -80,7 +80,9 @@ def test_a_question_is_answered_with_exact_citations(
     assert text in answer.text
     assert key in [citation.document for citation in answer.citations]
     for citation in answer.citations:
-        assert documents[citation.document].encode()[citation.start : citation.end].decode() == citation.text
+        cited = documents[citation.document].encode()[citation.start : citation.end].decode()
+        # A sentence that does not name its subject follows the key of a document without a title.
+        assert citation.text in (cited, f"{citation.document}: {cited}")
 
 
 @pytest.mark.parametrize(("documents", "question"), UNANSWERED)
