@@ -355,6 +355,9 @@ def test_a_line_with_a_colon_brings_the_lines_below_it(ask: Callable[..., kvstor
     assert answer.text.startswith("The office is located at: Keizersgracht 617; 1017 DS Amsterdam [1]")
     contact = "Phone:\n555 1234\nAddress:\nKeizersgracht 617\n1017 DS Amsterdam\nOpen:\nMonday to Friday\n"
     assert ask(contact, "When is it open?").text.startswith("Open: Monday to Friday [1]")
+    recipe = "Pancakes for two\n\nIngredients:\n200 g flour\n3 eggs\na pinch of salt\n\nMix the flour with the eggs.\n"
+    text = ask(recipe, "What are the ingredients?").text
+    assert "Ingredients: 200 g flour; 3 eggs; a pinch of salt [1]" in text
 
 
 def test_code_stays_with_the_sentence_before_it(ask: Callable[..., kvstore.Answer]) -> None:

@@ -38,6 +38,8 @@ _PERSON_PATTERN = compile_lazily(r"(?:[A-Z][\w'’.-]* ){1,3}[A-Z][\w'’-]*")
 _WEEKDAY_PATTERN = compile_lazily(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b", re.IGNORECASE)
 #: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.
 _MAX_NOTE_LINE = 60
+#: The maximum number of words of a listed thing that can begin with a lower-case letter.
+_MAX_LISTED_WORDS = 5
 _CONTINUED_LINE_ENDS = (".", "!", "?", ",", ";", "。", "！", "？", "，", "、", "；")
 
 
@@ -80,12 +82,17 @@ def _has_columns(paragraph: str) -> bool:
 
 
 def _is_line_list(paragraph: str) -> bool:
-    """True if a paragraph is a list of short lines, and not a sentence that continues over several lines."""
+    """True if a paragraph is a list of short lines, and not a sentence that continues over several lines.
+
+    Lines may begin with a lower-case letter if each has a few words and the first line ends with a colon.
+    """
     lines = [line.rstrip() for line in paragraph.splitlines()]
+    has_lead_in = lines[0].endswith(":") and all(len(line.split()) <= _MAX_LISTED_WORDS for line in lines[1:])
     return (
         len(lines) > 1
         and all(0 < len(line) <= _MAX_NOTE_LINE and "  " not in line for line in lines)
-        and not any(line.endswith(_CONTINUED_LINE_ENDS) or line[0].islower() for line in lines)
+        and not any(line.endswith(_CONTINUED_LINE_ENDS) for line in lines)
+        and (has_lead_in or not any(line[0].islower() for line in lines))
     )
 
 
