@@ -94,6 +94,8 @@ class _Format:
 
 #: Texts of up to this many bytes are parsed so fast that another process does not pay off.
 _MAX_TRUSTED_TEXT_BYTES = 1 << 17
+#: The time to parse invalid code grows with the square of its length: 7 s for this many bytes of C.
+_MAX_TRUSTED_CODE_BYTES = 1 << 15
 
 _FORMATS = {
     "text": _Format("text", "read", (".txt", ".text", ".log")),
@@ -129,7 +131,7 @@ _FORMATS = {
     "contacts": _Format("contact_cards", "read", (".vcf", ".vcard"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
     "bibtex": _Format("bibliography", "read", (".bib",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
     "notebook": _Format("notebook", "read", (".ipynb",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
-    "code": _Format("source_code", "read", tuple(LANGUAGES), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "code": _Format("source_code", "read", tuple(LANGUAGES), trusted_bytes=_MAX_TRUSTED_CODE_BYTES),
     "csv": _Format("tabular", "read_rows", (".csv", ".tsv"), has_rows=True),
     "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson"), has_rows=True),
     "parquet": _Format("parquet", "read", (".parquet",), has_rows=True, trusted_bytes=0),
