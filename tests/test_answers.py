@@ -10,9 +10,9 @@ import pytest
 
 import kvstore
 from kvstore.answering.answer_types import _TYPE_PATTERNS, AnswerType, ForeignAnswerType, detect_answer_type
-from kvstore.answering.extractive import _find_technical_tokens
 from kvstore.answering.question_form import split_question
 from kvstore.answering.question_names import PassageWords, find_question_names
+from kvstore.answering.extractive import _find_technical_tokens
 from kvstore.retrieval.phrase_search import find_quoted_phrases
 from kvstore.text.question_words import load_question_words
 from kvstore.text.words import get_stemmer
@@ -52,6 +52,23 @@ def test_a_sentence_of_a_section_comes_first_without_the_sentences_before_it(
     text = "**Artículo 17. Voto.** Cada socio tiene un voto. Nadie puede llevar más de dos delegaciones de otro socio."
     answer = ask(text, "¿Cuántas delegaciones puede llevar un socio?", format="markdown")
     assert answer.text.startswith("Artículo 17. Voto: Nadie puede llevar más de dos delegaciones")
+
+
+def test_the_newest_version_of_a_document_answers_unless_the_question_names_a_year_or_the_old_one(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store()
+    store.set("least_confidence", 0)
+    for year, days in ((2023, "ten"), (2025, "thirty")):
+        text = f"A member may keep the harbor key for {days} days."
+        store.put(f"rules-{year}", text, title=f"Harbor rules {year}")
+    store.put("rules", "A guest may keep the harbor key for two days.", title="Rules of the lodge")
+
+    def answer(question: str) -> str:
+        return store.ask(question).text.partition(" [1]")[0]
+
+    assert "thirty days" in answer("How long may a member keep the harbor key?")
+    assert "ten days" in answer("How long could a member keep the harbor key in 2023?")
 
 
 def test_a_document_cites_nothing_and_its_marks_are_not_shown(ask: Callable[..., kvstore.Answer]) -> None:

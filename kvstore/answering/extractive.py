@@ -21,7 +21,7 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import to_plain_text
 from ..text.patterns import compile_lazily, remove_long_runs
-from ..text.words import find_reference_numbers, list_terms
+from ..text.words import find_reference_numbers, list_terms, segment_words
 from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .answer_types import detect_answer_type
 from .block_kinds import FIELD_PATTERN
@@ -64,6 +64,8 @@ _WEIGHTS |= {"changelog": -3.0}
 #: Chosen on questions about private folders. A question in a document rarely answers one. If the question names a
 #: number, such as an invoice, passages without it are about something else.
 _WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
+#: A newer version of the same document, such as a policy of another year, has been retrieved too.
+_WEIGHTS |= {"outdated": -2.0}
 
 #: The factor of the cosines of multilingual-e5-small, which have a third of the range of those that the weights were
 #: fitted to, and the factor of cosines of an English embedder in other languages. Chosen on tools/language_folders; on
@@ -86,6 +88,14 @@ _CHANGE_QUESTION_PATTERN = compile_lazily(
 _TOKEN_PATTERN = compile_lazily(
     r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\b\w+\(\w?\)|\b\w+(?:[._:/]\w+)+|\b\w+=[\w-]*"
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z][A-Z]\w*"
+)
+_YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+#: Stands for the year of a title without one, and is greater than every year.
+_NO_YEAR = "9999"
+#: A year, or a word that asks for an older version.
+_YEAR_OR_OLDER_PATTERN = compile_lazily(
+    rf"{_YEAR_PATTERN.pattern}|\b(?:old|older|former|formerly|previous|previously|earlier|original|last)\b",
+    re.IGNORECASE,
 )
 
 
@@ -136,6 +146,7 @@ class SnippetScorer:
         tokens = frozenset(_find_technical_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
+        outdated_passages = _find_outdated_passages(self.question, passages)
         texts = [passages[passage_index].snippets[index].labeled_text for passage_index, index in positions]
         titled_texts = [
             ": ".join([*passages[passage_index].list_labels(index), text])
@@ -161,6 +172,7 @@ class SnippetScorer:
                 "term_tokens": _compute_token_fraction(tokens, snippet.term),
                 "field": float(self._asks_for_field(snippet)),
                 "number_mismatch": number_mismatches[passage_index],
+                "outdated": float(passage_index in outdated_passages),
                 "question": float(snippet.is_question),
                 "document_start": float(index == 0 and passage.is_whole_document),
                 "changelog": float(not asks_for_changes and _is_changelog_or_index(passage)),
@@ -411,6 +423,24 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
         for passage_numbers in map(find_reference_numbers, texts)
     ]
     return [(count - min(num_missing)) / len(numbers) for count in num_missing]
+
+
+def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[int]:
+    """Return the indexes of the passages of older versions of documents whose newer version is among the passages.
+
+    Versions have the same title (or file name, without a title) except for its year, such as "Booking policy 2024" and
+    "Booking policy 2025"; one without a year is the newest. If the question asks for a year or for an older version, no
+    version is outdated.
+    """
+    if _YEAR_OR_OLDER_PATTERN.search(question):
+        return set()
+    years_by_title: dict[str, dict[int, str]] = {}
+    for index, passage in enumerate(passages):
+        title = passage.plain_title or PurePosixPath(passage.document).stem
+        year = max(_YEAR_PATTERN.findall(title), default=_NO_YEAR)
+        base_title = " ".join(segment_words(_YEAR_PATTERN.sub(" ", title)))
+        years_by_title.setdefault(base_title, {})[index] = year
+    return {index for years in years_by_title.values() for index, year in years.items() if year < max(years.values())}
 
 
 def _is_changelog_or_index(passage: Passage) -> bool:
