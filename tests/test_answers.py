@@ -10,9 +10,9 @@ import pytest
 
 import kvstore
 from kvstore.answering.answer_types import _TYPE_PATTERNS, AnswerType, ForeignAnswerType, detect_answer_type
+from kvstore.answering.extractive import _find_technical_tokens
 from kvstore.answering.question_form import split_question
 from kvstore.answering.question_names import PassageWords, find_question_names
-from kvstore.answering.extractive import _find_technical_tokens
 from kvstore.retrieval.phrase_search import find_quoted_phrases
 from kvstore.text.question_words import load_question_words
 from kvstore.text.words import get_stemmer
