@@ -105,6 +105,19 @@ def test_salutations_and_fields_of_mails_do_not_follow_an_answer(reader: AnswerR
         assert "Ada North" in store.ask("Who wrote the mail about the kickoff?").text
 
 
+@pytest.mark.parametrize("question", ["Tell me about Ewan Strand.", "Describe Ewan Strand", "ewan strand"])
+def test_a_name_is_answered_with_the_opening_of_the_document_about_it(
+    reader: AnswerReader, tmp_path: Path, question: str
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("ewan", "Ewan Strand was born in Port Averill in 1978. He likes tea.", title="Ewan Strand")
+        store.put("nuala", "The oil is fried twice. Ewan Strand says that it is good lamp oil.", title="Nuala Finch")
+        store.put("ruth", "Ewan Strand was her assistant, and alone found the mistake.", title="Ruth Ashby")
+        answer = store.ask(question)
+    assert not answer.abstained
+    assert "born in Port Averill" in answer.text.partition("[1]")[0]
+
+
 def test_the_steps_of_a_plain_text_are_shown_together(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "Pancakes\n\nMethod:\n1. Mix flour and half of the milk. Take a fork.\n2. Add eggs and\nthe rest of the milk.\n"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
-from ...text.words import segment_words
+from ...text.words import list_terms, segment_words
 from ..answer_span import AnswerPart, AnswerSpan, Verdict
 from ..answer_types import AnswerType, detect_answer_type, find_contrasts, is_contrary
 from ..citations import Citation, neutralize_citations
@@ -65,6 +65,14 @@ MISSING_TYPE_SCORE, MISSING_TYPE_LOGIT = -3.0, -2.0
 #: ratio of two shares of questions with such a sentence: of the near misses and of the other questions of SQuAD 2.0,
 #: outside the held-out articles.
 _CONTRARY_LOGIT = -2.1
+#: A name alone, or a request for anything about it; and the least logit of the sentence that opens a document with this
+#: title. The reader, which was trained on questions for facts, prefers any statement with the name.
+_SUBJECT_PATTERN = compile_lazily(
+    r"\s*(?:(?:please\s+)?(?:tell (?:me|us) (?:more |all |something )?about|describe|what can you tell (?:me|us) about"
+    r"|what do (?:you|we) know about)\s+)?(?P<subject>.+?)[\s?.!]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPENING_LOGIT = 4.0
 #: The name of a field that is written with underscores.
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
 #: The maximum number of sentences of context, and of words of an answer with its context.
@@ -180,13 +188,16 @@ def read_passages(
     texts = [_separate_name_words(window.text, question) for window in windows]
     for window, reading in zip(windows, reader.read(question, texts), strict=True):
         rule_score = rule_scores.scores[window.position]
+        logit = reading.logit
+        if _opens_subject(passages, window.position, question, scorer):
+            logit = max(logit, _OPENING_LOGIT)
         readings.append(
             SnippetReading(
                 window.position,
-                score=_LOGIT_WEIGHT * reading.logit
+                score=_LOGIT_WEIGHT * logit
                 + _RULES_WEIGHT * rule_score
                 + MISSING_TYPE_SCORE * window.lacks_answer_type,
-                logit=reading.logit,
+                logit=logit,
                 rule_score=rule_score,
                 lacks_answer_type=window.lacks_answer_type,
                 answer=window.text[reading.start : reading.end],
@@ -204,6 +215,19 @@ def read_passages(
         (context_reading,) = reader.read(question, [context_text])
         logit_in_context = (best.logit + context_reading.logit) / 2
     return PassageReading(passages, readings, rule_scores, verdict, may_be_chain, logit_in_context)
+
+
+def _opens_subject(
+    passages: Sequence[Passage], position: SnippetPosition, question: str, scorer: SnippetScorer
+) -> bool:
+    """True if the snippet at ``position`` opens a document whose title is all that the question is about."""
+    passage_index, index = position
+    passage = passages[passage_index]
+    if index > 0 or passage.snippets[0].ordinal > 0 or passage.snippets[0].kind != "prose":
+        return False
+    subject = _SUBJECT_PATTERN.fullmatch(question)
+    title_terms = set(list_terms(passage.plain_title, scorer.stem))
+    return subject is not None and bool(title_terms) and title_terms == set(list_terms(subject["subject"], scorer.stem))
 
 
 def _separate_name_words(text: str, question: str) -> str:
