@@ -131,13 +131,15 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
             f"{bar_text}{progress.kind}: {done:,} of {format_count(total, 'request')}, "
             f"{format_count(progress.sent, 'token')} sent"
         )
-    time_left = "" if progress.seconds_left is None else f", {_format_duration(progress.seconds_left)} left"
+    time_left = "" if progress.seconds_left is None else f"{_format_duration(progress.seconds_left)} left"
     rate = f"{format_count(progress.chunks, 'chunk')}, {progress.chunks_per_second:,.0f} chunks/s"
     known_files = f" ({progress.known:,} unchanged)" if progress.known else ""
     files = f"{progress.done:,} of {format_count(progress.total, 'file')}{known_files}"
     if progress.bytes:
         files += f", {_format_size(progress.bytes_done)} of {_format_size(progress.bytes)}"
-    return f"{bar_text}{files}, {rate}{time_left}  {to_printable(progress.current)}".rstrip()
+    # The end of the line does not fit a narrow terminal, so the time is first there.
+    parts = filter(None, [time_left, files, rate] if bar else [files, rate, time_left])
+    return f"{bar_text}{', '.join(parts)}  {to_printable(progress.current)}".rstrip()
 
 
 def _format_bar(done: int, total: int) -> str:

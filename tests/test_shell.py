@@ -31,6 +31,7 @@ from kvstore.registry import STRATEGIES
 from kvstore_shell import cli, command_options, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
+from kvstore_shell.progress import ProgressLine
 from kvstore_shell.repl import _expand_shortcuts, _is_complete_input
 from kvstore_shell.script import ScriptError, ScriptItem, read_items, split_items
 
@@ -764,6 +765,21 @@ def test_a_resize_is_followed(terminal: Callable[..., pexpect.spawn[str]]) -> No
         if narrow:
             break
     assert narrow
+
+
+def test_a_narrow_terminal_shows_the_time_that_an_ingest_still_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((80, 24)))
+    progress = kvstore.IngestProgress(
+        26, 100, 1834, 54.0, 29.0, "minutes/2024-05-31.md", bytes_done=346_900, bytes=1_100_000
+    )
+    terminal = Terminal()
+    ProgressLine(terminal).show(progress)
+    line = terminal.getvalue().rpartition("\r")[2]
+    assert line == "[██████··············] 29 s left, 26 of 100 files, 346.9 kB of 1.1 MB, 1,834 c…"
 
 
 @pytest.mark.slow
