@@ -223,3 +223,13 @@ def test_a_location_in_a_table_is_a_row_without_the_others_and_links_are_their_t
 
     assert find_texts("Ewan Strand") == ["18:19 | Ewan Strand reports the failure."]
     assert find_texts("Ada North") == ["Ada North has a log of the failure."]
+    store.put(
+        "bylaws",
+        "The [bylaws](https://example.org/bylaws) name the Harbor Board.",
+        title="Harbor Board",
+        format="markdown",
+    )
+    assert "The bylaws name the Harbor Board." in [location.text for location in store.lookup("Harbor Board")]
+    assert store.execute("SELECT text FROM abstracts WHERE document = 'bylaws'").fetchone() == (
+        "The bylaws name the Harbor Board.",
+    )

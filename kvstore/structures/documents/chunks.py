@@ -193,10 +193,10 @@ class Abstracts:
 
     def read_text(self, record: AbstractRecord) -> str:
         """Return the text of an abstract: its summary sentences from the document, as plain text."""
-        from ...text.blocks import format_summary_sentence
+        from ...text.blocks import format_summary_sentence, unwrap_links
 
         sentences = (self._documents.read_text_slice(record.document, start, end) for start, end in record.summary)
-        return " ".join(map(format_summary_sentence, sentences))
+        return " ".join(format_summary_sentence(unwrap_links(sentence)) for sentence in sentences)
 
     def get_chunk_ids(self, abstract: int) -> range:
         """Return the range of ids that contains the abstract's chunks; some of the ids may be unused."""
