@@ -407,6 +407,10 @@ def test_expand_survives_a_cycle_and_reports_truncation(store: kvstore.Store) ->
     cut = store.expand("a1", direction="down", limit=10)
     assert len(cut) <= 12
     assert any("cut at" in row.text for row in cut)
+    store.put("small", "leaf0,A1\n", format="pairs", meta={"tree": "a small tree"})
+    rows_of_trees = store.expand("a1", direction="down", limit=10)
+    assert len({row.tree for row in rows_of_trees}) == 2
+    assert (rows_of_trees[-1].relative, rows_of_trees[-1].tree) == ("…", rows_of_trees[-2].tree)
 
 
 def test_unknown_things_suggest_the_nearest(store: kvstore.Store) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from ..structures.forest.edge_filter import Edge
 from ..structures.forest.forest import DATA_KINDS, USER, Assertion
 from ..structures.state import State
-from ..text.blocks import to_plain_text
+from ..text.blocks import to_plain_text, unwrap_links
 
 
 def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
@@ -47,4 +47,5 @@ def format_evidence_sentence(state: State, assertion: Assertion, names: tuple[st
     if assertion.kind in DATA_KINDS:
         child, parent = names
         return f"{child} is under {parent}"
-    return to_plain_text(state.documents.read_text_slice(assertion.document, assertion.start, assertion.end))
+    sentence = state.documents.read_text_slice(assertion.document, assertion.start, assertion.end)
+    return to_plain_text(unwrap_links(sentence))

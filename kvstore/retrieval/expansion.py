@@ -66,7 +66,8 @@ def expand_entity(
         rows.append(row)
     if is_truncated:
         text = f"cut at {limit} rows; LIMIT n shows more"
-        rows[limit:] = [Relative(entity=display_name, tree=rows[0].tree, level=0, relative="…", via="", text=text)]
+        last_tree = rows[:limit][-1].tree
+        rows[limit:] = [Relative(entity=display_name, tree=last_tree, level=0, relative="…", via="", text=text)]
     return rows
 
 
