@@ -27,6 +27,8 @@ _COMMAND_PATTERN = re.compile(r"[.\\][a-z]+\b|\\\?|--|(?:quit|exit|help)\s*;?\s*
 _QUOTE_OR_END_PATTERN = re.compile(r"[;'\"]|--|/\*")
 #: The number of characters that show whether a question begins, and the maximum length of its lines together.
 _MAX_START_CHARACTERS, _MAX_QUESTION_CHARACTERS = 200, 2000
+#: The number of characters of a line that show whether it is a question without ASK or quotes.
+_MAX_FIRST_LINE_CHARACTERS = 4096
 #: The maximum length of a statement in characters; room for the longest document with every character escaped.
 _MAX_STATEMENT_CHARACTERS = 128 << 20
 
@@ -57,7 +59,8 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
     position = 0  # the offset in the buffer after the last statement
     at_end = False
     while not at_end:
-        block = read(_BLOCK_BYTES)
+        # A long unfinished statement is parsed again with each block, so the blocks of a file grow with it.
+        block = read(max(_BLOCK_BYTES, len(buffer) - position))
         at_end = not block
         try:
             buffer += decoder.decode(block, final=at_end)
@@ -176,23 +179,24 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 
     ``line`` is the number of the first line of ``text``. If ``at_end``, a last statement without ``;`` is complete.
     """
-    counted_end = 0  # the line ends before this offset are counted in ``line``
+    counted_end = line_start = 0  # the line ends before this offset are counted in ``line``
     while (start := _find_start(text, position)) is not None:
-        line += text.count("\n", counted_end, start)
+        if (line_end := text.rfind("\n", counted_end, start)) >= 0:
+            line += text.count("\n", counted_end, start)
+            line_start = line_end + 1
         counted_end = start
-        line_start = text.rfind("\n", 0, start) + 1
         column = start - line_start + 1
         if text[start] in COMMAND_PREFIXES and not text[line_start:start].strip():
             end = text.find("\n", start)
             position = len(text) if end < 0 else end + 1
             yield ScriptItem(text[start:position].strip(), line, column, is_command=True), position
             continue
-        line_end = text.find("\n", start)
-        line_end = len(text) if line_end < 0 else line_end
-        first_line = text[start:line_end]
+        first_line = text[start : start + _MAX_FIRST_LINE_CHARACTERS].partition("\n")[0]
         if find_plain_question(first_line) is not None or find_unquoted_question(first_line) is not None:
             # A question without ASK or quotes is invalid. It ends with its line, so that its error affects no other
             # statement.
+            line_end = text.find("\n", start)
+            line_end = len(text) if line_end < 0 else line_end
             semicolon = text.find(";", start, line_end)
             position = line_end if semicolon < 0 else semicolon + 1
             yield ScriptItem(text[start:position], line, column), position

@@ -359,6 +359,20 @@ def test_a_statement_beyond_the_limit_is_not_read_to_its_end(monkeypatch: pytest
         list(read_items(SlowStream(script.encode(), 100)))  # type: ignore[arg-type]
 
 
+def test_a_long_unfinished_statement_is_parsed_only_a_few_times() -> None:
+    class CountingStream(io.BytesIO):
+        num_reads = 0
+
+        def read1(self, size: int | None = -1) -> bytes:
+            self.num_reads += 1
+            return super().read1(size)
+
+    script = b"INSERT DOCUMENT 'a' TEXT '" + b"it''s; \n" * 1_000_000 + b"';\nSELECT 1;SELECT 2;"
+    stream = CountingStream(script)
+    assert [(item.line, item.column) for item in read_items(stream)] == [(1, 1), (1_000_002, 1), (1_000_002, 10)]
+    assert stream.num_reads < 12
+
+
 @settings(max_examples=num_examples(300))
 @given(st.lists(FRAGMENTS, max_size=15).map("".join), st.integers(1, 7))
 def test_a_stream_gives_the_pieces_of_its_text(script: str, size: int) -> None:
