@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,7 +55,7 @@ def _list_strategies() -> list[str]:
     return language.list_strategy_names()
 
 
-@click.command()
+@click.command(context_settings={"allow_extra_args": True})
 @click.argument("store", type=StorePath(path_type=Path), required=False, shell_complete=completing.complete_folders)
 @click.option(
     "-c", "--command", "commands", multiple=True, metavar="SQL", help="Run a statement and exit (repeatable)."
@@ -99,7 +100,10 @@ def shell(
     -f or standard input. If STORE does not exist, the interactive shell creates it. A script creates STORE only if a
     statement stores something.
     """
-
+    extra_arguments = click.get_current_context().args
+    if extra_arguments:  # sqlite3 and duckdb take a statement after the database
+        words = " ".join(extra_arguments)
+        raise click.UsageError(f"Got unexpected extra argument ({words}). To run a statement: -c {quote(words)}")
     if store is None:
         from tempfile import TemporaryDirectory
 

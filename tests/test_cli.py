@@ -368,6 +368,12 @@ def test_a_store_a_folder_or_a_question_without_a_command_is_answered_with_one(
         assert ("kvstore ingest" in error) == (word == str(tmp_path))
 
 
+def test_a_statement_after_the_store_is_answered_with_the_option_for_it(run_kvstore: Run, store: str) -> None:
+    status, _, error = run_kvstore("shell", store, "SELECT 1")
+    assert status == 2
+    assert "Got unexpected extra argument (SELECT 1). To run a statement: -c 'SELECT 1'" in error
+
+
 @pytest.mark.parametrize(
     ("word", "remedy"),
     [("list", "SELECT key FROM documents"), ("LS", "kvstore info STORE"), ("add", "kvstore ingest STORE PATH"),
