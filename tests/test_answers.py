@@ -360,6 +360,16 @@ def test_paragraphs_of_a_quotation_are_separate_sentences(ask: Callable[..., kvs
     assert answer.text.partition(" [1]")[0] == "The project starts on Monday in room Elbe."
 
 
+def test_a_table_below_a_list_is_separate(ask: Callable[..., kvstore.Answer]) -> None:
+    text = (
+        "# Leave\n\n1. Fill in the leave form.\n2. Hand the leave form to Ann.\n\n"
+        "| month | leave |\n|---|---|\n| May | 3 |\n| June | 1 |\n"
+    )
+    answer = ask(text, "What is done with the leave form?", format="markdown").text
+    assert "1. Fill in the leave form.\n2. Hand the leave form to Ann. [" in answer
+    assert ask(text, "Leave in the month May", format="markdown").text.startswith("month: May; leave: 3 [1]")
+
+
 def test_the_description_of_an_image_is_no_sentence_of_an_answer(ask: Callable[..., kvstore.Answer]) -> None:
     text = "The form collects a signature.\n\n![The signature form. It has a button. Sign with it.](form.png)\n"
     answer = ask(text, "How does the form collect a signature?", format="markdown")

@@ -190,9 +190,11 @@ def _adjust_score(
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:
     """True if two snippets are under one heading and in the same definition, or both in none.
 
-    Each row of a table with named columns is about something else.
+    Each row of a table with named columns is about something else. A table below a list is not part of the list.
     """
-    return left.section == right.section and left.term == right.term and not (left.cells and right.cells)
+    is_list_and_table = {left.kind, right.kind} == {"item", "table"}
+    is_same_table = bool(left.cells and right.cells)
+    return left.section == right.section and left.term == right.term and not (is_list_and_table or is_same_table)
 
 
 def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
@@ -263,7 +265,10 @@ def _is_bare_lead_in(snippets: Sequence[Snippet], index: int) -> bool:
 
 
 def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[_SnippetRange]:
-    """Merge the positions of adjacent snippets of one section into ranges, in order of position."""
+    """Merge the positions of adjacent snippets of one section into ranges, in order of position.
+
+    The items of a list and the rows of a table are separate ranges.
+    """
     ranges: list[_SnippetRange] = []
     for passage_index, index in sorted(positions):
         snippets = passages[passage_index].snippets
@@ -272,6 +277,7 @@ def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPos
             previous is not None
             and (previous.passage_index, previous.last) == (passage_index, index - 1)
             and snippets[index].section == snippets[index - 1].section
+            and {snippets[index].kind, snippets[index - 1].kind} != {"item", "table"}
         ):
             ranges[-1] = previous._replace(last=index)
         else:

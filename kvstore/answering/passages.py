@@ -20,7 +20,7 @@ from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
-from ..text.blocks import ChunkBlock, parse_blocks, split_chunk_blocks, to_plain_text
+from ..text.blocks import ChunkBlock, is_lead_in, parse_blocks, split_chunk_blocks, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
@@ -421,7 +421,8 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
     :func:`split_snippets`.
     """
     term, term_level = "", 0  # the term that is being defined, and the depth of its item
-    for block_index, block in enumerate(split_chunk_blocks(text)):
+    blocks = split_chunk_blocks(text)
+    for block_index, block in enumerate(blocks):
         start, end = block.start, block.end
         block_kind = find_block_kind(text[start:end]) if block.kind == "prose" else None
         if block.kind == "heading":
@@ -447,6 +448,10 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
             # A paragraph, another term, or an item that is not below the term ends the definition.
             if block.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, block.level
+            # A table below a list belongs to its last item only after a colon.
+            is_table_below = block.introduces_next and blocks[block_index + 1].kind == "table"
+            is_list_end = block.kind == "item" and is_table_below and not is_lead_in(text[start:end])
+            introduces_next = block.introduces_next and not is_list_end
             for field_start, field_end in split_fields(text, start, end):
                 label = term if field_start == start else ""
                 yield from split_prose(
@@ -458,7 +463,7 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
                     term=label,
                     language=language,
                     has_own_term=bool(own_term and label and heading_end is None),
-                    introduces_next=block.introduces_next and field_end == end,
+                    introduces_next=introduces_next and field_end == end,
                 )
 
 
