@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import io
 import json
 import lzma
 import re
 import socket
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
@@ -251,6 +253,27 @@ def test_a_sheet_that_repeats_its_text_without_end_is_refused() -> None:
     rows = ("<row>" + '<c t="s"><v>0</v></c>' * 100 + "</row>") * 30
     with pytest.raises(ReaderError, match=r"a\.xlsx: a sheet has more than .* characters"):
         read_text(samples.make_workbook(rows, strings), "a.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("styles", "text"),
+    [
+        ('<fills><fill/></fills><cellXfs><xf numFmtId="0"/><xf numFmtId="9" xfId="4"/></cellXfs>', "500%"),
+        ('<fonts><font><color rgb="FF00"/></font></fonts><cellXfs><xf fontId="7"/><xf numFmtId="x"/></cellXfs>', "5"),
+        ('<numFmts><numFmt numFmtId="170" formatCode="0.0&quot;%&quot;"/></numFmts><cellXfs><xf/></cellXfs>', "5"),
+        ("<cellXfs><xf/><xf numFmtId='199'/></cellXfs>", "5"),
+        ("", "5"),
+    ],
+)
+def test_styles_that_openpyxl_refuses_do_not_matter(styles: str, text: str) -> None:
+    pytest.importorskip("openpyxl")
+    core = "http://schemas.openxmlformats.org/package/2006/metadata/core-properties"
+    created = '<created xmlns="http://purl.org/dc/terms/">unknown</created>'
+    stream = io.BytesIO(samples.make_workbook('<row r="1"><c r="A1"><v>1</v></c><c r="B1" s="1"><v>5</v></c></row>'))
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.writestr("xl/styles.xml", f'<styleSheet xmlns="{samples.SML}">{styles}</styleSheet>')
+        archive.writestr("docProps/core.xml", f'<coreProperties xmlns="{core}">{created}</coreProperties>')
+    assert read_text(stream.getvalue(), "a.xlsx").startswith(f"| 1 | {text} |\n")
 
 
 def test_a_sheet_with_a_row_number_beyond_those_of_excel_is_refused() -> None:

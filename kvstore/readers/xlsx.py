@@ -10,15 +10,20 @@ from __future__ import annotations
 import datetime
 import re
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO
+from xml.sax.saxutils import quoteattr
 
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .packages import Package
+from .xml_tree import parse_xml
 
+_NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_STYLES_PART = "xl/styles.xml"
 #: The parts of a number format that stand for themselves: quoted text, and the character after a backslash, or after
 #: the marks for a blank and for a repetition (ECMA-376, 18.8.31).
 _LITERAL_PATTERN = re.compile(r'"[^"]*"|[\\_*].')
@@ -35,11 +40,46 @@ def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Ite
     stream.seek(0)
     with package.convert_errors(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about unsupported formatting, which is not read
-        workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        reader = openpyxl.reader.excel.ExcelReader(stream, read_only=True, data_only=True, keep_links=False)
+        reader.archive = _StyleReducingArchive(stream)
+        reader.read_properties = lambda: None  # openpyxl refuses dates in properties that Excel accepts
+        reader.read()
+        workbook = reader.wb
         try:
             yield {sheet.title: _iter_rows(sheet) for sheet in workbook.worksheets}
         finally:
             workbook.close()
+
+
+class _StyleReducingArchive(zipfile.ZipFile):
+    """The archive of a workbook, with nothing but the number formats of its styles.
+
+    openpyxl refuses fonts, fills and colors of many programs, which Excel accepts.
+    """
+
+    def read(self, name: str | zipfile.ZipInfo, pwd: bytes | None = None) -> bytes:
+        """Return the bytes of a part, or the reduced styles."""
+        data = super().read(name, pwd)
+        return _reduce_styles(data) if name == _STYLES_PART else data
+
+
+def _reduce_styles(data: bytes) -> bytes:
+    """Return the styles of a workbook with nothing but the number formats of cells."""
+    styles = parse_xml(data)
+    formats = "".join(
+        f"<numFmt numFmtId={quoteattr(number)} formatCode={quoteattr(number_format.get('formatCode', 'General'))}/>"
+        for number_format in styles.iterfind(f"{{{_NAMESPACE}}}numFmts/{{{_NAMESPACE}}}numFmt")
+        if (number := number_format.get("numFmtId", "")).isdecimal()
+    )
+    numbers = [
+        cell_style.get("numFmtId", "0") for cell_style in styles.iterfind(f"{{{_NAMESPACE}}}cellXfs/{{{_NAMESPACE}}}xf")
+    ]
+    cell_styles = "".join(f'<xf numFmtId="{number if number.isdecimal() else 0}" xfId="0"/>' for number in numbers)
+    return (
+        f'<styleSheet xmlns="{_NAMESPACE}"><numFmts>{formats}</numFmts><fonts><font/></fonts>'
+        "<fills><fill><patternFill/></fill></fills><borders><border/></borders><cellStyleXfs><xf/></cellStyleXfs>"
+        f"<cellXfs>{cell_styles or '<xf/>'}</cellXfs></styleSheet>"
+    ).encode()
 
 
 def _iter_rows(sheet: Any) -> Iterator[list[str]]:
@@ -52,9 +92,17 @@ def _iter_rows(sheet: Any) -> Iterator[list[str]]:
 def _format_cell(cell: Any) -> str:
     """Return the value of a cell as text: a percentage as displayed, any other value as by :func:`_format_value`."""
     value = cell.value
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and _is_percentage(cell.number_format):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and _is_percentage(_get_number_format(cell)):
         return f"{100 * value:.12g}%"
     return _format_value(value)
+
+
+def _get_number_format(cell: Any) -> str:
+    """Return the number format of a cell; an empty string if the cell names a missing style."""
+    try:
+        return str(cell.number_format)
+    except IndexError:
+        return ""
 
 
 def _is_percentage(number_format: str) -> bool:
