@@ -11,7 +11,7 @@ import pytest
 import kvstore
 from kvstore.answering.answer_types import _TYPE_PATTERNS, AnswerType, ForeignAnswerType, detect_answer_type
 from kvstore.answering.extractive import _find_technical_tokens
-from kvstore.answering.question_form import split_question
+from kvstore.answering.question_form import find_asking_sentence, is_yes_no_question, split_question
 from kvstore.answering.question_names import PassageWords, find_question_names
 from kvstore.retrieval.phrase_search import find_quoted_phrases
 from kvstore.text.question_words import load_question_words
@@ -663,7 +663,8 @@ def test_an_identifier_that_no_passage_contains_is_not_answered(
 
 
 @pytest.mark.parametrize(
-    "unit", ["2", "1.2.", "a", "\u00e9", "-", "_", ". ", "half ", "\u4e2d", "\u4e2da", " ", "\n\n", "\u201c", "A "]
+    "unit",
+    ["2", "1.2.", "a", "\u00e9", "-", "_", ". ", "? ", "half ", "\u4e2d", "\u4e2da", " ", "\n\n", "\u201c", "A "],
 )
 def test_forms_of_answers_take_linear_time(unit: str) -> None:
     text = f"A {unit * (20_000 // len(unit))} end"
@@ -673,6 +674,8 @@ def test_forms_of_answers_take_linear_time(unit: str) -> None:
         ("tokens", lambda: _find_technical_tokens(text)),
         ("kind", lambda: detect_answer_type(text)),
         ("parts", lambda: split_question(text)),
+        ("asking sentence", lambda: find_asking_sentence(text)),
+        ("yes or no", lambda: is_yes_no_question(text)),
         ("phrases", lambda: find_quoted_phrases(text)),
     ]
     words: frozenset[str] = frozenset()

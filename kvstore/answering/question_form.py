@@ -61,10 +61,9 @@ _PLURAL_PATTERN = compile_lazily(r"(?:.* )?[a-z]+[^s\W]s")
 _OWNER_PATTERN = compile_lazily(r"(?P<owner>.+)['’]s?\s+[\w-]+")
 #: The minimum number of content words of a part that is asked alone.
 _MIN_CONTENT_WORDS = 2
-#: A question that yes or no answers; a sentence may precede it.
+#: The start of a sentence that asks for yes or no.
 _YES_NO_PATTERN = compile_lazily(
-    r"(?:^|[.!?]\s+)\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|need|shall|should|was|were|will|would)"
-    r"\b[^.!?]*\?*\s*\Z",
+    r"\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|need|shall|should|was|were|will|would)\b",
     re.IGNORECASE,
 )
 #: The start of a sentence that asks. What follows an abbreviation ("Wisconsin v. Yoder") is not a sentence.
@@ -109,12 +108,15 @@ def find_asking_sentence(question: str) -> str:
 
 
 def is_yes_no_question(question: str) -> bool:
-    """True if yes or no answers a question.
+    """True if yes or no answers the last sentence of a question.
 
     >>> is_yes_no_question("I have a dog. May I bring it?"), is_yes_no_question("Who may bring a dog?")
     (True, False)
     """
-    return _YES_NO_PATTERN.search(question) is not None
+    text = question.rstrip().rstrip("?")
+    start = max(map(text.rfind, ".!?")) + 1
+    is_start_of_sentence = start == 0 or text[start : start + 1].isspace()
+    return is_start_of_sentence and _YES_NO_PATTERN.match(text, start) is not None
 
 
 def is_english_question(question: str, likely_language: str | None) -> bool:

@@ -67,10 +67,10 @@ MISSING_TYPE_SCORE, MISSING_TYPE_LOGIT = -3.0, -2.0
 _CONTRARY_LOGIT = -2.1
 #: A name alone, or a request for anything about it; and the least logit of the sentence that opens a document with this
 #: title. The reader, which was trained on questions for facts, prefers any statement with the name.
-_SUBJECT_PATTERN = compile_lazily(
-    r"\s*(?:(?:please\s+)?(?:tell (?:me|us) (?:more |all |something )?about|describe|what can you tell (?:me|us) about"
-    r"|what do (?:you|we) know about)\s+)?(?P<subject>.+?)[\s?.!]*",
-    re.IGNORECASE | re.DOTALL,
+_SUBJECT_REQUEST_PATTERN = compile_lazily(
+    r"(?:please\s+)?(?:tell (?:me|us) (?:more |all |something )?about|describe|what can you tell (?:me|us) about"
+    r"|what do (?:you|we) know about)\s",
+    re.IGNORECASE,
 )
 _OPENING_LOGIT = 4.0
 #: The name of a field that is written with underscores.
@@ -185,11 +185,12 @@ def read_passages(
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
     readings = []
     contrasts = find_contrasts(question)
+    subject_terms = set(list_terms(_SUBJECT_REQUEST_PATTERN.sub("", question.strip(), count=1), scorer.stem))
     texts = [_separate_name_words(window.text, question) for window in windows]
     for window, reading in zip(windows, reader.read(question, texts), strict=True):
         rule_score = rule_scores.scores[window.position]
         logit = reading.logit
-        if _opens_subject(passages, window.position, question, scorer):
+        if _opens_subject(passages, window.position, subject_terms, scorer):
             logit = max(logit, _OPENING_LOGIT)
         readings.append(
             SnippetReading(
@@ -218,16 +219,15 @@ def read_passages(
 
 
 def _opens_subject(
-    passages: Sequence[Passage], position: SnippetPosition, question: str, scorer: SnippetScorer
+    passages: Sequence[Passage], position: SnippetPosition, subject_terms: set[str], scorer: SnippetScorer
 ) -> bool:
-    """True if the snippet at ``position`` opens a document whose title is all that the question is about."""
+    """True if the snippet at ``position`` opens a document whose title has exactly the terms of the question."""
     passage_index, index = position
     passage = passages[passage_index]
     if index > 0 or passage.snippets[0].ordinal > 0 or passage.snippets[0].kind != "prose":
         return False
-    subject = _SUBJECT_PATTERN.fullmatch(question)
     title_terms = set(list_terms(passage.plain_title, scorer.stem))
-    return subject is not None and bool(title_terms) and title_terms == set(list_terms(subject["subject"], scorer.stem))
+    return bool(title_terms) and title_terms == subject_terms
 
 
 def _separate_name_words(text: str, question: str) -> str:
