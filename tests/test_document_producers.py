@@ -187,6 +187,22 @@ def test_paragraphs_of_a_slide_with_bullets_and_numbers_are_items() -> None:
 MACROS = ("application/vnd.ms-word.document.macroEnabled.main+xml", "application/vnd.ms-word.template.macroEnabledTemplate.main+xml")  # fmt: skip
 
 
+@pytest.mark.parametrize("target", ["NULL", "../NULL", "/word/media/image9.png", "", "#top", "http://x.org/a.png"])
+def test_a_relationship_to_a_missing_part_of_a_document_does_not_matter(target: str) -> None:
+    pytest.importorskip("docx")
+    data = samples.PRODUCERS[".docx"]["Word"]()
+    relation = f'<Relationship Id="r99" Type="{samples.OFFICE}/image" Target="{target}"/></Relationships>'
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(stream, "w") as changed:
+        for name in source.namelist():
+            part = source.read(name)
+            if name == "word/_rels/document.xml.rels":
+                part = part.replace(b"</Relationships>", relation.encode())
+            changed.writestr(name, part)
+    assert stream.getvalue().count(b"r99") == 1
+    assert read_text(stream.getvalue(), "a.docx") == read_text(data, "a.docx")
+
+
 @pytest.mark.parametrize("main", MACROS)
 def test_a_document_with_macros_and_a_template_are_read_as_others(main: str) -> None:
     body = samples.make_word_paragraph(samples.make_word_runs(samples.FIRST))

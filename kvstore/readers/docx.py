@@ -9,8 +9,13 @@ with a password or has no text is a ReaderError, and so is a missing python-docx
 
 from __future__ import annotations
 
+import io
+import posixpath
+import warnings
+import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
+from xml.etree.ElementTree import tostring
 
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
@@ -37,8 +42,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     from .docx_blocks import DocxBody
 
     package = Package(stream, origin.name, "DOCX")
-    stream.seek(0)
     with package.convert_errors():
+        stream = _drop_missing_parts(stream, package)
+        stream.seek(0)
         document = open_main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PART_TYPES).document
         body = DocxBody(document)
         blocks = body.build_blocks()
@@ -47,3 +53,35 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = clean_property_title(title) or body.title
     yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", meta={}, format="markdown")
+
+
+def _drop_missing_parts(stream: BinaryIO, package: Package) -> BinaryIO:
+    """Return the stream of a package, or a copy without the relationships whose parts are missing.
+
+    Word opens a file with such relationships, for example to a deleted image; python-docx refuses it.
+    """
+    relations_by_part: dict[str, bytes] = {}
+    for part in package.parts:
+        folder, name = posixpath.split(part.filename)
+        if not name.endswith(".rels"):
+            continue
+        tree = package.read_tree(part.filename)
+        folder = posixpath.dirname(folder)
+        present = [
+            relation
+            for relation in tree
+            if relation.get("TargetMode") == "External"
+            or posixpath.normpath(posixpath.join("/", folder, relation.get("Target", "")))[1:] in package
+        ]
+        if len(present) < len(tree):
+            tree[:] = present
+            relations_by_part[part.filename] = tostring(tree)
+    if not relations_by_part:
+        return stream
+    stream.seek(0)
+    copy = io.BytesIO(stream.read())
+    with zipfile.ZipFile(copy, "a") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the second part with the same name replaces the first
+        for filename, relations in relations_by_part.items():
+            archive.writestr(filename, relations)
+    return copy
