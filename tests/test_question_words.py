@@ -83,14 +83,99 @@ QUESTIONS = {
     ],
 }
 
+#: Everyday questions, in the same form: other tenses, percentages, intervals, clock times, and numbers of articles.
+EVERYDAY_QUESTIONS = {
+    "spanish": [
+        ("¿Cuánto costaron las sillas?", "money", "Costaron 12.400 euros.", "Las sillas del artículo 7 son azules."),
+        ("¿Cuánto pagaba un jubilado?", "money", "Pagaba la mitad, 15,50.", "Los jubilados eran 15."),
+        ("¿Qué parte de la cuota paga un menor?", "percentage", "El 15 por ciento.", "Los menores pagan la cuota."),
+        ("¿Cuándo abre el bar?", "time", "Abre a las nueve.", "Abre a las familias."),
+        ("¿Cuándo se puede pescar?", "time", "Del 20 de octubre al 15 de abril.", "Según el artículo 7."),
+        ("¿Cada cuánto se reúne la junta?", "frequency", "Cada mes.", "La junta se reúne."),
+        ("¿Con cuánta antelación hay que avisar?", "duration", "Con quince (15) días.", "Hay que avisar."),
+        ("¿Cuál es el plazo máximo?", "duration", "Treinta días.", "Sin demora."),
+        ("¿Por cuánto tiempo se elige la junta?", "duration", "Por cuatro años.", "Se elige en el artículo 4."),
+        ("¿Cuántos socios hacen falta?", "number", "Hacen falta diez.", "Véase el artículo 9."),
+    ],
+    "portuguese": [
+        ("Quanto tempo tenho?", "duration", "Tem 15 dias.", "Não há tempo."),
+        ("Quanto se paga pela inscrição?", "money", "São 49,00 €.", "A inscrição é em junho."),
+        ("A que horas abre?", "time", "Abre às nove.", "Abre sempre."),
+        ("Qual é o prazo de entrega?", "duration", "Dois meses.", "Ver artigo 2."),
+    ],
+    "italian": [
+        ("Quanto costavano i biglietti?", "money", "Costavano 12 euro.", "I biglietti erano 12."),
+        ("Quanto si deve pagare per la tessera?", "money", "La tessera è gratuita.", "La tessera è verde."),
+        ("A che ora chiude?", "time", "Chiude alle 18.", "Chiude sempre."),
+        ("Ogni quanto si riunisce il consiglio?", "frequency", "Ogni mese.", "Si riunisce."),
+    ],
+    "french": [
+        ("Combien ça a coûté ?", "money", "Cela a coûté 10 000 €.", "C'était cher."),
+        ("Combien faut-il payer ?", "money", "Il faut payer 49,00 €.", "Il faut payer."),
+        ("Combien de temps avant faut-il payer ?", "duration", "Trois semaines.", "Avant la fête."),
+        ("À quelle heure ferme le bureau ?", "time", "Il ferme à 18h30.", "Il ferme tôt."),
+        ("Quelle part du loyer est remboursée ?", "percentage", "La moitié.", "Le loyer."),
+    ],
+    "german": [
+        (
+            "Wie viel hat das neue Dach der Halle gekostet?",
+            "money",
+            "Es hat 12.400 Euro gekostet.",
+            "Das Dach hat 40 Jahre gehalten.",
+        ),
+        ("Wie viele Personen zahlen Beitrag?", "number", "Es sind 40.", "Nach § 4 Abs. 2."),
+        ("Welcher Anteil wird erstattet?", "percentage", "80 Prozent.", "Der Anteil."),
+        ("Wann beginnt das Fest?", "time", "Um 14 Uhr.", "Im Saal."),
+        ("Wie hoch ist der Jahresbeitrag?", "money", "84 €.", "Er ist hoch."),
+        ("Wie oft tagt der Vorstand?", "frequency", "Monatlich.", "Der Vorstand tagt."),
+        ("In welchem Jahr wurde die Brücke gebaut?", "time", "1871.", "Die Brücke."),
+    ],
+    "dutch": [
+        ("Wat heeft het dak gekost?", "money", "Het kostte 12.400 euro.", "Het dak is nieuw."),
+        ("Hoeveel moet ik betalen?", "money", "U betaalt 49,00.", "U betaalt."),
+        ("Hoeveel leden betalen contributie?", "number", "Dat zijn er twaalf.", "Dat staat in artikel 12."),
+        ("Hoe laat begint het?", "time", "Om 14.00 uur.", "Het begint."),
+    ],
+    "polish": [
+        ("Ile trzeba zapłacić za kartę?", "money", "Karta kosztuje 20 zł.", "Karta jest zielona."),
+        ("Ile czasu mam na zwrot?", "duration", "14 dni.", "Zgodnie z art. 14."),
+        ("Ile wynosi składka?", "money", "Wynosi 30 złotych.", "Wynosi."),
+        ("O której otwieracie?", "time", "O godzinie 9.", "Otwieramy."),
+    ],
+    "russian": [
+        ("Сколько нужно заплатить за билет?", "money", "Сто рублей.", "Билет зелёный."),
+        ("Сколько человек платят взнос?", "number", "Двенадцать.", "Взнос."),
+        ("Какая доля возвращается?", "percentage", "50 процентов.", "Взнос."),
+        ("На какой срок выбирают совет?", "duration", "На четыре года.", "Совет."),
+    ],
+    "turkish": [
+        ("Bilet için ne kadar ödemem gerekiyor?", "money", "Bilet elli lira.", "Bilet yeşil."),
+        ("Kurs ne kadar sürüyor?", "duration", "Üç hafta.", "Kurs."),
+        ("Toplantı saat kaçta?", "time", "Saat 14'te.", "Salonda."),
+    ],
+    "arabic": [
+        ("كم يجب أن أدفع؟", "money", "عشرة دولارات.", "البطاقة خضراء."),
+        ("ما نسبة الخصم؟", "percentage", "20 في المئة.", "الخصم."),
+    ],
+    "chinese": [
+        ("要付多少钱？", "money", "十二元。", "门票是绿色的。"),
+        ("占多少比例？", "percentage", "百分之二十。", "很多人。"),
+    ],
+    "japanese": [
+        ("いくら払いますか？", "money", "千円です。", "緑色です。"),
+        ("何割が戻りますか？", "percentage", "半分です。", "戻ります。"),
+    ],
+}
+
 
 def test_every_language_is_tested_above() -> None:
-    assert {path.stem for path in FOLDER.glob("*.toml")} == QUESTIONS.keys()
+    languages = {path.stem for path in FOLDER.glob("*.toml")}
+    assert languages == QUESTIONS.keys() == EVERYDAY_QUESTIONS.keys()
 
 
 @pytest.mark.parametrize("language", QUESTIONS)
 def test_questions_are_classified_and_answers_recognized(language: str) -> None:
-    for question, kind, answer, non_answer in QUESTIONS[language]:
+    for question, kind, answer, non_answer in QUESTIONS[language] + EVERYDAY_QUESTIONS[language]:
         classified = detect_answer_type(question, language)
         assert classified.name == kind, question
         assert classified.is_present_in(answer), question
@@ -137,3 +222,22 @@ def test_the_price_of_something_else_answers_no_question(store: kvstore.Store) -
     answer = store.ask("Combien coûte une tonne de granulés dans le silo de la chaudière ?")
     assert answer.abstained and "No passage found has any amount of money." in answer.text
     assert "3 euros" in store.ask("Combien coûte un repas à la cantine ?").text
+
+
+def test_a_verb_at_the_end_of_a_question_shows_that_it_asks_for_a_price(store: kvstore.Store) -> None:
+    store.put("halle", "Das neue Dach der Halle hat 300 Ziegel. Zwei Firmen haben das neue Dach gebaut.")
+    store.put("bad", "Der Eintritt in das Bad ist für Kinder kostenlos. Das Bad hat zwei Becken.")
+    answer = store.ask("Wie viel hat das neue Dach der Halle gekostet?")
+    assert answer.abstained and "No passage found has any amount of money." in answer.text
+    assert not store.ask("Wie viel müssen Kinder als Eintritt in das Bad bezahlen?").abstained
+
+
+def test_the_number_and_title_of_an_article_are_part_of_its_first_sentence(store: kvstore.Store) -> None:
+    store.put(
+        "estatutos",
+        "Artículo 7. Aportación. La cuota de los socios es de 15 euros al mes. Se paga en enero.\n\n"
+        "Artículo 8. Junta. La junta se reúne cada mes en la sede de los socios. La preside la presidenta.",
+    )
+    assert (
+        "Artículo 7. Aportación. La cuota de los socios es de 15 euros" in store.ask("¿Cuánto pagan los socios?").text
+    )

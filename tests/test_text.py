@@ -195,6 +195,26 @@ def test_sentences(text: str, expected: list[str]) -> None:
     assert [text[start:end] for start, end in split_sentences(text)] == expected
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("spanish", "Artículo 7. Aportación. Son 15 €. Fin.", ["Artículo 7. Aportación. Son 15 €.", "Fin."]),
+        (
+            "spanish",
+            "7. Junta: La elige el pleno. Véase el n.º 5.",
+            ["7. Junta: La elige el pleno.", "Véase el n.º 5."],
+        ),
+        ("german", "Siehe § 4 Abs. 2. S. 12 sagt es auch.", ["Siehe § 4 Abs. 2.", "S. 12 sagt es auch."]),
+        ("italian", "Art. 3. Quota. È di 12 euro. Vedi pag. 5.", ["Art. 3. Quota. È di 12 euro.", "Vedi pag. 5."]),
+        ("french", "Cela vaut depuis l'article 3. Il a changé.", ["Cela vaut depuis l'article 3.", "Il a changé."]),
+        ("polish", "Art. 3. Składka. Wynosi 30 zł. Koniec.", ["Art. 3. Składka. Wynosi 30 zł.", "Koniec."]),
+        ("russian", "Статья 7. Взносы. Взнос мал. См. стр. 5.", ["Статья 7. Взносы. Взнос мал.", "См. стр. 5."]),
+    ],
+)
+def test_numbers_of_articles_and_items_are_not_sentences(language: str, text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in split_sentences(text, language)] == expected
+
+
 @given(st.text(alphabet='aB .!?\n"。)', max_size=80))
 def test_sentences_cover_everything_but_space(text: str) -> None:
     covered = set()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..text.languages import detect_language
 from ..text.sentences import split_sentences
 from .question_files import Question
 
@@ -142,9 +143,9 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
 
 
 def extract_first_sentence(text: str) -> str:
-    """Return the first sentence, list item or table row of an answer."""
+    """Return the first sentence, by the rules of its language, list item or table row of an answer."""
     line = text.strip().partition("\n")[0]
-    return next((line[start:end] for start, end in split_sentences(line)), line)
+    return next((line[start:end] for start, end in split_sentences(line, detect_language(text))), line)
 
 
 def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:

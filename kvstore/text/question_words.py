@@ -3,6 +3,10 @@
 In: ``questions/LANGUAGE.toml``, one file per language, named after its Snowball stemmer. Every value is a list of
 phrases, separated by commas; ``german.toml`` has comments. Out: :class:`QuestionVocabulary`. To add a language, copy a
 file, translate it, and add a row to ``tests/test_question_words.py``.
+
+In a phrase, ``*`` at the start or end of a word is any letters or none (``*hundert``, ``kost*``), and ``(am/an)`` is
+one of several words. A phrase of a question can have one ``…``, which is a few other words of the same clause: the
+phrase ``wie viel … gekostet`` is in *Wie viel hat das neue Dach gekostet?*. Only the words before the ``…`` ask.
 """
 
 from __future__ import annotations
@@ -26,21 +30,42 @@ _CAPITALIZED = r"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_a-zà-öø-ÿа-яё
 _CURRENCIES = "[€£¥$₽₺]"
 #: Words between *million* and a currency.
 _CURRENCY_LINK = r"(?:d['’]|US-|(?:de|di|von) )?"
+#: A price without a currency, such as 49,00, unless a unit follows, and a share, which answers "how much of the pay".
+_BARE_PRICE = r"\d\s?%|(?<![\d.,])\d{1,3}(?:[. ]?\d{3})*(?:,\d\d|[.,][-–—])(?![\d.,]*\d)"
+_AFTER_MEASURE = r"\s?(?:[%°]|[ckm]?[mglt]²?(?!\w)|kilo|met|lit|gram|mil|mio|mrd)"
+#: The end of the name of a column or field with its unit, and a number in it: *Dauer (Wochen): 3*.
+_FIELD_END = r"[^:;.\d]{0,12}: ?[^\w:;\s]?\d"
+#: Dates and hours in digits: 3.5., 3.5.24, 15/10, 18h, 9h30.
+_DIGITAL_TIME = (
+    r"(?<![\d.,/])\d{1,2}(?:\.\d{1,2}\.(?!\d{3})|/\d{1,2}(?!\d)|[.-]\d{1,2}[.-]\d\d(?!\d))"
+    r"|(?<![\d.,])\d{1,2}(?:[:.]\d\d(?!\d|\s?[%€])|\s?h(?:\d\d)?(?!\w))"
+)
+#: A year, but not a round number such as 1900, and the years, months and days of Chinese and Japanese.
+_YEAR = r"(?<![\d.,])(?:1[5-9]|20)\d\d(?<!00)(?![.,]?\d)|\d{1,4}\s?[年月日]"
+#: One of several words in a phrase.
+_CHOICE_PATTERN = compile_lazily(r"\(([^()]*)\)")
+#: The ``…`` of a phrase: the maximum number of words that it is, and of characters in writing without spaces.
+_GAP, _MAX_GAP_WORDS, _MAX_GAP_CHARACTERS = " … ", 10, 12
+#: The maximum for a noun, which belongs to the words before it.
+_MAX_NOUN_GAP_WORDS = 3
 
 
 class QuestionVocabulary(NamedTuple):
     """The question words of a language.
 
     ``asking`` matches interrogative phrases (*how much*), which are not searched for. ``noun`` matches phrases that
-    name the kind of answer (*telephone number*); it takes precedence. ``kinds`` maps each phrase to the kind of answer,
-    such as ``time``. ``forms`` are the patterns of answers by kind; an answer of a kind without a form is not
-    recognized in texts.
+    name the kind of answer (*telephone number*); it takes precedence. Each phrase is a group of its pattern, and
+    ``kinds`` maps the name of the group to the kind of answer, such as ``time``. ``forms`` are the patterns of answers
+    by kind; an answer of a kind without a form is not recognized in texts. ``label`` matches a number that is a name,
+    as in *Article 7*, and ``date`` one that is part of a date.
     """
 
     asking: re.Pattern[str]
     noun: re.Pattern[str]
     kinds: Mapping[str, str]
     forms: Mapping[str, re.Pattern[str]]
+    label: re.Pattern[str]
+    date: re.Pattern[str]
     function_words: frozenset[str]
 
     def find_kind(self, question: str) -> str | None:
@@ -52,7 +77,7 @@ class QuestionVocabulary(NamedTuple):
         question = _to_lower_same_length(question)
         # A noun is more exact than an interrogative: "Which telephone number" does not ask for a number.
         match = self.noun.search(question) or self.asking.search(question)
-        return None if match is None else self.kinds[match.group()]
+        return None if match is None or match.lastgroup is None else self.kinds[match.lastgroup]
 
     def remove_interrogatives(self, question: str) -> str:
         """Return a question with each interrogative phrase replaced by a space.
@@ -105,38 +130,84 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     nouns = {kind: split_phrases(phrases) for kind, phrases in data["nouns"].items()}
     answers = {name: split_phrases(phrases) for name, phrases in data["answers"].items()}
     has_spaces = bool(data["spaced"])
-    kinds = {phrase: kind for kinds in (asks, nouns) for kind, phrases in kinds.items() for phrase in phrases}
+    asking, asking_kinds = _build_phrase_pattern("asking", asks, has_spaces, _MAX_GAP_WORDS)
+    noun, noun_kinds = _build_phrase_pattern("noun", nouns, has_spaces, _MAX_NOUN_GAP_WORDS)
+    labels, months = (_build_alternation(answers[name], has_spaces) for name in ("labels", "months"))
     return QuestionVocabulary(
-        asking=compile_lazily(_build_alternation(_flatten(asks), has_spaces)),
-        noun=compile_lazily(_build_alternation(_flatten(nouns), has_spaces)),
-        kinds=kinds,
+        asking=compile_lazily(asking),
+        noun=compile_lazily(noun),
+        kinds=asking_kinds | noun_kinds,
         forms=_build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
+        label=compile_lazily(rf"(?:{labels}) ?\d[\d.,/-]*|§+ ?\d+", re.IGNORECASE),
+        date=compile_lazily(
+            rf"(?:\b\d{{1,2}}[.º°]?\s(?:de\s)?)?(?:{months})(?:\s\d{{1,2}}(?![\d.,]*\d))?|{_YEAR}|{_DIGITAL_TIME}",
+            re.IGNORECASE,
+        ),
         function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
     )
 
 
 def split_phrases(text: str) -> list[str]:
-    """Split a list of phrases at its commas, and return the phrases with single spaces."""
-    return [" ".join(phrase.split()) for phrase in text.split(",") if phrase.strip()]
+    """Split a list of phrases at its commas, and return the phrases with single spaces and none after a slash."""
+    return [" ".join(phrase.split()).replace("/ ", "/") for phrase in text.split(",") if phrase.strip()]
 
 
-def _flatten(phrases_by_kind: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the phrases of all kinds as one list."""
-    return [phrase for phrases in phrases_by_kind.values() for phrase in phrases]
+def _build_phrase_pattern(
+    name: str, phrases_by_kind: Mapping[str, Iterable[str]], has_spaces: bool, max_gap_words: int
+) -> tuple[str, dict[str, str]]:
+    """Return a pattern for the phrases of questions, and the kind of answer of each of its groups.
+
+    At the same offset, the phrase with the most words before its ``…`` matches, and the match ends there. Each
+    phrase has a group, whose name begins with ``name``. ``has_spaces``: the language separates words by spaces.
+    """
+    phrases = [(*phrase.partition(_GAP)[::2], kind) for kind, phrases in phrases_by_kind.items() for phrase in phrases]
+
+    def count_words(words: str) -> int:
+        """Return the number of words, or of characters in writing without spaces."""
+        words = _CHOICE_PATTERN.sub(
+            lambda choice: max(choice[1].split("/"), key=lambda option: len(option.split())), words
+        )
+        return len(re.findall(r"\w+", words)) if has_spaces else len(words)
+
+    phrases.sort(key=lambda phrase: (-count_words(phrase[0]), -len(phrase[1]), -len(phrase[0]), phrase))
+    gap = (
+        rf"(?:[^\w.?!;:؟]+\w++){{0,{max_gap_words}}}?[^\w.?!;:؟]+"
+        if has_spaces
+        else rf"[^。？！?!]{{0,{_MAX_GAP_CHARACTERS}}}?"
+    )
+    start = r"(?<!\w)" if has_spaces else ""
+    alternatives, kinds = [], {}
+    for index, (words, words_after_gap, kind) in enumerate(phrases):
+        group = f"{name}{index}"
+        lookahead = f"(?={gap}{_escape_phrase(words_after_gap, has_spaces)})" if words_after_gap else ""
+        alternatives.append(f"(?P<{group}>{_escape_phrase(words, has_spaces)}{lookahead})")
+        kinds[group] = kind
+    return f"{start}(?:{'|'.join(alternatives)})", kinds
 
 
 def _build_alternation(phrases: Iterable[str], has_spaces: bool) -> str:
     """Return a regular expression that matches any of the phrases, the longest first.
 
-    If ``has_spaces`` (the language separates words by spaces), it matches whole words only. The next word can follow a
-    final apostrophe directly, as in *l'année*.
+    If ``has_spaces`` (the language separates words by spaces), it matches whole words only. It matches nothing without
+    phrases.
     """
     ordered = sorted(set(phrases), key=lambda phrase: (-len(phrase), phrase))
-    alternatives = "|".join(
-        re.escape(phrase) if phrase[-1] == "'" or not has_spaces else rf"{re.escape(phrase)}(?!\w)"
-        for phrase in ordered
-    )
+    if not ordered:
+        return r"(?!)"
+    alternatives = "|".join(_escape_phrase(phrase, has_spaces) for phrase in ordered)
     return rf"(?<!\w)(?:{alternatives})" if has_spaces else rf"(?:{alternatives})"
+
+
+def _escape_phrase(phrase: str, has_spaces: bool) -> str:
+    """Return a regular expression for a phrase, up to the end of its last word if the language ``has_spaces``.
+
+    The next word can follow a final apostrophe directly, as in *l'année*.
+    """
+    pattern = re.escape(phrase)
+    for mark, expression in ((r"\*", r"\w*"), (r"\ ", r"\s"), (r"\(", "(?:"), ("/", "|"), (r"\)", ")")):
+        pattern = pattern.replace(mark, expression)
+    ends_with_word = phrase[-1].isalnum() or phrase[-1] in "*)"
+    return rf"{pattern}(?!\w)" if has_spaces and ends_with_word else pattern
 
 
 def _build_answer_patterns(
@@ -149,23 +220,25 @@ def _build_answer_patterns(
     words inside a sentence.
     """
     number = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+|{_build_alternation(answers['numbers'], has_spaces)})"
-    units, currencies = (
-        _build_alternation(answers["units"], has_spaces),
-        _build_alternation(answers["currencies"], has_spaces),
+    units, currencies, shares = (
+        _build_alternation(answers[name], has_spaces) for name in ("units", "currencies", "shares")
     )
-    gap = r"[ -]" if has_spaces else " ?"
-    middle = r"(?:[ -][^\W\d]+\.?)?" if has_spaces else ""  # a word between the number and the unit
+    gap = r"[\s-]" if has_spaces else r"\s?"
+    middle = r"\)?(?:[\s-]\(?[^\W\d]+\.?)?" if has_spaces else ""  # a word between the number and the unit
     amount = rf"{number}{middle}{gap}"
+    times = _build_alternation([*answers["months"], *answers["days"], *answers["times"]], has_spaces)
+    hours = rf"{_build_alternation(answers['before_hours'], has_spaces)}\s?{number}"
     expressions = {
-        "time": (
-            rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|(?<!\d)\d{{1,2}}[:.h]\d\d(?!\d)|{amount}(?:{units})|"
-            + _build_alternation([*answers["months"], *answers["days"], *answers["times"]], has_spaces)
-        ),
-        "duration": rf"{amount}(?:{units})",
+        "time": rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|{_DIGITAL_TIME}|{amount}(?:{units})|{hours}|{times}",
+        "duration": rf"{amount}(?:{units})|{units}{_FIELD_END}",
         "number": number,
+        "frequency": rf"{number}|{_build_alternation(answers['frequencies'], has_spaces)}(?:{gap}{units})?",
+        "percentage": rf"\d\s?%|{shares}",
         "money": (
             rf"{number}{middle}{gap}?{_CURRENCY_LINK}(?:{currencies})"
-            rf"|{number} ?{_CURRENCIES}|{_CURRENCIES} ?\d"
+            rf"|{number}\s?{_CURRENCIES}|(?:{_CURRENCIES}|{currencies})(?:\s?\d|{_FIELD_END})"
+            rf"|{_BARE_PRICE}(?!{_AFTER_MEASURE}|{gap}?{units})"
+            rf"|{_build_alternation(answers['free'], has_spaces)}"
         ),
         "reason": _build_alternation(answers["reasons"], has_spaces),
         "telephone number": _TELEPHONE_PATTERN,

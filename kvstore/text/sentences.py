@@ -3,7 +3,8 @@
 In: running text, and its language if it is not English. Out: spans in characters, in order, that cover everything but
 white space. A mark ends a sentence if white space and then anything but a lower-case letter follows, unless an
 abbreviation or an initial precedes it. A mark of Chinese or Japanese needs no white space after it. A blank line always
-ends a sentence. The abbreviations of other languages are in ``questions/LANGUAGE.toml``.
+ends a sentence. In languages other than English, the number of an item, and the number and title of an article, are
+part of the sentence after them. The abbreviations of other languages are in ``questions/LANGUAGE.toml``.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ _FIRST_WORD_PATTERN = compile_lazily(r"[A-Z][a-z]+\b")
 _MAX_AFTER, _MAX_BEFORE = 40, 20
 #: Abbreviations before names in texts of any language.
 _TITLES = frozenset("mr mrs ms dr prof st jr".split())
+#: A number that names a part of a text: 7, 7.2 or IV.
+_LABEL_NUMBER_PATTERN = compile_lazily(r"\d{1,3}(?:\.\d{1,3})*[a-z]?|[IVXLC]+")
+#: The maximum number of words of the title of an article, and of characters of its label, number and title.
+_MAX_TITLE_WORDS, _MAX_TITLE_LENGTH = 6, 80
 #: A number in digits or Roman numerals at the end of a text.
 _NUMBER_END_PATTERN = compile_lazily(r"(?:\d|\b[IVXLC]+)\s*\Z")
 
@@ -51,7 +56,8 @@ class _SentenceRules(NamedTuple):
 
     No sentence ends at one of ``abbreviations``, or at one of ``before_numbers`` (*Art.*) before a digit. One can end
     at one of ``after_numbers`` (*г.*, a year or a town) only after a number. A number with a period is an ordinal
-    before one of ``months``, and after one of ``before_ordinals``.
+    before one of ``months``, and after one of ``before_ordinals``. ``labels`` are words before the number of a part of
+    the text (*article*).
     """
 
     abbreviations: frozenset[str]
@@ -59,6 +65,7 @@ class _SentenceRules(NamedTuple):
     after_numbers: frozenset[str] = frozenset()
     months: frozenset[str] = frozenset()
     before_ordinals: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
 
     def is_ordinal(self, word: str, text_before: str, text_after: str) -> bool:
         """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*), by the text around both."""
@@ -68,6 +75,23 @@ class _SentenceRules(NamedTuple):
         word_before = _WORD_BEFORE_PATTERN.search(text_before)
         return (next_word is not None and next_word.group().lower() in self.months) or (
             word_before is not None and word_before[1].lower() in self.before_ordinals
+        )
+
+    def is_number_or_title(self, text: str) -> bool:
+        """True if a text is only the number of an item (*7*), or that of an article with its title (*Art. 7. Voting*).
+
+        The text has no period at its end. It is part of the sentence after it.
+        """
+        label, *words = text.strip("*_ \n").split() or [""]
+        if not words:
+            return _LABEL_NUMBER_PATTERN.fullmatch(label) is not None
+        number, *title = words
+        return (
+            label.lower().rstrip(".") in self.labels
+            and _LABEL_NUMBER_PATTERN.fullmatch(number.rstrip(".:-")) is not None
+            and (not title or number.endswith("."))
+            and len(title) <= _MAX_TITLE_WORDS
+            and not any(word.endswith(".") for word in title)
         )
 
 
@@ -95,6 +119,7 @@ def _load_rules(language: str) -> _SentenceRules:
         # Other words after an ordinal have the same effect as a month.
         months=frozenset((*split_phrases(data["answers"]["months"]), *words["after_ordinals"])),
         before_ordinals=frozenset(words["before_ordinals"]),
+        labels=frozenset(label.rstrip(".") for label in split_phrases(data["answers"]["labels"])),
     )
 
 
@@ -112,6 +137,9 @@ def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[in
     start = 0
     for match in (_SENTENCE_END_PATTERN if is_english else _FOREIGN_SENTENCE_END_PATTERN).finditer(text):
         if not _is_sentence_end(text, match, rules):
+            continue
+        can_be_title = rules.labels and match[0].startswith(".") and match.start() - start <= _MAX_TITLE_LENGTH
+        if can_be_title and rules.is_number_or_title(text[start : match.start()]):
             continue
         yield from _trim_span(text, start, match.end())
         start = match.end()
