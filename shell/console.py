@@ -139,7 +139,10 @@ class Console:
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     def run_items(self, items: Iterable[ScriptItem], name: str = "") -> None:
-        """Run statements and dot commands of a script called ``name``. Raises Bail if one fails and ``bail`` is set."""
+        """Run statements and dot commands of a script called ``name``, and report failures.
+
+        Raises Bail at the first failure if the setting ``bail`` (stop at the first error) is on.
+        """
         try:
             for item in items:
                 self.run(item, name)

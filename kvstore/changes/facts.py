@@ -275,7 +275,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:
         """Withdraw the user's statement of an edge; the edge remains if documents also state it.
 
-        Tree nodes that no edge needs any more are unlinked from their entities.
+        Tree nodes that no edge needs are unlinked from their entities.
         """
         nodes = self.find_nodes(context.state, key)
         assert nodes is not None  # it is stored

@@ -39,7 +39,7 @@ from ..structures.text_candidates import union_sorted
 from ..text.blocks import to_plain_text
 from ..text.languages import open_document_stemmers
 from ..text.normalize import FoldedText, fold, fold_to_bytes
-from ..text.words import list_certain_terms, split_words
+from ..text.words import list_guaranteed_terms, split_words
 from .full_delta import iter_batches
 from .trace_cache import TraceCache
 
@@ -351,7 +351,7 @@ class Linker:
         stemmers = open_document_stemmers(self._state.settings.stemmer, self._state.counters.languages)
         # The terms of each name that can occur in texts, once for each stemmer, because documents differ in language.
         term_sets_by_index = {
-            index: {frozenset(list_certain_terms(key, stem)) for stem in stemmers}
+            index: {frozenset(list_guaranteed_terms(key, stem)) for stem in stemmers}
             for index, key in enumerate(new_keys)
             if 0 < len(split_words(key)) <= self._max_name_words
         }

@@ -59,7 +59,7 @@ class NameChanges:
         return {entity: self._keys[entity] for entity, _ in introductions}
 
     def list_unintroduced(self) -> list[tuple[int, str]]:
-        """Return (entity, key) of each name that became unknown: no stored or new document or fact has it any more."""
+        """Return (entity, key) of each name that became unknown: no stored or new document or fact has it now."""
         return [
             (entity, key)
             for key, entity in self._ids.items()

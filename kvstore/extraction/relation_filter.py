@@ -355,7 +355,7 @@ class RelationFilter:
         return bool((determiners | words) & expected)
 
     def _is_generic(self, index: int) -> bool:
-        """True if an everyday noun is generic: a plural without a determiner, or a singular with ``a``."""
+        """True if the noun at ``index`` is generic: a plural without a determiner, or a singular with ``a``."""
         determiners = self._sentence.get_dependent_lemmas(index, "det", "nmod:poss", "nummod")
         if self._words[index].tag == "NNS":
             return not determiners

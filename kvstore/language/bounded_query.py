@@ -109,7 +109,7 @@ class _RunningQuery:
         self._error: BaseException | None = None
         #: The reason of the interruption, or None.
         self._reason: str | None = None
-        #: True once the thread has ended; and true if nobody waits for the result any more.
+        #: True once the thread has ended; and true if nobody waits for the result.
         self._has_ended = self._is_abandoned = False
 
     def interrupt(self, reason: str) -> None:

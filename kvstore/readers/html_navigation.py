@@ -226,7 +226,7 @@ class NavigationFilter:
             return "navigation"
         if class_and_id and stats.text_length < _MIN_CONTENT_PROSE and _UNPRINTED_PATTERN.search(class_and_id):
             return "beside the content"
-        return None if in_content else self._find_outside_reason(node, tag, stats, class_match)
+        return None if in_content else self._find_reason_to_omit(node, tag, stats, class_match)
 
     def _is_contents_label(self, node: LexborNode) -> bool:
         """True if an element is the label of the table of contents that follows it."""
@@ -350,13 +350,13 @@ class NavigationFilter:
             and not has_text_beside_list(node, tag, stats, self.analysis)
         )
 
-    def _find_outside_reason(
+    def _find_reason_to_omit(
         self, node: LexborNode, tag: str, stats: ElementStats, class_match: re.Match[str] | None
     ) -> str | None:
-        """Return the reason to leave out an element outside the content, or None.
+        """Return the reason to leave out an element that is not known to be content, or None to keep it.
 
         An element with enough prose is recorded as content (``_prose_elements``), or, if it also has links to the site,
-        as a mixture (``_mixed_elements``), whose lists of links are left out. ``class_match`` is the match of
+        in ``_mixed_elements``, whose lists of links are left out. ``class_match`` is the match of
         ``_NAVIGATION_NAME_PATTERN`` in its class and id, or None.
         """
         analysis = self.analysis

@@ -239,7 +239,7 @@ class LazyIndexFile(Generic[Content]):
         if stamp == loaded_stamp:
             return content
         # While one thread reads a new file (another inode), the others use the old one, which still exists without a
-        # name. A file that was modified in place must not be used any more.
+        # name. A file that was modified in place must no longer be used.
         is_replaced = (
             stamp is not None and loaded_stamp is not None and stamp.inode != loaded_stamp.inode and content is not None
         )

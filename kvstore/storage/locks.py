@@ -107,9 +107,9 @@ class WriterLock:
     """
 
     def __init__(self, path: Path) -> None:
-        """Create the writer lock of a store, on the file at ``path`` and among threads; nothing is locked yet."""
+        """Create the writer lock of a store: a thread lock, and a lock on the file at ``path``; neither is held yet."""
         self.path = path
-        self._thread_lock = threading.Lock()  # the lock among the threads of this process
+        self._thread_lock = threading.Lock()  # for the threads of this process
         self._holder: threading.Thread | None = None
         self._descriptor: int | None = None  # of the file, while this process has it locked
         _locks.add(self)
@@ -140,7 +140,7 @@ class WriterLock:
             raise
 
     def release(self) -> None:
-        """Release the lock among processes and threads; the next writer may continue."""
+        """Release the interprocess lock and the thread lock; the next writer may continue."""
         try:
             if self._descriptor is not None:
                 with contextlib.suppress(OSError):  # a failing disk; only the holder's process id stays
@@ -190,7 +190,7 @@ class WriterLock:
             return None
 
     def _lock_thread(self, timeout: float) -> float:
-        """Acquire the lock among the threads of this process; return the deadline for the lock among processes.
+        """Acquire the thread lock of this process; return the deadline for the interprocess lock.
 
         While a maintenance thread holds the lock, the wait begins again, unless ``timeout`` is 0. Raises
         LockTimeoutError if another thread holds it at the end of the wait.
@@ -250,7 +250,7 @@ class WriterLock:
             raise
 
     def _unlock(self) -> None:
-        """Release the lock among processes, then the lock among threads."""
+        """Release the interprocess lock, then the thread lock."""
         descriptor, self._descriptor = self._descriptor, None
         try:
             if descriptor is not None:

@@ -90,7 +90,7 @@ class PageTransaction:
         return cursor.damage
 
     def abort(self) -> None:
-        """End the transaction; buffers it returned must not be read any more."""
+        """End the transaction; buffers that it returned must no longer be read."""
         if self._pages is not None:
             self._pages.close()
         self._transaction.abort()

@@ -155,7 +155,7 @@ def select_greedy_cover(
         if costs[index] > capacity or (documents and document_counts[documents[index]] == max_per_document):
             continue
         # A gain in the heap can be outdated, and gains never grow: recompute it, and push the sentence back if it is
-        # not the best any more.
+        # no longer the best.
         if selected:
             negative_gain = -compute_gain(index)
         if negative_gain >= 0:

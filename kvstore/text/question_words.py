@@ -254,10 +254,10 @@ def _build_answer_patterns(
 def _build_name_patterns(
     titles: Sequence[str], places: Sequence[str], has_spaces: bool, capitalizes_names: bool
 ) -> dict[str, re.Pattern[str]]:
-    """Return the patterns of answers that are a person or a place.
+    """Return a pattern of names for each answer type: ``place``, and ``person`` if persons can be recognized.
 
-    ``titles`` are words before a person, and ``places`` words before a place. Persons are omitted if neither capitals
-    nor titles show them.
+    ``titles`` are words before the name of a person, and ``places`` words before that of a place. Persons can be
+    recognized by capitals, or by titles in Latin script.
     """
     patterns: dict[str, re.Pattern[str]] = {}
     if capitalizes_names:

@@ -369,7 +369,7 @@ def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in list_term_words(text, stem)]
 
 
-def list_certain_terms(name: str, stem: Callable[[str], str]) -> list[str]:
+def list_guaranteed_terms(name: str, stem: Callable[[str], str]) -> list[str]:
     """Return the terms (stems of words) that every text with ``name`` has among its terms, in order.
 
     For a script without spaces and a segmenter, these are single characters, because a word that the segmenter finds in

@@ -386,8 +386,8 @@ def _pack_boundaries(boundaries: list[int]) -> bytes:
 def _toggle_offset(boundaries: list[int], offset: int) -> None:
     """Add an offset to runs of offsets, or remove it if it is in a run, in place.
 
-    ``boundaries`` has the first offset of each run and the offset after it. Both add a boundary before and one after
-    the offset; two equal boundaries cancel each other.
+    ``boundaries`` has the first offset of each run and the offset after it. In both cases, a boundary is toggled at the
+    offset and one after it: it is removed if it is there, otherwise added.
     """
     for boundary in (offset, offset + 1):
         position = bisect_left(boundaries, boundary)

@@ -285,7 +285,7 @@ class GraphWriter(ViewWriter, PassageGraph):
     def put_mentions(self, counts: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
         """Replace the counts of mentions in the rows of chunks; features of titles, headings and triples stay.
 
-        ``counts`` has the new counts, as features of entities, by chunk. ``removed_entities`` are in no row any more.
+        ``counts`` has the new counts, as features of entities, by chunk. ``removed_entities`` are no longer in any row.
         """
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:

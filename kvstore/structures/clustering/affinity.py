@@ -52,7 +52,7 @@ def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, m
 
     The strength between two clusters is the sum of the weights between them, divided by a power of their volumes (see
     :func:`_compute_strengths`). In a round, at most ``max_cluster_size`` clusters join into one. There are
-    ``max_levels`` rounds, or fewer if nothing joins any more.
+    ``max_levels`` rounds, or fewer if a round joins nothing.
     """
     partitions: list[Partition] = []
     volumes = _compute_volumes(num_nodes, edges)

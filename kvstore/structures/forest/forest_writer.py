@@ -130,7 +130,7 @@ class TransitiveReduction:
             self._break_cycles(self._find_component_edges(child))
 
     def remove_edge(self, child: int, parent: int) -> None:
-        """Delete the status of an edge that nothing states any more, and update the statuses that this affects."""
+        """Delete the status of an edge that nothing states now, and update the statuses that this affects."""
         status = self._forest.get_edge_status(child, parent)
         is_on_cycle = self._forest.is_on_cycle(child, parent)
         is_deferred = self._defer_if_costly(child)

@@ -77,7 +77,7 @@ class EntityRecord:
 
     @property
     def key(self) -> str:
-        """The normal form of the entity's name; all its spellings have the same one."""
+        """The normal form of the entity's name, which all its spellings have; ``row`` repeats its fields per slot."""
         if len(self.row) == _SLOT_LENGTH:  # the case of most entities; a single slot is never free
             return to_entity_key(self.row[0])
         spellings, counts = self.row[::_SLOT_LENGTH], self.row[_COUNT_FIELD::_SLOT_LENGTH]

@@ -135,9 +135,9 @@ class _PoolBuilder:
     def fill_pool(self, entity_addresses: Sequence[tuple[QuestionEntity, list[int]]]) -> None:
         """Add chunks to the pool, with the route to each from a name of the question, until the pool is full.
 
-        ``entity_addresses`` are the entities of the question with the addresses of the abstracts that mention them; an
-        address is a rank and the id of an abstract, packed into an integer. Chunks below
-        the abstracts that mention an entity come first. Chunks below the ancestors and descendants of these abstracts
+        ``entity_addresses`` has each entity of the question, with the addresses of the abstracts (summaries of chunks)
+        that mention it. An address packs the id of an abstract and a rank, which is smaller for a mention in a title or
+        for more mentions. The chunks of these abstracts come first. The chunks of their ancestors and descendants
         follow, level by level.
         """
         passes = [

@@ -182,7 +182,7 @@ class UnitGraph:
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:
-        """Store the entities that the units (sentences) in some rows mention, with their keys; a group for each row."""
+        """Store the entities that units (sentences) mention: a group of (entity, key) for each unit's row."""
         for row, entities in zip(rows, groups, strict=True):
             self.add_keys(entities)
             self._entities_by_row[row] = [entity for entity, _ in entities]
