@@ -271,14 +271,14 @@ class ForeignAnswerType(AnswerType):
 
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the answer type that is not in the question."""
-        form = self.language_words.forms.get(self.name) if self.language_words else None
-        if form is None or self.language_words is None:
+        vocabulary = self.language_words
+        if not vocabulary or self.name not in vocabulary.forms:
             return False
         if self.name in _DEMANDED_TYPES - KNOWN_BY_FORM:  # amounts
-            text = self.language_words.label.sub(" ", text)
+            text = vocabulary.label.sub(" ", text)
         if self.name == "number":
-            text = self.language_words.date.sub(" ", text)
-        return self._has_new_match(form, text)
+            text = vocabulary.date.sub(" ", text)
+        return self._has_new_match(vocabulary.forms[self.name], text)
 
     def _has_new_word(self, match_text: str) -> bool:
         """True if a match has a word that is neither in the question nor a function word.
