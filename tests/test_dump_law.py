@@ -20,7 +20,7 @@ import kvstore
 from kvstore.changes import changes, facts
 from kvstore.changes.dump import dump
 from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
-from kvstore.registry.written_passages import ModelTexts
+from kvstore.registry.written_passages import ModelTexts, PassageTexts
 from kvstore.structures.forest.forest import StatedEdge
 from kvstore.structures.names.aliases import Alias
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
@@ -168,7 +168,7 @@ class Model:
         """Write units of every passage of a document but the last."""
         if key in self.documents and self.documents[key]["format"] != "pairs":
             passages = WRITTEN_UNITS.list_passages(transaction._changes._find_chunked_text(key))[:-1]
-            value = ModelTexts({passage.digest: ("m", tuple(texts)) for passage in passages})
+            value = ModelTexts({passage.digest: PassageTexts("m", tuple(texts)) for passage in passages})
             transaction._put_fact(WRITTEN_UNITS, key, value)
             assert not transaction._put_fact(WRITTEN_UNITS, key, value)
             previous = self.written.get(key, ModelTexts())

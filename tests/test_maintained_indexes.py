@@ -16,7 +16,8 @@ import kvstore
 from kvstore import errors
 from kvstore.changes import index_maintenance
 from kvstore.changes.dump import dump
-from kvstore.registry import list_manifests, register
+from kvstore.registry import register
+from kvstore.registry.cached_lists import invalidate_lists
 from kvstore.registry.structure_versions import read_versions
 from kvstore.structures.derived_parts import split_vector_id
 from kvstore_shell.console import Console
@@ -378,7 +379,7 @@ def test_a_changed_version_is_migrated_if_the_store_has_the_index(
     store.close()
     with monkeypatch.context() as context:
         context.setattr(Lines, "version", 2)
-        list_manifests.cache_clear()
+        invalidate_lists()
         assert not make_store("without").readonly
         with pytest.raises(errors.StoreFormatError, match="lines.*kvstore migrate"):
             kvstore.open(store.path)
@@ -386,7 +387,7 @@ def test_a_changed_version_is_migrated_if_the_store_has_the_index(
         assert done.rebuilt is not None and done.rebuilt.embedded == 0
         with kvstore.open(store.path) as again:
             assert len(list_parts(again)) == 8 and again.check() == []
-    list_manifests.cache_clear()
+    invalidate_lists()
     refused = kvstore.open(store.path)
     with pytest.raises(errors.KvstoreError, match="lines"):
         refused.put("more", TEXT)
