@@ -114,8 +114,9 @@ def _build_noun_pattern(nouns: str) -> str:
 
 #: Types with a form of their own. A passage without a match of the form does not answer.
 KNOWN_BY_FORM = frozenset(("telephone number", "e-mail address", "web address"))
+_AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percentage"))
 #: Types whose form almost every sentence that answers has.
-_DEMANDED_TYPES = KNOWN_BY_FORM | {"number", "money", "duration", "frequency", "percentage"}
+_DEMANDED_TYPES = KNOWN_BY_FORM | _AMOUNT_TYPES
 #: Types whose form nearly every sentence has that answers in another language than English.
 _FORMED_TYPES = _DEMANDED_TYPES | {"time", "person"}
 _WHAT_IS = (
@@ -274,7 +275,7 @@ class ForeignAnswerType(AnswerType):
         vocabulary = self.language_words
         if not vocabulary or self.name not in vocabulary.forms:
             return False
-        if self.name in _DEMANDED_TYPES - KNOWN_BY_FORM:  # amounts
+        if self.name in _AMOUNT_TYPES:
             text = vocabulary.label.sub(" ", text)
         if self.name == "number":
             text = vocabulary.date.sub(" ", text)

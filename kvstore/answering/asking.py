@@ -406,9 +406,8 @@ class Asker:
         rarities = compute_question_rarities(query.question, state, language, stem)
         embedder = state.settings.embedder
         if embedder.startswith("none:"):
-            no_similarities = [(0.0, 0.0)]
             return SnippetScorer(
-                query.question, language, rarities, stem, embedder, lambda texts: no_similarities * len(texts)
+                query.question, language, rarities, stem, embedder, lambda texts: [(0.0, 0.0)] * len(texts)
             )
         names = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
@@ -435,13 +434,13 @@ def _build_refusal(
     the evidence has summaries or reports, their beginnings replace the sentences. If the condition selects no
     documents, nothing follows.
     """
+    from .excerpts import list_best_excerpts
     from .extractive import (
         MAX_NEAREST,
         NO_ANSWER,
         ExtractedAnswer,
         build_refusal,
         build_refusal_from_hits,
-        list_nearest,
     )
 
     if query.allowed is not None and not len(query.allowed.documents):
@@ -449,11 +448,11 @@ def _build_refusal(
     if any(hit.kind in ("summary", "report") for hit in evidence.hits):
         return build_refusal_from_hits(evidence.hits, confidence.unknown, confidence.formless)
     if reading is None:
-        passages, nearest = scored_passages.passages, list_nearest(scored_passages)
+        scores = scored_passages.snippet_scores.scores
     else:
-        from .answer_reader.reading import list_likeliest
-
-        passages, nearest = reading.passages, list_likeliest(reading, MAX_NEAREST)
+        scores = {snippet_reading.position: snippet_reading.score for snippet_reading in reading.readings}
+    passages = scored_passages.passages
+    nearest = list_best_excerpts(passages, scores, MAX_NEAREST)
     return build_refusal(passages, nearest, scored_passages.scorer, confidence.unknown, confidence.formless)
 
 

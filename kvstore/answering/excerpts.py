@@ -77,7 +77,7 @@ def select_excerpts(
         if score < best_score - max_gap:
             break
         snippets = passages[passage_index].snippets
-        if get_statement(passages, position) in used_statements:
+        if _get_statement(passages, position) in used_statements:
             continue
         first, last = find_required_start(snippets, index), find_required_end(snippets, index)
         if not selected:
@@ -92,7 +92,7 @@ def select_excerpts(
         for added_position in added:
             selected[added_position] = max(score, scores.get(added_position, score))
             candidates.pop(added_position, None)
-            used_statements.add(get_statement(passages, added_position))
+            used_statements.add(_get_statement(passages, added_position))
         num_words += size
     excerpts = [
         Excerpt(passage_index, first, last, max(selected[passage_index, index] for index in range(first, last + 1)))
@@ -101,7 +101,7 @@ def select_excerpts(
     return sorted(excerpts, key=lambda excerpt: (-excerpt.score, excerpt.passage_index, excerpt.first))
 
 
-def get_statement(passages: Sequence[Passage], position: SnippetPosition) -> tuple[str, ...]:
+def _get_statement(passages: Sequence[Passage], position: SnippetPosition) -> tuple[str, ...]:
     """Return what a snippet states, by which repetitions in other documents are found.
 
     This is its text, and the title and headings above it if the text cannot be understood without them.
@@ -118,8 +118,20 @@ def drop_repetitions(passages: Sequence[Passage], positions: Iterable[SnippetPos
     """Return the positions without those of snippets that state what an earlier one states."""
     first_positions: dict[tuple[str, ...], SnippetPosition] = {}
     for position in positions:
-        first_positions.setdefault(get_statement(passages, position), position)
+        first_positions.setdefault(_get_statement(passages, position), position)
     return list(first_positions.values())
+
+
+def list_best_excerpts(
+    passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_excerpts: int
+) -> list[Excerpt]:
+    """Return the ``max_excerpts`` snippets with the best ``scores`` as excerpts of one snippet, best first.
+
+    A snippet that repeats a better one is left out.
+    """
+    ranking = sorted(scores, key=lambda position: (-scores[position], position))
+    positions = drop_repetitions(passages, ranking)[:max_excerpts]
+    return [Excerpt(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
 
 
 def put_best_first(
@@ -192,9 +204,14 @@ def _have_same_subject(left: Snippet, right: Snippet) -> bool:
 
     Each row of a table with named columns is about something else. A table below a list is not part of the list.
     """
-    is_list_and_table = {left.kind, right.kind} == {"item", "table"}
     is_same_table = bool(left.cells and right.cells)
-    return left.section == right.section and left.term == right.term and not (is_list_and_table or is_same_table)
+    has_same_term = left.section == right.section and left.term == right.term
+    return has_same_term and not (_are_list_and_table(left, right) or is_same_table)
+
+
+def _are_list_and_table(left: Snippet, right: Snippet) -> bool:
+    """True if one of two snippets is an item of a list, and the other a row of a table."""
+    return {left.kind, right.kind} == {"item", "table"}
 
 
 def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
@@ -277,7 +294,7 @@ def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPos
             previous is not None
             and (previous.passage_index, previous.last) == (passage_index, index - 1)
             and snippets[index].section == snippets[index - 1].section
-            and {snippets[index].kind, snippets[index - 1].kind} != {"item", "table"}
+            and not _are_list_and_table(snippets[index], snippets[index - 1])
         ):
             ranges[-1] = previous._replace(last=index)
         else:

@@ -27,7 +27,7 @@ from .answer_types import detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, cite_hit, neutralize_citations
 from .excerpt_text import Stem, render_excerpt
-from .excerpts import MAX_WORDS, Excerpt, SnippetPosition, drop_repetitions, put_best_first, select_excerpts
+from .excerpts import MAX_WORDS, Excerpt, SnippetPosition, put_best_first, select_excerpts
 from .passages import Passage
 from .snippets import Snippet, truncate_snippet
 
@@ -345,14 +345,6 @@ def _select_group_excerpts(
             for index in range(excerpt.first, excerpt.last + 1):
                 remaining_scores.pop((excerpt.passage_index, index), None)
     return excerpts
-
-
-def list_nearest(scored_passages: ScoredPassages) -> list[Excerpt]:
-    """Return the ``MAX_NEAREST`` snippets with the best scores as excerpts of one snippet, best first."""
-    scores = scored_passages.snippet_scores.scores
-    ranking = sorted(scores, key=lambda position: (-scores[position], position))
-    positions = drop_repetitions(scored_passages.passages, ranking)[:MAX_NEAREST]
-    return [Excerpt(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
 
 
 def build_refusal(

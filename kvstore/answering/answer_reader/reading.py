@@ -343,16 +343,6 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
     return ExtractedAnswer(text, citations, parts=tuple(answers))
 
 
-def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Excerpt]:
-    """Return the ``max_sentences`` sentences that most likely answer the question, best first.
-
-    Each is an :class:`Excerpt` of a single snippet (a sentence, item or row) of the passages that the reader read.
-    """
-    scores = {snippet_reading.position: snippet_reading.score for snippet_reading in reading.readings}
-    positions = drop_repetitions(reading.passages, scores)[:max_sentences]
-    return [Excerpt(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
-
-
 def _make_context_excerpt(
     passages: Sequence[Passage],
     position: SnippetPosition,
