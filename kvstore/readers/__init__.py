@@ -285,7 +285,8 @@ def read_opened(
     """Read a seekable stream: yield its documents, and failures for invalid rows.
 
     ``open_stream`` is called when the caller asks for the first document. ``name`` is the file name in messages; its
-    suffix selects the format unless ``format`` names it.
+    suffix selects the format unless ``format`` names it. ``key`` is the document's key, or, in a file of many
+    documents, the prefix of the keys of rows without a key.
     """
     read_options = ReadOptions.parse(options)
     if format is not None:
@@ -360,7 +361,10 @@ def _load_reader(format: _Format) -> FormatReader:
 
 
 def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _EnclosureState) -> Iterator[Item]:
-    """Yield the documents of a nested file; an unreadable one yields a failure, and its siblings are still read."""
+    """Yield the documents of a nested file, such as a file of an archive; an unreadable one yields only a failure.
+
+    ``enclosure`` counts the depth and the bytes of nested files, and is updated.
+    """
     enclosure.bytes_left -= enclosed.size
     if enclosure.depth >= _MAX_ENCLOSED_DEPTH or enclosure.bytes_left < 0:
         limit = (
@@ -390,8 +394,8 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
 def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
     """Return a document read from ``enclosed``, with the metadata of the file that contains it.
 
-    The document's own values win. If its key begins with that of ``enclosed``, it also gets an alternative key, which
-    begins with the alternative key of ``enclosed`` instead.
+    The document's own values win. An alternative key is used if another file has the same key. A document whose key
+    begins with that of ``enclosed`` gets one that begins with the alternative key of ``enclosed``.
     """
     other_key = document.other_key
     if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):

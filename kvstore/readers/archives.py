@@ -137,9 +137,10 @@ def _scan_tar(stream: BinaryIO, name: str, members: list[_Member]) -> str:
             if header.isdir():
                 continue
             path = header.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-            reason = "" if header.isreg() else "links in archives" if header.islnk() or header.issym() else "devices"
-            members.append(_Member(path, header.size, partial(_read_member, archive, header), reason))
-            num_unpacked_bytes += 0 if reason else header.size
+            is_link = header.islnk() or header.issym()
+            skip_reason = "links in archives" if is_link else "" if header.isreg() else "devices"
+            members.append(_Member(path, header.size, partial(_read_member, archive, header), skip_reason))
+            num_unpacked_bytes += 0 if skip_reason else header.size
             if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(members) > MAX_PARTS:
                 raise ReaderError(
                     f"{name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes or {MAX_PARTS:,} parts, the "

@@ -207,6 +207,7 @@ class _AsciiDocFile:
     def _parse_header(self, lines: Sequence[str], index: int) -> int:
         """Store the author and date below the title in ``meta``, and return the index of the next line."""
         if index < len(lines) and lines[index] and _AUTHOR_PATTERN.fullmatch(lines[index].split(";")[0].strip()):
+            # "Ann Hill <ann@x.org>; Bo Day" becomes "Ann Hill, Bo Day".
             self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[index]).replace(";", ",")
             index += 1
             if index < len(lines) and (date := _DATE_PATTERN.match(lines[index])):
@@ -247,7 +248,7 @@ class _AsciiDocFile:
 
     @staticmethod
     def _can_interrupt_paragraph(line: str) -> bool:
-        """True if a line ends a paragraph without a blank line."""
+        """True if a line ends the paragraph above it, because it begins a table or block (``----``, ``[source]``)."""
         return bool(
             _DELIMITER_PATTERN.match(line) or _TABLE_PATTERN.match(line) or _BLOCK_ATTRIBUTES_PATTERN.match(line)
         )
@@ -298,7 +299,8 @@ class _AsciiDocFile:
     def _parse_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse the list whose first item is at ``index``, and return it with the index of the line after it.
 
-        Items with the same marker are on the same level; an item with a marker of no open list begins an inner list.
+        Items with the same marker are on the same level. An item whose marker is not in ``_open_markers``, the markers
+        of the enclosing lists, begins an inner list. ``depth`` is the number of blocks and lists around the list.
         """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
@@ -314,7 +316,8 @@ class _AsciiDocFile:
             while end < len(lines) and self._continues_item(lines[end]):
                 text.append(lines[end].strip())
                 end += 1
-            blocks = [MarkdownBlock("paragraph", self._render_inline(_remove_checkbox(_join_lines(text))))]
+            text_without_checkbox = re.sub(r"^\[[ xX*]\]\s+", "", _join_lines(text))  # [x] buy rope
+            blocks = [MarkdownBlock("paragraph", self._render_inline(text_without_checkbox))]
             index = self._parse_attached_blocks(lines, end, depth, blocks)
             next_index = find_nonblank_line(lines, index)
             nested_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
@@ -331,7 +334,7 @@ class _AsciiDocFile:
         return make_list(items), index
 
     def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """Parse a list of terms and definitions, and return it with the index of the line after it."""
+        """Parse a list of definitions, nested in ``depth`` blocks; return it with the index of the line after it."""
         items: list[ListItem] = []
         while index < len(lines) and (match := _TERM_PATTERN.match(lines[index])):
             end = index + 1
@@ -392,6 +395,7 @@ class _AsciiDocFile:
 
         ``separator`` is the first character of the table's delimiter (``|===``); with ``,`` or ``:``, each line is a
         row of CSV. In other tables, the attributes or the cells of the first line determine the number of columns.
+        ``depth`` is the number of blocks and lists around the table.
         """
         attribute_text = ",".join(attributes)
         if separator in ",:" or "format=csv" in attribute_text or "format=dsv" in attribute_text:
@@ -405,7 +409,7 @@ class _AsciiDocFile:
             len(_CELL_PATTERN.findall(nonblank_lines[0])) if nonblank_lines else 0
         )
         all_cells: list[str] = []
-        for match in re.finditer(
+        for match in re.finditer(  # a cell: its format (often empty), "|" and its text, such as "2+|Ships of the line"
             rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.S
         ):
             cell_format, text = match[1], match[2].replace("\\|", "|").strip("\n")
@@ -481,11 +485,6 @@ def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
     return "".join(pieces).strip()
 
 
-def _remove_checkbox(text: str) -> str:
-    """Remove the checkbox (``[x]``) at the beginning of an item's text."""
-    return re.sub(r"^\[[ xX*]\]\s+", "", text)
-
-
 def _count_columns(attribute_text: str) -> int:
     """Return the number of columns in a table's ``cols`` attribute (``cols=2*,1``: 3), or 0 if it has none."""
     match = re.search(r'cols\s*=\s*"?([^"\]]+)', attribute_text)
@@ -493,8 +492,8 @@ def _count_columns(attribute_text: str) -> int:
         return 0
     num_columns = 0
     for column in match[1].split(","):
-        if re.match(r"\s*\w+\s*=", column):  # the next attribute
+        if re.match(r"\s*\w+\s*=", column):  # the next attribute, such as "options=header"
             break
-        repetition = re.match(r"\s*(\d+)\*", column)
+        repetition = re.match(r"\s*(\d+)\*", column)  # "2*" stands for two columns
         num_columns += min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
     return num_columns

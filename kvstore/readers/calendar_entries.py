@@ -64,7 +64,8 @@ def _build_document(
     """Return the document of a calendar entry (an event, task or journal); None if it has no title, text and location.
 
     ``calendar`` is the name of its calendar. ``default_key`` is the key of an entry without UID; an entry with a UID
-    has it as ``other_key``, in case another entry has the same UID.
+    has it as ``other_key``, in case another entry has the same UID. ``origin`` and ``options`` are those of the file; a
+    description in HTML is read with them.
     """
     title = " ".join(entry.get_text("SUMMARY").split())
     start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))
@@ -158,10 +159,11 @@ def _parse_time(property: Property | None) -> _Moment | None:
     if property is None or match is None:
         return None
     with suppress(ValueError):  # not a valid date
-        year, month, day, hour, minute, second = (int(digits or 0) for digits in match.groups()[:6])
-        if match[4] is None:
+        *numbers, utc_mark = match.groups()
+        year, month, day, hour, minute, second = (int(digits or 0) for digits in numbers)
+        if match[4] is None:  # without an hour: a day
             return _Moment(date(year, month, day), "")
-        zone = "UTC" if match[7] else property.get_parameter("TZID").strip("/").split(" (")[0]
+        zone = "UTC" if utc_mark else property.get_parameter("TZID").strip("/").split(" (")[0]
         second = min(second, 59)  # a leap second
         return _Moment(datetime(year, month, day, hour, minute, second), zone)
     return None
@@ -220,10 +222,10 @@ def _describe_rule(rule: str) -> str:
 def _describe_weekday(text: str) -> str:
     """Return a weekday of a recurrence rule in words: ``MO`` is Monday, ``-1MO`` the last Monday; empty if invalid."""
     match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", text.strip())
-    if match is None or match[2] not in _WEEKDAYS_BY_CODE:
+    weekday = _WEEKDAYS_BY_CODE.get(match[2]) if match else None
+    if match is None or weekday is None:
         return ""
     ordinal = int(match[1] or 0)
-    weekday = _WEEKDAYS_BY_CODE[match[2]]
     return f"the {_ORDINALS.get(ordinal, f'{ordinal}.')} {weekday}" if ordinal else weekday
 
 

@@ -68,7 +68,8 @@ def _build_document(card: Component, default_key: str) -> RawDocument | None:
                 texts_by_name.setdefault(property_name, []).append(text)
     notes = [entry.text for entry in card.list_properties("NOTE") if entry.text]
     name = " ".join(card.get_text("FN").split()) or _format_name(card.find_property("N"))
-    organization, email = (next(iter(texts_by_name.get(name, ())), "") for name in ("ORG", "EMAIL"))
+    organization = texts_by_name.get("ORG", [""])[0]
+    email = texts_by_name.get("EMAIL", [""])[0]
     title = name or organization or email
     if not title and not notes and not fields:
         return None
@@ -123,6 +124,7 @@ def _format_property_type(property: Property, custom_labels: dict[str, str]) -> 
 
 def _format_name(property: Property | None) -> str:
     """Return a person's name in natural order, built from the parts of an ``N`` property; empty without one."""
+    # The parts in the order of RFC 6350, 6.2.2.
     family_name, given_names, additional_names, prefix, suffix, *_ = [
         *(split_value(property.value, ";") if property else []),
         *[""] * 5,  # for missing parts

@@ -140,12 +140,15 @@ def _iter_properties(text: str) -> Iterator[Property]:
         if match is not None:
             if pending is not None:
                 yield _decode_quoted_printable(replace(pending, value="".join(value_pieces)))
-            pending = Property(match[2].upper(), "", _parse_parameters(match[3]), (match[1] or "").lower())
-            value_pieces = [match[4]]
+            group, name, parameters, value = match.groups(default="")
+            pending = Property(name.upper(), "", _parse_parameters(parameters), group.lower())
+            value_pieces = [value]
         elif pending is not None and (is_soft_break or line.strip()):
             value_pieces += [line] if is_soft_break else ["\\n", line]  # an escaped line break
-        if pending is not None and (is_soft_break := _is_quoted_printable(pending) and line.endswith("=")):
-            value_pieces[-1] = value_pieces[-1][:-1]
+        if pending is not None:
+            is_soft_break = _is_quoted_printable(pending) and line.endswith("=")
+            if is_soft_break:
+                value_pieces[-1] = value_pieces[-1].removesuffix("=")
     if pending is not None:
         yield _decode_quoted_printable(replace(pending, value="".join(value_pieces)))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 from docx.oxml import parse_xml
@@ -99,9 +98,9 @@ class DocxBody:
             for element in paragraphs
         ]
         return {
-            element: 1 if index == 0 else 2
-            # pairwise omits the last paragraph, which precedes no text.
-            for index, (element, (line, next_line)) in enumerate(zip(paragraphs, pairwise(lines), strict=False))
+            element: 1 if element is paragraphs[0] else 2
+            # The last paragraph precedes no text, so it is no heading.
+            for element, line, next_line in zip(paragraphs, lines, lines[1:], strict=False)
             if line and not next_line
         }
 
@@ -163,9 +162,9 @@ class DocxBody:
             builder.add_blocks(*paragraphs)
 
     def _find_property(self, element: Any, path: str) -> Any:
-        """Return the element of a paragraph's property at ``path``, or None (ECMA-376, 17.7.2).
+        """Return the element at ``path``, such as ``w:pPr/w:numPr``, that applies to a paragraph, or None.
 
-        It is the paragraph's own, else that of its style or of a base style.
+        It is the paragraph's own, else that of its style or of the nearest base style (ECMA-376, 17.7.2).
         """
         value = element.find(path, nsmap)
         style = element.find("w:pPr/w:pStyle", nsmap)
@@ -373,7 +372,8 @@ def _read_number_formats(numbering: Any) -> dict[tuple[str, int], str]:
     formats: dict[tuple[str, int], str] = {}
     for numbering_instance in numbering.iter(qn("w:num")):
         link = numbering_instance.find("w:abstractNumId", nsmap)
-        for level, format in abstract_formats.get(link.get(_VALUE_ATTRIBUTE) if link is not None else None, {}).items():
+        level_formats = abstract_formats.get(link.get(_VALUE_ATTRIBUTE), {}) if link is not None else {}
+        for level, format in level_formats.items():
             if format is not None:
                 formats[numbering_instance.get(qn("w:numId")), int(level)] = format.get(_VALUE_ATTRIBUTE) or "decimal"
     return formats

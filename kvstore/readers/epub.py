@@ -107,14 +107,16 @@ class _EpubBook:
         )
         spine = opf.find(f"{_OPF_NAMESPACE}spine")
         item_ids = [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF_NAMESPACE}itemref")]
+        spine_items = [manifest[item_id] for item_id in item_ids if item_id in manifest]
         page_paths = [
             page_path
-            for page_path, item in (manifest[item_id] for item_id in item_ids if item_id in manifest)
+            for page_path, item in spine_items
             if item.get("media-type") in _PAGE_MEDIA_TYPES and page_path != self._contents_page
         ]
         # Read each page once: several items of a package can refer to the same part.
         self._pages = list(dict.fromkeys(page_paths))
         self._check_not_locked()
+        # The path of the table of contents of EPUB 2, or None.
         ncx_path, _ = manifest.get(spine.get("toc", ""), (None, None)) if spine is not None else (None, None)
         self._navigation = self._read_navigation(ncx_path)
         self.title = _get_text(opf.find(f".//{_DC_NAMESPACE}title")) or None
@@ -230,10 +232,10 @@ def _resolve_reference(folder: str, reference: str) -> str:
 
 
 def _read_meta(opf: Element) -> dict[str, JSON]:
-    """Return the metadata in the package document ``opf`` of a book: the first value of each field, or all authors."""
+    """Return the metadata in a book's package document (``opf``): the first value of each field, but all authors."""
     meta: dict[str, JSON] = {}
     for element_name, field in _META_FIELDS.items():
-        texts = [text for element in opf.iter(f"{_DC_NAMESPACE}{element_name}") if (text := _get_text(element))]
+        texts = list(filter(None, map(_get_text, opf.iter(f"{_DC_NAMESPACE}{element_name}"))))
         if texts:
             meta[field] = texts[0] if field != "author" else ", ".join(texts)
     return meta

@@ -22,11 +22,10 @@ def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -
     >>> format_entry([("Where", "Quay 3"), ("When", "at noon"), ("With", "")], ["Ring twice."])
     'Where: Quay 3\nWhen: at noon\n\nRing twice.\n'
     """
-    lines = dict.fromkeys(  # each line once, with True for a short one
-        (f"{name}: {value}", len(value.split()) <= _MAX_SHORT_WORDS) for name, value in fields if value
-    )
-    short_text = "\n".join(line for line, is_short in lines if is_short)
-    long_lines = [line for line, is_short in lines if not is_short]
+    # Each line once, with True for a short one.
+    lines = {f"{name}: {value}": len(value.split()) <= _MAX_SHORT_WORDS for name, value in fields if value}
+    short_text = "\n".join(line for line, is_short in lines.items() if is_short)
+    long_lines = [line for line, is_short in lines.items() if not is_short]
     return "\n\n".join(filter(None, (short_text, *long_lines, *paragraphs))) + "\n"
 
 

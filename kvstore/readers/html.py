@@ -75,8 +75,8 @@ def parse_page(
 ) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[NavigationPart]]:
     """Return a page's element tree, its Markdown blocks, and the elements left out as navigation.
 
-    Raises ReaderError if the file is blank, is not text, or nests elements too deeply. A page of markup without text
-    has no blocks.
+    ``file_name`` is the file in messages; ``options`` name the encoding and say if navigation is kept. Raises
+    ReaderError if the file is blank, is not text, or nests elements too deeply. A page without text has no blocks.
     """
     markup = _decode_page(data, file_name, options.encoding)
     if not markup or markup.isspace():
@@ -116,7 +116,7 @@ def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[Mark
 def _decode_page(data: bytes, file_name: str, encoding: str | None) -> str:
     """Decode a page by ``encoding``, its byte-order mark or its declaration.
 
-    Valid UTF-8 is read as UTF-8 even if the page declares another encoding.
+    Valid UTF-8 is read as UTF-8 even if the page declares another encoding. ``file_name`` is the file in messages.
     """
     if encoding is None and detect_bom_encoding(data) is None:
         declaration = _ENCODING_DECLARATION_PATTERN.search(data[:_MAX_DECLARATION_OFFSET])

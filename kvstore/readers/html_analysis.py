@@ -289,7 +289,8 @@ class PageAnalysis:
         text = link.text(deep=True)
         words = normalize_words(text)
         has_arrows = _ARROWS_PATTERN.search(text) is not None
-        label = "_".join((_ARROWS_PATTERN.sub(" ", text) if has_arrows else text).strip(" \n\t|[]:…").lower().split())
+        text_without_arrows = _ARROWS_PATTERN.sub(" ", text) if has_arrows else text
+        label = "_".join(text_without_arrows.strip(" \n\t|[]:…").lower().split())  # "« Next page" is next_page
         is_paging = (
             label in _PAGING_LABELS
             or (has_arrows and (not words or _PAGING_PATTERN.match(words) is not None))
@@ -448,7 +449,7 @@ def _iter_heading_words(body: LexborNode) -> Iterator[str]:
     for heading in body.css("h1, h2, h3, h4, h5, h6"):
         text = heading.text(deep=True)
         if len(text) <= _MAX_HEADING_CHARACTERS:
-            yield normalize_words(strip_numbering(text.strip(" \n\t#¶§🔗")))
+            yield normalize_words(strip_numbering(text.strip(" \n\t#¶§🔗")))  # without the symbol of its anchor
 
 
 def _iter_enclosing_ids(node: LexborNode) -> Iterator[int]:

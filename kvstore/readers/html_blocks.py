@@ -454,7 +454,7 @@ def _fold_text(text: str) -> str:
 
 def _get_only_text(node: LexborNode) -> str:
     """Return the text of an element that contains only text, directly or in one inner element; else an empty string."""
-    for _ in range(2):
+    for _ in range(2):  # the element, then its only child
         child = node.child
         if child is None or child.next is not None:
             break

@@ -173,7 +173,7 @@ class NavigationFilter:
         reads_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content
         if not reads_attributes and not stats.num_links and tag not in HEADING_TAGS:
             return None
-        reason = self._find_omission_reason(
+        reason = self._find_strictest_reason(
             node, tag, stats, node.attributes if reads_attributes else {}, in_content, in_section
         )
         if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
@@ -182,7 +182,7 @@ class NavigationFilter:
             self.tables_of_contents.add(node.mem_id)
         return None
 
-    def _find_omission_reason(
+    def _find_strictest_reason(
         self,
         node: LexborNode,
         tag: str,
@@ -226,7 +226,7 @@ class NavigationFilter:
             return "navigation"
         if class_and_id and stats.text_length < _MIN_CONTENT_PROSE and _UNPRINTED_PATTERN.search(class_and_id):
             return "beside the content"
-        return None if in_content else self._find_reason_to_omit(node, tag, stats, class_match)
+        return None if in_content else self._find_reason_outside_content(node, tag, stats, class_match)
 
     def _is_contents_label(self, node: LexborNode) -> bool:
         """True if an element is the label of the table of contents that follows it."""
@@ -350,7 +350,7 @@ class NavigationFilter:
             and not has_text_beside_list(node, tag, stats, self.analysis)
         )
 
-    def _find_reason_to_omit(
+    def _find_reason_outside_content(
         self, node: LexborNode, tag: str, stats: ElementStats, class_match: re.Match[str] | None
     ) -> str | None:
         """Return the reason to leave out an element that is not known to be content, or None to keep it.

@@ -66,16 +66,16 @@ class ElementStats:
 
 
 class LinkCounts(NamedTuple):
-    """Link counts; see :class:`ElementStats`."""
+    """The number of links of a part of a page, and how many of them have a certain target or label."""
 
     num_links: int = 0
-    num_site_links: int = 0
-    num_fragment_links: int = 0
-    num_heading_links: int = 0
-    num_navigation_links: int = 0
-    num_action_links: int = 0
-    num_paging_links: int = 0
-    num_ambiguous_links: int = 0
+    num_site_links: int = 0  # to other pages of the site
+    num_fragment_links: int = 0  # to anchors of the page
+    num_heading_links: int = 0  # to headings of the page whose words they repeat
+    num_navigation_links: int = 0  # with labels of pagination or of site pages ("contact")
+    num_action_links: int = 0  # with labels of page actions ("edit")
+    num_paging_links: int = 0  # with labels of pagination ("next")
+    num_ambiguous_links: int = 0  # with one word that may be a page action
 
 
 class LinkedElementStats(ElementStats):

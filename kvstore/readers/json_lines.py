@@ -117,14 +117,14 @@ def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
     The main list is the value itself, or a field with more than half of its text. Without one, the list is empty, and
     the value is returned unchanged.
     """
-    if objects := _get_objects(value):
+    objects = _get_objects(value)
+    if objects:
         return objects, None
     if isinstance(value, dict):
-        lists = {name: objects for name, field in value.items() if len(objects := _get_objects(field)) > 1}
-        sizes = {name: _measure_size(value[name]) for name in lists}
-        longest = max(lists, key=sizes.__getitem__, default=None)
+        sizes = {name: _measure_size(field) for name, field in value.items() if len(_get_objects(field)) > 1}
+        longest = max(sizes, key=sizes.__getitem__, default=None)
         if longest is not None and 2 * sizes[longest] > _measure_size(value):
-            return lists[longest], {name: field for name, field in value.items() if name != longest}
+            return _get_objects(value[longest]), {name: field for name, field in value.items() if name != longest}
     return [], value
 
 
@@ -248,8 +248,10 @@ def _parse_value(text: str) -> JSON:
 def _parse_integer(digits: str) -> int:
     """Parse an integer of a JSON text; raises BadLineError if it does not fit in 64 bits."""
     # The length comes first, because int() takes long for a long text.
-    if len(digits) <= _MAX_INTEGER_CHARACTERS and -(1 << 63) <= (value := int(digits)) < 1 << 64:
-        return value
+    if len(digits) <= _MAX_INTEGER_CHARACTERS:
+        value = int(digits)
+        if -(1 << 63) <= value < 1 << 64:  # signed or unsigned
+            return value
     raise BadLineError(
         f"the number {digits[:_NUM_SHOWN_CHARACTERS]}... does not fit into 64 bits; write it as a string"
     )

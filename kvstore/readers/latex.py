@@ -41,12 +41,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert a LaTeX file to Markdown; yield it as one document, and a SkippedPart for each included file."""
     source_bytes = stream.read()
     encoding = options.encoding
-    if (
-        encoding is None
-        and not is_utf8(source_bytes)
-        and (declared := _INPUTENC_PATTERN.search(source_bytes[:_MAX_DECLARATION_OFFSET]))
-    ):
-        encoding = _ENCODINGS.get(declared[1].decode("ascii").lower())
+    if encoding is None and not is_utf8(source_bytes):
+        declaration = _INPUTENC_PATTERN.search(source_bytes[:_MAX_DECLARATION_OFFSET])
+        encoding = _ENCODINGS.get(declaration[1].decode("ascii").lower()) if declaration else None
     text = decode_text(source_bytes, origin.name, encoding)
     source = LatexSource(text)
     try:

@@ -131,11 +131,9 @@ class LatexCursor:
             arguments.append(macro.default if option is None else option)
         while len(arguments) < macro.num_arguments:
             arguments.append(self._read_argument())
-        expansion = re.sub(
-            r"#([1-9])",
-            lambda placeholder: arguments[int(placeholder[1]) - 1] if int(placeholder[1]) <= len(arguments) else "",
-            macro.body,
-        )
+        arguments_by_number = {str(number): argument for number, argument in enumerate(arguments, 1)}
+        # The placeholder of the first argument is #1.
+        expansion = re.sub(r"#([1-9])", lambda match: arguments_by_number.get(match[1], ""), macro.body)
         if not macro.num_arguments and self._text.startswith("{}", self._offset):  # they end the name of the macro
             self._offset += 2
         elif not macro.num_arguments:
@@ -146,7 +144,7 @@ class LatexCursor:
         """Read the definition of a macro after ``command``, such as ``newcommand``, and store the macro."""
         name = self._read_argument().strip()
         if command == "NewDocumentCommand":
-            num_arguments, default = self._read_argument().count("m"), None  # the mandatory arguments
+            num_arguments, default = self._read_argument().count("m"), None  # "m m" declares two mandatory arguments
         else:
             count_option = self._read_option() or ""
             num_arguments = int(count_option) if count_option.strip().isdecimal() and len(count_option) < 3 else 0
@@ -175,6 +173,7 @@ class LatexCursor:
         if brace < 0:
             return
         num_arguments = self._text.count("#", self._offset, brace)
+        # "#1#2" has plain parameters; in "#1.#2", a point must follow the first argument, which is not supported.
         has_plain_parameters = re.fullmatch(r"(?:#\d)*", self._text[self._offset : brace].strip()) is not None
         self._offset = brace
         body = self._read_argument()

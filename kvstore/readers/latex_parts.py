@@ -81,7 +81,9 @@ def split_environment(text: str, start: int, name: str, unclosed_names: set[str]
 
 
 _SPLIT_PATTERN = re.compile(
-    r"\\(begin|end)\s*\{|\\(item|bibitem)\b|\\\\(?:\*?\s*\[[^\]\n]{0,20}\])?|\\.|[{}&]|(?<!\\)%[^\n]*", re.S
+    r"\\(?P<boundary>begin|end)\s*\{|\\(?P<item>item|bibitem)\b|\\\\(?:\*?\s*\[[^\]\n]{0,20}\])?|\\.|[{}&]"
+    r"|(?<!\\)%[^\n]*",
+    re.S,
 )
 
 
@@ -94,9 +96,9 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
     start = 0
     option: str | None = None
     for match in _SPLIT_PATTERN.finditer(body):
-        if match[1]:
-            depth += 1 if match[1] == "begin" else -1
-        elif match[2] == command and depth == 0:
+        if match["boundary"]:  # the beginning or end of an inner environment
+            depth += 1 if match["boundary"] == "begin" else -1
+        elif match["item"] == command and depth == 0:
             if match.start() < start:  # inside the option of the item before
                 continue
             yield option, body[start : match.start()]
@@ -106,8 +108,8 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
             if bracket:
                 end = find_closing_bracket(body, bracket.end() - 1, "[", "]")
                 option, start = body[bracket.end() : end], min(end + 1, len(body))
-            if command == "bibitem" and (key := re.compile(r"\s*\{[^{}]*\}").match(body, start)):
-                start = key.end()
+            key = re.compile(r"\s*\{[^{}]*\}").match(body, start) if command == "bibitem" else None
+            start = key.end() if key else start
     yield option, body[start:]
 
 
@@ -126,8 +128,8 @@ def _split_outside_braces(text: str, separator: str) -> Iterator[str]:
     depth = 0
     start = 0
     for match in _SPLIT_PATTERN.finditer(text):
-        if match[1]:
-            depth += 1 if match[1] == "begin" else -1
+        if match["boundary"]:
+            depth += 1 if match["boundary"] == "begin" else -1
             depth += 1  # the opening brace in the match; its closing brace is another match
         elif match[0] in "{}":
             depth += 1 if match[0] == "{" else -1

@@ -79,9 +79,8 @@ class LatexSource(MacroTable):
         self.included_files: list[str] = []
         self._footnotes: list[str] = []  # in the order of their numbers
         self._text = text
-        opened_names, closed_names = (
-            set(re.findall(rf"\\{command}{ENVIRONMENT_PATTERN.pattern}", text)) for command in ("begin", "end")
-        )
+        opened_names = set(re.findall(rf"\\begin{ENVIRONMENT_PATTERN.pattern}", text))
+        closed_names = set(re.findall(rf"\\end{ENVIRONMENT_PATTERN.pattern}", text))
         self.unclosed_environments = opened_names - closed_names
 
     def read_blocks(self) -> list[MarkdownBlock]:
@@ -219,11 +218,11 @@ class _LatexText(LatexCursor):
             self._read_plain_definition(name)
         elif name in ("title", "author", "date"):
             self._read_metadata(name)
-        elif (level := SECTION_LEVELS.get(name.rstrip("*"))) is not None:
+        elif name.rstrip("*") in SECTION_LEVELS:
             self._read_option()
             title = self._source.render_line(self._read_argument(), self._depth)
             if title:
-                self._add_blocks(make_heading(level, title))
+                self._add_blocks(make_heading(SECTION_LEVELS[name.rstrip("*")], title))
         elif name in ("footnote", "footnotetext", "thanks", "endnote"):
             self._read_option()
             self._inline.add_text(
@@ -307,7 +306,7 @@ class _LatexText(LatexCursor):
     def _parse_inner(self, text: str) -> list[MarkdownBlock]:
         """Return the Markdown blocks of LaTeX source that is nested in this one, such as an argument."""
         if self._depth >= _MAX_DEPTH:
-            return [make_paragraph(line)] if (line := self._source.render_line(text, self._depth)) else []
+            return list(map(make_paragraph, filter(None, [self._source.render_line(text, self._depth)])))
         return _LatexText(self._source, text, self._depth + 1).parse_blocks()
 
     def _read_metadata(self, name: str) -> None:
@@ -447,12 +446,13 @@ class _LatexText(LatexCursor):
         """
         language = ""
         first_line, newline, other_lines = body.partition("\n")
-        if option_match := re.match(r"\s*\[([^\]\n]*)\]", first_line):
+        if option_match := re.match(r"\s*\[([^\]\n]*)\]", first_line):  # [language=C]
             language_match = _LANGUAGE_OPTION_PATTERN.search(option_match[1])
             language = language_match[1].lower() if language_match else ""
             first_line = first_line[option_match.end() :]
-        if name == "minted" and (option_match := re.match(r"\s*\{([\w+#-]+)\}", first_line)):
-            language, first_line = option_match[1].lower(), first_line[option_match.end() :]
+        argument_match = re.match(r"\s*\{([\w+#-]+)\}", first_line)  # {python}
+        if name == "minted" and argument_match:
+            language, first_line = argument_match[1].lower(), first_line[argument_match.end() :]
         code = (first_line + newline + other_lines) if first_line.strip() else other_lines
         if code.strip():
             self._add_blocks(make_code_block(code.rstrip(), language))

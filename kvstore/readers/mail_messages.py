@@ -394,7 +394,7 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
         from .html import convert_markup
 
         return convert_markup(text, name, options)
-    if str(part.get_param("format") or "").lower() == "flowed":
+    if str(part.get_param("format") or "").lower() == "flowed":  # RFC 3676
         text = join_flowed_lines(text, str(part.get_param("delsp") or "").lower() == "yes")
     return list(_iter_plain_blocks(text.split("\n")))
 
@@ -434,6 +434,7 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
         if get_quote_depth(line):
             while end < len(lines) and get_quote_depth(lines[end]):
                 end += 1
+            # "> text" becomes "text".
             quoted_lines = [re.sub(r"^\s?>[ ]?", "", text_line, count=1) for text_line in lines[start:end]]
             can_nest = max(depth, get_quote_depth(line)) < _MAX_QUOTE_DEPTH
             blocks = (

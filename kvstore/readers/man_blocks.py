@@ -231,14 +231,12 @@ class ManualBlocks:
         if level.rows:
             level.blocks.append(make_table(level.rows[0], level.rows[1:]))
         parent = self._levels[-1]
-        first_block = level.blocks[0] if level.blocks else None
-        if (
-            first_block is not None
-            and first_block.kind == "paragraph"
-            and (bullet := _LEADING_BULLET_PATTERN.match(first_block.text))
-        ):
-            parent.open_item(ManualItem([], f"{bullet[2]}." if bullet[2] else "-"))
-            level.blocks[0] = MarkdownBlock("paragraph", first_block.text[bullet.end() :])
+        first_text = level.blocks[0].text if level.blocks and level.blocks[0].kind == "paragraph" else ""
+        bullet = _LEADING_BULLET_PATTERN.match(first_text)
+        if bullet:
+            number = bullet[2]  # None for a bullet
+            parent.open_item(ManualItem([], f"{number}." if number else "-"))
+            level.blocks[0] = MarkdownBlock("paragraph", first_text[bullet.end() :])
             parent.add_blocks(*level.blocks)
             parent.is_list_ending = True
         else:

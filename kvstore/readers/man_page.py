@@ -38,13 +38,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert a manual page to Markdown; yield it as one document, or a SkippedPart if it only names another page."""
     page_bytes = stream.read()
     encoding = options.encoding
-    if (
-        encoding is None
-        and not is_utf8(page_bytes)
-        and (coding_match := _CODING_PATTERN.search(page_bytes[:_MAX_CODING_OFFSET]))
-    ):
-        declared_encoding = coding_match[1].decode("ascii").lower()
-        encoding = declared_encoding if is_known_encoding(declared_encoding) else None
+    if encoding is None and not is_utf8(page_bytes):
+        coding_match = _CODING_PATTERN.search(page_bytes[:_MAX_CODING_OFFSET])
+        declared_encoding = coding_match[1].decode("ascii").lower() if coding_match else ""
+        encoding = declared_encoding if declared_encoding and is_known_encoding(declared_encoding) else None
     text = decode_text(page_bytes, origin.name, encoding)
     try:
         page = _ManualPage(text)
@@ -170,6 +167,7 @@ class _ManualPage(ManualBlocks):
 
     def _read_document_date(self, macro_args: str) -> None:
         """Handle the macro ``.Dd``: store the date in ``meta``."""
+        # "$Mdocdate: March 2 2026 $" becomes "March 2 2026".
         date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", collapse_whitespace(self._roff.render_text(macro_args)))
         if date and date != "$Mdocdate$":
             self.meta["date"] = date
@@ -472,5 +470,5 @@ def _clean_cell(text: str) -> str:
 
 
 def _split_cells(macro_args: str) -> list[str]:
-    """Return the cells of a row in an mdoc column list."""
+    """Return the cells of a row in an mdoc column list, which are separated by tabs or by the macro ``Ta``."""
     return [part for cell in macro_args.split("\t") for part in re.split(r"(?:^|\s)Ta(?:\s|$)", cell)]

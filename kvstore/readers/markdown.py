@@ -96,7 +96,10 @@ def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
 
 
 def _parse_value(lines: list[str]) -> JSON:
-    """Return the value of a front matter field; the first line is the rest of the line with its name."""
+    """Return the value of a front matter field: a string, a number, a boolean, or a list of these.
+
+    The first of ``lines`` is the rest of the line with the name of the field; the others are the lines below it.
+    """
     first_line, *other_lines = (line.strip() for line in lines)
     if not other_lines:
         if first_line.startswith("[") and first_line.endswith("]"):

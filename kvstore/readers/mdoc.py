@@ -131,8 +131,7 @@ class MdocInterpreter:
         """Add the text of ``macro`` to ``output``, and return the index of the token after its arguments.
 
         The arguments are the ``tokens`` from the index ``start`` up to the next macro or punctuation, or up to
-        ``line_end``. If
-        ``defines_name``, the first ``Nm`` defines the documented name.
+        ``line_end``. If ``defines_name``, the first ``Nm`` defines the documented name.
         """
         end = next(
             (

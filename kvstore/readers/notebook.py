@@ -82,7 +82,8 @@ def _get_language(metadata: dict[str, Any]) -> str:
 def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     """Yield the Markdown blocks of a notebook's cell and its outputs.
 
-    ``language`` is that of the notebook's code, and ``name`` is the file in messages.
+    ``language`` is that of the notebook's code, and ``name`` is the file in messages. ``options`` are those of the
+    ingest; outputs in HTML are read with them.
     """
     cell_type = cell.get("cell_type")
     source = _parse_multiline_text(cell.get("source", cell.get("input")))
@@ -105,7 +106,7 @@ def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: R
 def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     """Yield the blocks of one output of a code cell: printed text, a result or an error.
 
-    ``name`` is the file in messages.
+    ``name`` is the file in messages. ``options`` are those of the ingest; outputs in HTML are read with them.
     """
     output_type = output.get("output_type")
     output_data = output.get("data")
@@ -114,10 +115,11 @@ def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions)
         text = _parse_multiline_text(output.get("text"))
     elif output_type in ("error", "pyerr"):
         text = _parse_multiline_text(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
-    elif (markdown := _parse_multiline_text(texts_by_type.get("text/markdown"))).strip():
-        yield MarkdownBlock("paragraph", markdown.strip("\n"))
-        return
     else:
+        markdown = _parse_multiline_text(texts_by_type.get("text/markdown"))
+        if markdown.strip():
+            yield MarkdownBlock("paragraph", markdown.strip("\n"))
+            return
         text = _parse_multiline_text(texts_by_type.get("text/plain", texts_by_type.get("text")))
         markup = _parse_multiline_text(texts_by_type.get("text/html", texts_by_type.get("html")))
         if markup.strip() and (not text.strip() or _OBJECT_REPR_PATTERN.fullmatch(text.strip())):

@@ -55,7 +55,8 @@ def _build_slide(
     title = ""
     title_shape: Element | None = None
     for shape in page:
-        if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _render_line(converter, shape)):
+        title = _render_line(converter, shape) if shape.get(_CLASS_ATTRIBUTE) == "title" else ""
+        if title:
             title_shape = shape
             break
     blocks = [make_heading(2, title or f"Slide {number}")]
@@ -63,7 +64,9 @@ def _build_slide(
         running_kind = None if left_out is None else _RUNNING_CLASSES.get(shape.get(_CLASS_ATTRIBUTE, ""))
         if running_kind is None or left_out is None:
             blocks += [] if shape is title_shape else converter.build_blocks([shape])
-        elif running_text := _render_line(converter, shape):
+            continue
+        running_text = _render_line(converter, shape)
+        if running_text:
             excerpt = running_text[:MAX_EXCERPT_CHARACTERS]
             left_out.append(NavigationPart(f"slide {number}", running_kind, len(running_text), excerpt))
     for notes in page.findall(f"{PRESENTATION}notes"):

@@ -66,11 +66,12 @@ def _read_cells(row: Element) -> list[str]:
 def _format_cell(cell: Element) -> str:
     """Return the value of a cell: a number as stored, a date in ISO 8601, any other value as displayed."""
     value_type, value = cell.get(f"{OFFICE}value-type"), cell.get(f"{OFFICE}value", "")
+    date, truth_value = cell.get(f"{OFFICE}date-value"), cell.get(f"{OFFICE}boolean-value")
     if value_type == "float" and value:
         return value
-    if value_type == "date" and (date := cell.get(f"{OFFICE}date-value")):
+    if value_type == "date" and date:
         return date.replace("T", " ").removesuffix(" 00:00:00")
-    if value_type == "boolean" and (truth_value := cell.get(f"{OFFICE}boolean-value")):
+    if value_type == "boolean" and truth_value:
         return truth_value.upper()
     text = "\n".join("".join(_iter_text(paragraph)) for paragraph in cell if paragraph.tag == f"{TEXT}p")
     return clean_text(text or cell.get(f"{OFFICE}string-value") or value).strip()

@@ -216,7 +216,10 @@ class OpenDocumentText:
                     builder.add_blocks(*blocks)
                     is_first = False
                     continue
-                builder.add_item(depth, marker, blocks) if is_first else builder.extend_item(blocks)
+                if is_first:
+                    builder.add_item(depth, marker, blocks)
+                else:
+                    builder.extend_item(blocks)
                 is_first = False
 
     def _build_table(self, table: Element) -> list[MarkdownBlock]:

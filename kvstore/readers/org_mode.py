@@ -119,7 +119,8 @@ class _OrgFile:
             return end
         if _FIXED_WIDTH_PATTERN.match(line):
             end = find_line(lines, start, lambda other: not _FIXED_WIDTH_PATTERN.match(other))
-            builder.add_blocks(make_code_block("\n".join(map(_get_fixed_width_text, lines[start:end]))))
+            code_lines = [code_line.strip().removeprefix(":").removeprefix(" ") for code_line in lines[start:end]]
+            builder.add_blocks(make_code_block("\n".join(code_lines)))
             return end
         if item := _ITEM_PATTERN.match(line):
             return self._parse_item(lines, start, item, builder)
@@ -210,12 +211,6 @@ def _iter_heading_blocks(level: int, title: str) -> Iterator[MarkdownBlock]:
 def _find_end_line(lines: Sequence[str], start: int, end_line: str) -> int:
     """Return the index of the first line after ``start`` that is ``end_line`` in any case, or the number of lines."""
     return find_line(lines, start + 1, lambda line: line.strip().lower() == end_line)
-
-
-def _get_fixed_width_text(line: str) -> str:
-    """Return the text of a fixed-width line, which begins with a colon."""
-    match = _FIXED_WIDTH_PATTERN.match(line)
-    return (match[1] if match is not None else "") or ""
 
 
 def _find_paragraph_end(lines: Sequence[str], start: int) -> int:

@@ -407,7 +407,7 @@ def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
     split_lines = [line for line in lines if len(line.cells) == 2]
     if len(split_lines) < max(_MIN_SPLIT_LINES, _MIN_SPLIT_SHARE * len(lines)):
         return lines
-    right_start = median_high(right_cell.x for _, right_cell in (line.cells for line in split_lines))
+    right_start = median_high(line.cells[1].x for line in split_lines)
     aligned_lines = [line for line in split_lines if abs(line.cells[1].x - right_start) < line.size]
     if len(aligned_lines) < _MIN_ALIGNED_SHARE * len(split_lines):
         return lines

@@ -85,6 +85,7 @@ class ParsedTable(NamedTuple):
 
 def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
     """Parse the simple table that begins at a line; return None if it has no closing border."""
+    # A border is a line such as "=====  ===".
     borders = [index for index in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[index])]
     # The table ends at the first border that a blank line follows, except the border above it.
     next_lines = (border + 1 for border in borders[1:] if border + 1 < len(lines))
@@ -99,7 +100,7 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
         """Return the rows between two lines; a line without a first cell continues the row above it."""
         rows: CellRows = []
         for line in lines[start_line:end_line]:
-            if re.fullmatch(r"[-= ]*", line):
+            if re.fullmatch(r"[-= ]*", line):  # blank, or a line below cells that span columns
                 continue
             columns = _pad_wide_characters(line)
             cells = [_unpad(columns[start:end]).strip() for start, end in zip(starts, ends, strict=True)]

@@ -180,18 +180,18 @@ class _RestructuredText:
             if inner_blocks:
                 blocks.append(make_quote(inner_blocks))
             return end
-        if depth == 0 and (end := self._parse_section(lines, start, blocks)):
-            return end
+        section_end = self._parse_section(lines, start, blocks) if depth == 0 else 0
+        if section_end:
+            return section_end
         if _EXPLICIT_MARKUP_PATTERN.match(line):
             return self._parse_explicit_markup(lines, start, depth, blocks)
         if line.startswith(">>> "):
             end = find_line(lines, start, lambda other: not other)
             blocks.append(make_code_block("\n".join(lines[start:end]), "python"))
             return end
-        if GRID_BORDER_PATTERN.match(line) and (table := parse_grid_table(lines, start)):
-            blocks += self._build_table(table, depth)
-            return table.end
-        if _SIMPLE_BORDER_PATTERN.match(line) and (table := parse_simple_table(lines, start)):
+        table = parse_grid_table(lines, start) if GRID_BORDER_PATTERN.match(line) else None
+        table = parse_simple_table(lines, start) if _SIMPLE_BORDER_PATTERN.match(line) else table
+        if table is not None:
             blocks += self._build_table(table, depth)
             return table.end
         if line.startswith("| ") or line == "|":  # a line block
@@ -214,9 +214,10 @@ class _RestructuredText:
         Return 0 if the line begins neither.
         """
         line = lines[start]
-        overline = _ADORNMENT_PATTERN.match(line)
+        overline = _ADORNMENT_PATTERN.match(line)  # a line such as "=====", above or below a title
         next_line = lines[start + 1] if start + 1 < len(lines) else ""
         third_line = lines[start + 2] if start + 2 < len(lines) else ""
+        underline = _ADORNMENT_PATTERN.match(next_line)
         if (
             overline
             and next_line.strip()
@@ -230,7 +231,7 @@ class _RestructuredText:
             return start + 1  # a transition
         elif (
             not overline
-            and (underline := _ADORNMENT_PATTERN.match(next_line))
+            and underline
             and len(next_line) >= min(4, len(line))
             and not _EXPLICIT_MARKUP_PATTERN.match(line)
         ):
@@ -336,7 +337,7 @@ class _RestructuredText:
         """Return the blocks of a directive, such as ``.. figure:: pump.png``.
 
         ``name`` has no domain (``function``, not ``py:function``), ``argument`` is the text after ``::``, and ``body``
-        has the indented lines below, which begin with the options.
+        has the indented lines below, which begin with the options. ``depth`` is the number of blocks around it.
         """
         body, fields = split_fields(body)
         if name in _CODE_DIRECTIVES:
@@ -368,7 +369,8 @@ class _RestructuredText:
     ) -> list[MarkdownBlock]:
         """Return the blocks of a table directive (``csv-table``, ``table`` or ``list-table``): its title and the table.
 
-        ``argument`` is the title, and ``fields`` has the options.
+        ``argument`` is the title, ``body`` has the lines of the table, and ``fields`` the options of the directive.
+        ``depth`` is the number of blocks around it.
         """
         blocks = [make_paragraph(self._render_inline(argument))] if argument else []
         if name == "csv-table":
@@ -378,6 +380,7 @@ class _RestructuredText:
             return [*blocks, make_table(header, rows)] if rows or header else blocks
         if name == "table":
             return blocks + self.parse_blocks(body, depth + 1)
+        # An item of the outer list is a row; the items of its inner list are the cells.
         rows = []
         for row in split_list_items(body):
             rows.append([render_one_line(self.parse_blocks(cell, depth + 2)) for cell in split_list_items(row)])
@@ -388,7 +391,8 @@ class _RestructuredText:
         """Return the block of a table, with its first row as header; an empty list if the table has no text.
 
         The text of a cell that spans rows is in each of them, in at most ``MAX_SPAN`` rows. Repeated characters count
-        toward a limit of the file (``_num_repeatable_chars``), above which cells are empty.
+        toward a limit of the file (``_num_repeatable_chars``), above which cells are empty. ``depth`` is the number of
+        blocks around the table.
         """
         num_rows: Counter[int] = Counter()  # by the id of a cell
         texts: dict[int, str] = {}

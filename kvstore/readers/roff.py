@@ -187,7 +187,8 @@ class RoffInterpreter:
     def _handle_condition(self, name: str, args: str) -> None:
         """Evaluate ``.if``, ``.ie`` or ``.el``, and read or skip the rest of the line or the block after it.
 
-        ``name`` is the name of the request, and ``args`` the rest of its line.
+        ``name`` is the name of the request, and ``args`` the rest of its line. The result of ``.ie`` is kept in
+        ``_pending_conditions`` for its ``.el``.
         """
         if name == "el":
             is_true = not self._pending_conditions.pop() if self._pending_conditions else False
@@ -229,7 +230,8 @@ class RoffInterpreter:
     def _evaluate_expression(self, expression: str) -> int:
         """Return the value of a numeric expression, 0 if it is not understood."""
         text = self.render_text(expression).strip().strip("()")
-        if (comparison := _COMPARISON_PATTERN.fullmatch(text)) is not None:
+        comparison = _COMPARISON_PATTERN.fullmatch(text)  # 2>=1
+        if comparison is not None:
             left_number, right_number = int(comparison[1]), int(comparison[3])
             results = {
                 "<": left_number < right_number,
@@ -289,7 +291,10 @@ class RoffInterpreter:
             self._registers[register] = previous + int(amount.rstrip(_SCALING_UNITS))
 
     def _name_macro(self, request: str, names: list[str]) -> None:
-        """Give a macro another name (``.als new old``), or rename it (``.rn old new``)."""
+        """Give a macro another name (``.als new old``), or rename it (``.rn old new``).
+
+        ``names`` are the words after the ``request``, ``als`` or ``rn``; other numbers of words are ignored.
+        """
         if len(names) != 2:
             return
         new_name, old_name = names if request == "als" else reversed(names)
@@ -374,9 +379,9 @@ def _get_glyph(name: str) -> str:
     """Return the character of a glyph name, such as ``em`` or ``u2014``; empty if it is unknown."""
     if name in _GLYPHS:
         return _GLYPHS[name]
-    if accent_match := _ACCENTED_LETTER_PATTERN.fullmatch(name):
+    if accent_match := _ACCENTED_LETTER_PATTERN.fullmatch(name):  # 'e
         return unicodedata.normalize("NFC", accent_match[2] + _ACCENTS[accent_match[1]])
-    if code_match := _CODE_POINT_PATTERN.fullmatch(name):
+    if code_match := _CODE_POINT_PATTERN.fullmatch(name):  # u2014, u0065_0301 or char233
         codes = [int(code, 16) for code in code_match[1].split("_")] if code_match[1] else [int(code_match[2])]
         # Control characters, surrogates and numbers beyond Unicode are no text.
         if all(code < 0x110000 and not 0xD800 <= code < 0xE000 and code >= 32 for code in codes):

@@ -73,10 +73,11 @@ def _split_paragraphs(text: str) -> list[str]:
     Empty cells are omitted.
     """
     paragraphs: list[str] = []
-    lines = filter(None, (" ".join(line.split()) for line in text.split("\n")))
-    for num_cells, row_lines in groupby(lines, _count_cells):
+    nonblank_lines = [" ".join(line.split()) for line in text.split("\n") if line.strip()]
+    for num_cells, row_lines in groupby(nonblank_lines, _count_cells):  # adjacent lines with as many cells
         if num_cells > 1:
-            paragraphs.append(align_columns([[cell.strip() for cell in line.split("|")[:-1]] for line in row_lines]))
+            rows = [[cell.strip() for cell in line.removesuffix("|").split("|")] for line in row_lines]
+            paragraphs.append(align_columns(rows))
         else:
             paragraphs += (line.removesuffix("|").strip() if num_cells else line for line in row_lines)
     return [paragraph for paragraph in paragraphs if paragraph.strip()]

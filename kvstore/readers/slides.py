@@ -94,7 +94,9 @@ def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None)
         )
         if running_kind is None or left_out is None:
             blocks += _build_shape_blocks(other_shape, depth=0)
-        elif text := _get_text_line(other_shape):
+            continue
+        text = _get_text_line(other_shape)
+        if text:
             left_out.append(NavigationPart(f"slide {number}", running_kind, len(text), text[:MAX_EXCERPT_CHARACTERS]))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         paragraphs = [" ".join(paragraph.text.split()) for paragraph in slide.notes_slide.notes_text_frame.paragraphs]
@@ -145,7 +147,8 @@ def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
 
 def _get_text_line(shape: Any) -> str:
     """Return the text of a shape of a slide on one line."""
-    return " ".join(" ".join(_get_paragraph_text(paragraph._p) for paragraph in shape.text_frame.paragraphs).split())
+    texts = [_get_paragraph_text(paragraph._p) for paragraph in shape.text_frame.paragraphs]
+    return " ".join(" ".join(texts).split())
 
 
 def _get_paragraph_text(paragraph: Any) -> str:
@@ -164,11 +167,8 @@ def _get_paragraph_text(paragraph: Any) -> str:
 def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
     """Return a shape's text as blocks; paragraphs with a bullet or in a list placeholder become nested list items."""
     builder = BlockBuilder()  # combines consecutive items to lists
-    nonblank_paragraphs = [
-        (paragraph, text)
-        for paragraph in shape.text_frame.paragraphs
-        if (text := _get_paragraph_text(paragraph._p)).strip()
-    ]
+    paragraphs = [(paragraph, _get_paragraph_text(paragraph._p)) for paragraph in shape.text_frame.paragraphs]
+    nonblank_paragraphs = [(paragraph, text) for paragraph, text in paragraphs if text.strip()]
     is_list = shape.is_placeholder and (
         len(nonblank_paragraphs) > 1 or any(paragraph.level for paragraph, _ in nonblank_paragraphs)
     )

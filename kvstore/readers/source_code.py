@@ -47,7 +47,8 @@ class _Boundary(NamedTuple):
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield a file of source code as one document, with a heading above each definition."""
     text = decode_text(stream.read(), origin.name, options.encoding)
-    if 2 * sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS) > len(text):
+    num_generated_characters = sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS)
+    if 2 * num_generated_characters > len(text):
         yield SkippedPart(origin.name, "generated code")
         return
     path = PurePosixPath(origin.name)
@@ -113,9 +114,10 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any,
                 yield start, definition, child.end_byte
         elif child.type in language.bodies:
             yield from _iter_definitions(child, language)
-        # JavaScript and TypeScript: const name = () => ...
-        elif child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
-            yield start, declarator, child.end_byte
+        elif child.type == "lexical_declaration":  # JavaScript and TypeScript: const name = () => ...
+            declarator = _find_assigned_function(child)
+            if declarator is not None:
+                yield start, declarator, child.end_byte
 
 
 def _is_definition(node: Any) -> bool:
@@ -128,10 +130,11 @@ def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
     for child in node.named_children:
         if child.type in language.definitions and _is_definition(child):
             return child
-        if child.type in language.wrappers and (definition := _find_wrapped_definition(child, language)) is not None:
+        definition = _find_wrapped_definition(child, language) if child.type in language.wrappers else None
+        if child.type == "lexical_declaration" and definition is None:
+            definition = _find_assigned_function(child)
+        if definition is not None:
             return definition
-        if child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
-            return declarator
     return None
 
 
@@ -151,9 +154,8 @@ def _get_definition_name(node: Any, data: bytes) -> str:
     the file.
     """
     receiver = node.child_by_field_name("receiver")
-    name_node = next(
-        (field_node for field in _NAME_FIELDS if (field_node := node.child_by_field_name(field)) is not None), None
-    )
+    field_nodes = map(node.child_by_field_name, _NAME_FIELDS)
+    name_node = next((field_node for field_node in field_nodes if field_node is not None), None)
     for _ in range(_MAX_DEPTH * 2):  # declarators can be nested: int (*name(void))(int)
         if name_node is None or "declarator" not in name_node.type:
             break

@@ -68,10 +68,10 @@ def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
     The speaker is empty if it is not named. Text outside cues is dropped.
     """
     lines = text.split("\n")
-    time_lines = [
-        (index, time_match) for index, line in enumerate(lines) if (time_match := _CUE_TIMES_PATTERN.fullmatch(line))
-    ]
-    for index, time_match in time_lines:
+    for index, time_line in enumerate(lines):
+        time_match = _CUE_TIMES_PATTERN.fullmatch(time_line)
+        if time_match is None:
+            continue
         texts: list[str] = []
         speaker = ""
         for line in map(lines.__getitem__, range(index + 1, len(lines))):  # a slice would copy the rest of the file

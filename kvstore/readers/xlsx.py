@@ -67,9 +67,10 @@ def _reduce_styles(data: bytes) -> bytes:
     """Return the styles of a workbook with nothing but the number formats of cells."""
     styles = parse_xml(data)
     formats = "".join(
-        f"<numFmt numFmtId={quoteattr(number)} formatCode={quoteattr(number_format.get('formatCode', 'General'))}/>"
+        f"<numFmt numFmtId={quoteattr(number_format.get('numFmtId', ''))} "
+        f"formatCode={quoteattr(number_format.get('formatCode', 'General'))}/>"
         for number_format in styles.iterfind(f"{{{_NAMESPACE}}}numFmts/{{{_NAMESPACE}}}numFmt")
-        if (number := number_format.get("numFmtId", "")).isdecimal()
+        if number_format.get("numFmtId", "").isdecimal()
     )
     numbers = [
         cell_style.get("numFmtId", "0") for cell_style in styles.iterfind(f"{{{_NAMESPACE}}}cellXfs/{{{_NAMESPACE}}}xf")

@@ -60,9 +60,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if name == "svg":
         yield SkippedPart(origin.name, "drawings")
         return
-    if name in _FEED_NAMES and (
-        entries := [element for element in root.iter() if get_local_name(element) in ("item", "entry")]
-    ):
+    entries = [element for element in root.iter() if get_local_name(element) in ("item", "entry")]
+    if name in _FEED_NAMES and entries:
         yield from _read_entries(root, entries, origin, options)
     elif any(get_local_name(element) in PROSE_NAMES for element in root.iter()):
         yield read_prose(root, origin)
@@ -84,7 +83,11 @@ def _find_declared_encoding(data: bytes) -> str | None:
 def _read_entries(
     root: Element, entries: Sequence[Element], origin: Origin, options: ReadOptions
 ) -> Iterator[RawDocument]:
-    """Yield a document for each entry of a feed that has text or a title."""
+    """Yield a document for each of the ``entries`` of a feed that has text or a title.
+
+    ``root`` is the root element of the feed, which has its title. ``options`` are those of the ingest; content in HTML
+    is read with them.
+    """
     channel = next((element for element in root.iter() if get_local_name(element) in ("channel", "feed")), root)
     feed = next((get_text(child) for child in channel if get_local_name(child) == "title"), "")
     for number, entry in enumerate(entries, 1):
@@ -135,11 +138,15 @@ def _find_text(elements: Mapping[str, Element], *names: str) -> str:
 
     ``elements`` are the elements of a feed entry by name.
     """
-    return next((text for name in names if name in elements and (text := get_text(elements[name]))), "")
+    texts = (get_text(elements[name]) for name in names if name in elements)
+    return next(filter(None, texts), "")
 
 
 def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the Markdown blocks of a feed element, whose content is plain text, escaped HTML, or HTML elements."""
+    """Return the Markdown blocks of a feed element, whose content is plain text, escaped HTML, or HTML elements.
+
+    ``origin`` and ``options`` are those of the file; HTML is read with them.
+    """
     if len(element):
         from xml.etree.ElementTree import tostring
 

@@ -141,12 +141,12 @@ class _XmlProse:
             if authors:
                 self.meta["author"] = ", ".join(authors)
             date = _find_descendant(head, "pub-date", "pubdate", "date")
-            if date is not None and (text := _format_date(date)):
-                self.meta["date"] = text
+            if date is not None and _format_date(date):
+                self.meta["date"] = _format_date(date)
             identifiers = (element for element in head.iter() if get_local_name(element) == "article-id")
             doi = next((identifier for identifier in identifiers if identifier.get("pub-id-type") == "doi"), None)
-            if doi is not None and (text := get_text(doi)):
-                self.meta["doi"] = text
+            if doi is not None and get_text(doi):
+                self.meta["doi"] = get_text(doi)
         if title is None:
             title = _find_child(self._root, _TITLE_NAMES)
         return get_text(title) if title is not None else ""
@@ -163,7 +163,8 @@ class _XmlProse:
             title = next((part for part in head.iter() if get_local_name(part) in ("title", "article-title")), None)
         blocks: list[MarkdownBlock] = []
         label = None  # the number of the section
-        if title is not None and (text := self._render_line(title)):
+        text = self._render_line(title) if title is not None else ""
+        if text:
             label = _find_child(element, frozenset({"label"}))
             blocks.append(make_heading(min(level, 6), f"{get_text(label)} {text}" if label is not None else text))
             level += 1
@@ -248,7 +249,8 @@ class _XmlProse:
             lines = [self._render_line(child) for child in element]
             return [make_paragraph("\n".join(filter(None, lines)))] if any(lines) else []
         if name in _TITLE_NAMES:
-            return [make_paragraph(text)] if (text := self._render_line(element)) else []
+            text = self._render_line(element)
+            return [make_paragraph(text)] if text else []
         if name in _PARAGRAPH_NAMES or name in _CAPTIONED_NAMES or name in _ITEM_NAMES:
             return self._build_children(element, level)
         return self._build_section(element, level)
