@@ -41,12 +41,13 @@ class CommandGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             suggestion = _suggest_command(args[0])
-            if not suggestion and (remedy := _COMMANDS_BY_MEANING.get(args[0].lower())):
+            if suggestion:
+                raise click.UsageError(f"{error.format_message()} {suggestion}", ctx) from None
+            equivalent = _COMMANDS_BY_MEANING.get(args[0].lower())
+            if equivalent:
                 # Without click's own guess, which is the command with the most similar spelling.
-                raise click.UsageError(f"No such command {args[0]!r}. {remedy}", ctx) from None
-            if not suggestion:
-                raise
-            raise click.UsageError(f"{error.format_message()} {suggestion}", ctx) from None
+                raise click.UsageError(f"No such command {args[0]!r}. {equivalent}", ctx) from None
+            raise
 
 
 _ADD = "To ingest files: kvstore ingest STORE PATH"

@@ -166,11 +166,12 @@ def _is_complete_input(text: str) -> bool:
     """True if Enter runs the typed text: it is a dot command, or only questions and complete statements."""
     command = _expand_shortcuts(text)
     is_command = command.lstrip().startswith(COMMAND_PREFIXES)
-    statements, has_commands = command.rstrip(), True
-    while has_commands:  # command lines at the end need no semicolon
+    statements = command.rstrip()
+    while True:  # drop the command lines at the end, which need no semicolon
         before, _, last_line = statements.rpartition("\n")
-        has_commands = bool(before) and last_line.startswith(COMMAND_PREFIXES)
-        statements = before.rstrip() if has_commands else statements
+        if not before or not last_line.startswith(COMMAND_PREFIXES):
+            break
+        statements = before.rstrip()
     return is_command or find_unquoted_question(text) is not None or is_complete(statements)
 
 

@@ -181,9 +181,10 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
     """
     counted_end = line_start = 0  # the line ends before this offset are counted in ``line``
     while (start := _find_start(text, position)) is not None:
-        if (line_end := text.rfind("\n", counted_end, start)) >= 0:
+        last_line_end = text.rfind("\n", counted_end, start)
+        if last_line_end >= 0:
             line += text.count("\n", counted_end, start)
-            line_start = line_end + 1
+            line_start = last_line_end + 1
         counted_end = start
         column = start - line_start + 1
         if text[start] in COMMAND_PREFIXES and not text[line_start:start].strip():

@@ -194,7 +194,8 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
     """Yield the lines of ASK's answer with its citations; ``row`` has the values of ASK's columns in order.
 
-    If ``is_shown``, a model's text was printed while the model wrote it, and is not repeated.
+    If ``is_shown``, a model's text was printed while the model wrote it, and is not repeated. Without a model, words
+    that answer the question, or each part of it, are bold.
     """
     text, citations, extractive, model, _, _, abstained, _, answer_span, verdict, parts = row
     if verdict is not None:

@@ -59,7 +59,10 @@ class SystemWatcher:
         return bool(next(self._change_sets))
 
     def _start(self) -> None:
-        """Start watching the folders that exist now, with the library watchfiles."""
+        """Start watching the folders that exist now, with the library watchfiles.
+
+        Set ``_change_sets``, from which the sets of changes are read, and ``_known_identities``, the folders watched.
+        """
         from watchfiles import watch
 
         self._known_identities = self._list_identities()

@@ -56,7 +56,7 @@ class QuestionStore(AdapterStore):
     """A store to query, with an embedder of questions if the store has no embedder.
 
     A store that was created without an embedder (``none:DIMENSION``) uses the framework's embedder for its questions.
-    Any other store must have been created with the framework's embedder. Raises the errors of :func:`resolve_store`.
+    Any other store must have been created with the framework's embedder.
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class QuestionStore(AdapterStore):
     ) -> None:
         """Open the store at ``path``, or use ``store``; ``adapter`` is the class name that errors begin with.
 
-        ``embedder`` is for a new store, or embeds the questions to a store that was created without an embedder.
+        ``embedder`` is for a new store, or embeds the questions to a store that was created without an embedder. Raises
+        InputError for contradictory arguments, and the errors of :func:`kvstore.open`.
         """
         self._embedder: FrameworkEmbedder | None = None
         if isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store):

@@ -111,9 +111,8 @@ def build_network_around(
         distance = distances[current]
         if distance == depth:
             continue
-        for neighbor in _get_neighbors(store, neighbors_by_name, current)[
-            : breadth if distance == 0 else MAX_FURTHER_NEIGHBORS
-        ]:
+        max_neighbors = breadth if distance == 0 else MAX_FURTHER_NEIGHBORS
+        for neighbor in _get_neighbors(store, neighbors_by_name, current)[:max_neighbors]:
             if neighbor.name not in distances:
                 if len(distances) >= limit:
                     network.left_out += 1
@@ -147,14 +146,12 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         names = [name for (name,) in store.execute(query, (max_names,))]
     selected = dict.fromkeys(names, 0)
     edges: dict[tuple[str, str], NetworkEdge] = {}
-    _add_edges(
-        edges,
-        (
-            NetworkEdge(*child_and_parent, tuple(sorted(trees)))
-            for child_and_parent, trees in tree_edges.items()
-            if {*child_and_parent} <= selected.keys()
-        ),
-    )
+    selected_edges = [
+        NetworkEdge(child, parent, tuple(sorted(trees)))
+        for (child, parent), trees in tree_edges.items()
+        if child in selected and parent in selected
+    ]
+    _add_edges(edges, selected_edges)
     if tree is None:
         _add_cross_edges(store, cache={}, names=selected, edges=edges)
     children = {edge.source for edge in edges.values() if edge.solid}
@@ -221,8 +218,8 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
         distances.setdefault(row.relative, abs(row.level))
         if row.via and row.via in distances:  # ``via`` is the name that led to this one
             # Levels below the name are positive.
-            child_and_parent = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
-            _add_edges(edges, [NetworkEdge(*child_and_parent, (tree,))])
+            child, parent = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
+            _add_edges(edges, [NetworkEdge(child, parent, (tree,))])
     network.names = [NetworkName(node, distance) for node, distance in distances.items()]
     network.edges = list(edges.values())
     return network

@@ -162,11 +162,13 @@ class _MessageStream(ObjectReceiveStream[Any]):
 
     async def receive(self) -> Any:
         """Return the next message. Raises anyio.EndOfStream at the end."""
-        while isinstance(message := await self._read_stream.receive(), Exception):
+        while True:
+            message = await self._read_stream.receive()
+            if not isinstance(message, Exception):
+                return message
             line_error = _make_line_error(message)
             if line_error is not None:
                 await self._write_stream.send(SessionMessage(line_error))
-        return message
 
     async def aclose(self) -> None:
         """Close the stream of the SDK."""

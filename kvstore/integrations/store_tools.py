@@ -47,6 +47,8 @@ MAX_ROWS = 1000
 MIN_TOKENS = 500
 #: The maximum number of documents that ``overview`` lists.
 _MAX_LISTED = 200
+#: The number of tables whose columns ``overview`` shows.
+_NUM_SHOWN_TABLES = 5
 _READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
 
 
@@ -227,11 +229,11 @@ class StoreTools:
             documents = [document for *_, document, _, _ in rows]
             allowed = self._select_allowed(documents)
             rows = [row for row, document in zip(rows, documents, strict=True) if document in allowed][:limit]
-        fields = ("name", "tree", "level", "parent", "document")
         locations = [
-            dict(zip(fields, (entity, tree, level, parent, document), strict=True), text=sanitize_slice(text))
+            {"name": entity, "tree": tree, "level": level, "parent": parent, "document": document,
+             "text": sanitize_slice(text)}
             for entity, _, tree, level, parent, document, _, text in rows
-        ]
+        ]  # fmt: skip
         data = build_list_data("locations", locations, self._tokens)
         if not rows:
             not_found_text = f"no document here mentions {name}"
@@ -350,7 +352,7 @@ class StoreTools:
             if self._where is None:
                 tables = (
                     f"{table.name}({', '.join(column.name for column in table.columns)})"
-                    for table in self._store.tables()[:5]
+                    for table in self._store.tables()[:_NUM_SHOWN_TABLES]
                 )
                 lines.append(f"Tables: {'; '.join(tables)}; SHOW TABLES lists all.")
         if not rows:
@@ -382,7 +384,8 @@ class StoreTools:
                     f"document {shorten(key)} cannot be stored here: its key is taken, or this server does not "
                     "return such documents; choose another key"
                 )
-        return f"{format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
+        outcome = "unchanged" if not changed else "changed" if exists else "stored"
+        return f"{format_key(key)}: {outcome}"
 
     def delete(self, key: str) -> str:
         """Delete a document and return a confirmation. Raises DocumentNotFoundError if it is missing or not allowed."""

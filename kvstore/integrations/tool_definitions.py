@@ -185,7 +185,7 @@ def _build_output_schema(**fields: str) -> dict[str, Any]:
 def _build_item_schema(**fields: str) -> dict[str, Any]:
     """Return the JSON schema of an item of a list, as short as possible: only the types of its fields.
 
-    ``fields`` are as in :func:`_build_output_schema`.
+    The value of one of the ``fields`` is its JSON type, such as ``string``, followed by ``?`` if it can be null.
     """
     return {
         "properties": {
@@ -198,7 +198,7 @@ def _build_item_schema(**fields: str) -> dict[str, Any]:
 def _build_list_schema(name: str, items: Mapping[str, Any], **fields: str) -> dict[str, Any]:
     """Return the JSON schema of an object with a list ``name`` and ``left_out``, the number of items that do not fit.
 
-    ``items`` is the schema of an item. ``fields`` are the types of further fields, as in :func:`_build_output_schema`.
+    ``items`` is the schema of an item. ``fields`` are the JSON types of further fields, such as ``columns="array"``.
     """
     schema = _build_output_schema(**fields, **{name: "array"})
     schema["properties"][name]["items"] = items

@@ -102,6 +102,7 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
 def _list_answer_words(answer: kvstore.Answer) -> list[str | None]:
     """Return, for each paragraph of an answer, the first words in it that answer the question, or None."""
     spans = [span for span in (answer.answer_span, *(part.span for part in answer.parts)) if span is not None]
+    # The number of paragraph ends before a span is the index of its paragraph; the first span of a paragraph wins.
     words_by_paragraph = {answer.text.count("\n\n", 0, span.start): span.text for span in reversed(spans)}
     return [words_by_paragraph.get(paragraph) for paragraph in range(answer.text.count("\n\n") + 1)]
 

@@ -16,6 +16,8 @@ from itertools import chain, pairwise
 
 #: The number of terms of a label, and the maximum number of characters of a term.
 _NUM_TERMS, _MAX_TERM_CHARS = 3, 32
+#: The maximum number of words of a heading that is a term, and the minimum number of characters of another word.
+_MAX_HEADING_WORDS, _MIN_WORD_CHARS = 4, 3
 #: Two words with the same first letters, so many of them, do not occur in one label.
 _STEM_CHARS = 5
 #: A word in more than this share of chunks is no term, and a pair of words does not contain it. Function words are
@@ -39,7 +41,9 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
     >>> label_clusters([[("Tea", "Tea leaves dry."), ("Tea", "Tea leaves wilt.")], [("Rum", "Rum is old.")]])
     ['Tea · leaves', 'Rum · old']
     """
-    terms_by_cluster = [[_find_terms(*chunk) for chunk in chunks] for chunks in clusters]
+    # For each chunk of each cluster: the spellings of its terms by term, and the terms in its heading.
+    terms_by_cluster = [[_find_terms(heading, text) for heading, text in chunks] for chunks in clusters]
+    # For each cluster, the number of its chunks with each term, in their texts and in their headings.
     counts_by_cluster = [Counter(chain.from_iterable(terms for terms, _ in chunks)) for chunks in terms_by_cluster]
     heading_counts_by_cluster = [
         Counter(chain.from_iterable(heading_terms for _, heading_terms in chunks)) for chunks in terms_by_cluster
@@ -118,16 +122,16 @@ def _find_terms(heading: str, text: str) -> tuple[dict[str, str], set[str]]:
     terms: dict[str, str] = {}
     for part in parts:
         words = _WORD_PATTERN.findall(part)
-        if 0 < len(words) <= 4 and len(part) <= _MAX_TERM_CHARS:
+        if 0 < len(words) <= _MAX_HEADING_WORDS and len(part) <= _MAX_TERM_CHARS:
             terms[" ".join(word.casefold() for word in words)] = part
     heading_terms = set(terms)
     for line in _NO_PROSE_PATTERN.sub(" ", text).splitlines():
         words = _WORD_PATTERN.findall(line)
         for word in words:
-            if len(word) > 2:
+            if len(word) >= _MIN_WORD_CHARS:
                 terms.setdefault(word.casefold(), word)
         for first, second in pairwise(words):
-            if f"{first} {second}" in line and len(first) > 2 and len(second) > 2:
+            if f"{first} {second}" in line and min(len(first), len(second)) >= _MIN_WORD_CHARS:
                 terms.setdefault(f"{first.casefold()} {second.casefold()}", f"{first} {second}")
     heading_words = {word for term in heading_terms for word in term.split()}
     return terms, heading_terms | (heading_words & terms.keys())

@@ -88,7 +88,7 @@ class KvstoreRetriever:
         with self.document_store.store.snapshot() as state:
             evidence = state.retrieve(
                 query,
-                using=self.strategy or (None if query else "vector"),
+                using=self.strategy or (None if query else "vector"),  # without a text, only its vector can be searched
                 top=self.top_k if top_k is None else top_k,
                 where=where,
                 **{**self.clauses, **clauses},

@@ -65,9 +65,11 @@ class KvstoreStore(AdapterStore, BaseStore):
         """Open the store at ``path``, or use ``store``; a missing one is created.
 
         A new store has the ``embedder``, or the embedding of LangGraph's configuration ``index``, and the ``settings``.
-        ``fields`` are the paths of the indexed fields of an item, and ``search`` names the search of a question.
+        ``fields`` are the paths of the indexed fields of an item (default: those of ``index``, else the whole value).
+        ``search`` names the search of a question, and ``ttl`` is LangGraph's configuration of the expiry of items.
         """
-        self._fields = list(stored_items.check_paths("fields", fields or (index or {}).get("fields") or ["$"]))
+        configured_fields = None if index is None else index.get("fields")
+        self._fields = list(stored_items.check_paths("fields", fields or configured_fields or ["$"]))
         embedding = None if index is None else ensure_embeddings(index.get("embed"))
         self.index_config, self.embeddings = index, embedding
         store_embedder = (

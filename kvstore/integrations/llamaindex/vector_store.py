@@ -86,7 +86,11 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def _open_store(
         self, embedder: FrameworkEmbedder | str | None, *, store: Store | None = None, create: bool = True
     ) -> Store:
-        """Open the store at the path, or use ``store``, and return it. Raises the errors of :func:`resolve_store`."""
+        """Open the store at the path, or use ``store``; keep it in ``_store``, and return it.
+
+        A missing store is created with ``embedder``, unless ``create`` is False. Raises InputError for contradictory
+        arguments, and the errors of :func:`kvstore.open`.
+        """
         self._store, self._owns_store = resolve_store(
             "KvstoreVectorStore", self._path, store, embedder, self._settings, create=create
         )
