@@ -430,8 +430,6 @@ def is_contrary(contrasts: Sequence[Contrast], text: str) -> bool:
     >>> [is_contrary(contrasts, text) for text in (*texts, "Moss has the largest church.")]
     [True, False, False, False]
     """
-    if not contrasts:
-        return False
     words = set(_OPPOSITE_WORD_PATTERN.findall(text.lower()))
     return any(
         contrast.word not in words

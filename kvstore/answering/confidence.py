@@ -403,23 +403,19 @@ class _QuestionTerms(NamedTuple):
         max_missing_rarity = max(self.total_rarity, math.fsum(self.names.values()))
         num_tokens = sum(name.is_token for name in self.names)
         num_missing_tokens = sum(name.is_token for name in missing_names)
+        # The total rarity of the question's pairs of consecutive terms that the best passage for them has too.
+        phrase_rarity = max(
+            math.fsum(self.pairs[pair] for pair in self.pairs.keys() & set(pairwise(terms))) for terms in passage_terms
+        )
         return {
             "coverage": coverage,
             # High for two rare terms, and low for one common term: the unit is two terms of the greatest rarity.
             "amount": 1 - math.exp(-coverage * self.total_rarity / (2 * self.max_rarity)),
-            "phrases": max(map(self.compute_phrase_score, passage_terms)),
+            "phrases": 1 - math.exp(-phrase_rarity / self.max_rarity),
             "unnamed": missing_rarity / max_missing_rarity if missing_rarity else 0.0,
             "lacking": num_missing_tokens / num_tokens if num_tokens else 0.0,
             "missing": self.missing,
         }
-
-    def compute_phrase_score(self, terms: Sequence[str]) -> float:
-        """Return a score from 0 to 1 for the consecutive terms of the question that are consecutive in ``terms`` too.
-
-        The score grows with the rarity of these pairs.
-        """
-        shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
-        return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
 
 
 def _compute_size_in_words(term: str, stem: Callable[[str], str]) -> float:

@@ -26,8 +26,15 @@ from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .answer_types import detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, cite_hit, neutralize_citations
-from .excerpt_text import Stem, render_excerpt
-from .excerpts import MAX_WORDS, Excerpt, SnippetPosition, put_best_first, select_excerpts
+from .excerpts import (
+    MAX_WORDS,
+    Excerpt,
+    SnippetPosition,
+    Stem,
+    put_best_first,
+    render_excerpt,
+    select_excerpts,
+)
 from .passages import Passage
 from .snippets import Snippet, truncate_snippet
 

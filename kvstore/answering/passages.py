@@ -213,8 +213,11 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     header_row = _find_table_header(group, start, state) if text.lstrip().startswith("|") else ""
     passage.snippets = list(split_snippets(text, record.format, heading, starts_mid_line, language, header_row))
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
-    if start == 0 and passage.snippets and _is_title(passage.snippets[0], to_plain_text(record.title or "")):
-        passage.snippets[0].is_selectable = False
+    if start == 0 and passage.snippets:
+        first, title = passage.snippets[0], to_plain_text(record.title or "")
+        # A title that ends with punctuation can be a sentence.
+        if first.kind == "prose" and first.text == title and not SENTENCE_END_PATTERN.search(title):
+            first.is_selectable = False
     if is_whole_document and not has_content:
         passage.snippets = list(_split_notes(text, record.format))
     _assign_hits(passage, group.hit_spans)
@@ -236,11 +239,6 @@ def _find_table_header(group: _ChunkGroup, start: int, state: State) -> str:
     rows = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(lines)))  # the last row is first
     has_header = len(rows) > 1 and TABLE_RULE_PATTERN.fullmatch(rows[-2]) is not None
     return rows[-1] if has_header else ""
-
-
-def _is_title(snippet: Snippet, title: str) -> bool:
-    """True if ``snippet``, the first of a document, is its ``title``; False for a title that ends with punctuation."""
-    return snippet.kind == "prose" and snippet.text == title and not SENTENCE_END_PATTERN.search(title)
 
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:

@@ -17,7 +17,7 @@ from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
 from ...text.words import list_terms, segment_words
 from ..answer_span import AnswerPart, AnswerSpan, Verdict
-from ..answer_types import AnswerType, detect_answer_type, find_contrasts, is_contrary
+from ..answer_types import detect_answer_type, find_contrasts, is_contrary
 from ..citations import Citation, neutralize_citations
 from ..excerpts import (
     Excerpt,
@@ -203,7 +203,7 @@ def read_passages(
                 lacks_answer_type=window.lacks_answer_type,
                 answer=window.text[reading.start : reading.end],
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(window.text)),
-                is_contrary=is_contrary(contrasts, window.text),
+                is_contrary=bool(contrasts) and is_contrary(contrasts, window.text),
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
@@ -366,41 +366,30 @@ def _list_context(reading: PassageReading, question: str) -> list[SnippetPositio
     """Return the positions of the sentences that can be displayed after the answer, in order of preference.
 
     A position is the index of a passage, and the index of a sentence in it. The sentence that the answer refers to is
-    first, if it refers to one, then the other likely sentences, likeliest first. The sender and the date of a mail are
-    left out if the ``question`` asks for something else.
+    first, if it refers to one, then the other likely sentences, likeliest first. Salutations and captions are left out,
+    and so are the sender and the date of a mail if the ``question`` asks for something else.
     """
+    passages = reading.passages
     passage_index, index = reading.best.position
-    snippets = reading.passages[passage_index].snippets
     best_score = reading.best.score
-    # A row of a table that has no word of the question is about something else.
-    positions = [
-        other.position
-        for other in reading.readings[1:]
-        if best_score - other.score <= _MAX_CONTEXT_GAP
-        and (other.coverage > 0 or _get_snippet(reading.passages, other.position).kind != "table")
-    ]
-    if _refers_to_previous(snippets, index):
-        positions.insert(0, (passage_index, index - 1))
-    positions = drop_repetitions(reading.passages, [reading.best.position, *positions])[1:]
+    positions = []
+    if _refers_to_previous(passages[passage_index].snippets, index):
+        positions.append((passage_index, index - 1))
+    for other in reading.readings[1:]:
+        other_passage_index, other_index = other.position
+        other_kind = passages[other_passage_index].snippets[other_index].kind
+        # A row of a table that has no word of the question is about something else.
+        if best_score - other.score <= _MAX_CONTEXT_GAP and (other.coverage > 0 or other_kind != "table"):
+            positions.append(other.position)
     answer_type = detect_answer_type(question)
-    return [
-        position for position in positions if _is_informative(_get_snippet(reading.passages, position), answer_type)
-    ]
-
-
-def _is_informative(snippet: Snippet, answer_type: AnswerType) -> bool:
-    """True unless a snippet is a salutation, a caption, or a field of a mail that is not asked for.
-
-    A question asks for the sender of a mail or for its date with the kind of its answer, ``answer_type``.
-    """
-    is_paragraph_without_sentence = snippet.kind == "prose" and not snippet.is_selectable
-    return not (is_paragraph_without_sentence or is_unasked_mail_field(snippet, answer_type))
-
-
-def _get_snippet(passages: Sequence[Passage], position: SnippetPosition) -> Snippet:
-    """Return the snippet at a position."""
-    passage_index, index = position
-    return passages[passage_index].snippets[index]
+    informative_positions = []
+    for position in drop_repetitions(passages, [reading.best.position, *positions])[1:]:
+        passage_index, index = position
+        snippet = passages[passage_index].snippets[index]
+        is_prose_without_sentence = snippet.kind == "prose" and not snippet.is_selectable  # a salutation or a caption
+        if not (is_prose_without_sentence or is_unasked_mail_field(snippet, answer_type)):
+            informative_positions.append(position)
+    return informative_positions
 
 
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
