@@ -270,7 +270,8 @@ def read_bytes(
 ) -> Iterator[Item]:
     """Read a file's content from memory: yield its documents, and failures for invalid rows.
 
-    ``key`` is the document's key, and its suffix selects the format unless ``format`` names it.
+    ``key`` is the document's key, and its suffix selects the format unless ``format`` names it. ``options`` are those
+    of ``INGEST ... WITH (...)``, such as ``encoding``.
     """
     return read_opened(partial(io.BytesIO, data), key, key, format, options)
 
@@ -286,7 +287,7 @@ def read_opened(
 
     ``open_stream`` is called when the caller asks for the first document. ``name`` is the file name in messages; its
     suffix selects the format unless ``format`` names it. ``key`` is the document's key, or, in a file of many
-    documents, the prefix of the keys of rows without a key.
+    documents, the prefix of the keys of rows without a key. ``options`` are those of ``INGEST ... WITH (...)``.
     """
     read_options = ReadOptions.parse(options)
     if format is not None:

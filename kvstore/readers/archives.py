@@ -163,7 +163,7 @@ def _read_member(archive: tarfile.TarFile, header: tarfile.TarInfo) -> bytes:
 
 
 def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
-    """Yield the readable files of an archive in the order of their paths, and a SkippedPart for each other file.
+    """Yield the readable files among the members of an archive by path, and a SkippedPart for each other file.
 
     Raises ReaderError after them if no file is readable.
     """

@@ -72,7 +72,7 @@ def _build_document(
     end = _find_end(entry, start)
     location = ", ".join(line.strip() for line in entry.get_text("LOCATION").split("\n") if line.strip())
     organizer = next(map(_format_person, entry.list_properties("ORGANIZER")), "")
-    attendees = [person for property in entry.list_properties("ATTENDEE") if (person := _format_person(property))]
+    attendees = list(filter(None, map(_format_person, entry.list_properties("ATTENDEE"))))
     categories = entry.split_values("CATEGORIES")
     status = entry.get_text("STATUS").lower().replace("-", " ")
     type = _TYPES[entry.kind]
@@ -113,14 +113,18 @@ def _build_document(
 
 
 def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
-    """Return the paragraphs of a calendar entry's description, converted from HTML if needed."""
+    """Return the paragraphs of a calendar entry's description, converted from HTML if needed.
+
+    ``origin`` and ``options`` are those of the file; HTML is read with them.
+    """
     text = entry.get_text("DESCRIPTION", "X-ALT-DESC")
     if not _MARKUP_PATTERN.search(text):
         return [text] if text else []
     from .html import convert_markup
     from .markdown_blocks import render_one_line
 
-    return [line for block in convert_markup(text, origin.name, options) if (line := render_one_line([block]))]
+    lines = (render_one_line([block]) for block in convert_markup(text, origin.name, options))
+    return list(filter(None, lines))
 
 
 class _Moment:
@@ -184,7 +188,10 @@ def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
 
 
 def _build_time_fields(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
-    """Return the fields ``When`` and, if the end is on another day, ``Until``, each with its text."""
+    """Return the fields ``When`` and, if the end is on another day, ``Until``, each with its text.
+
+    ``start`` and ``end`` are those of a calendar entry; None if it does not state them.
+    """
     if start is None or end is None or end.iso <= start.iso:
         return {"When": start.formatted if start else ""}
     if end.formatted_day != start.formatted_day:
@@ -221,7 +228,7 @@ def _describe_rule(rule: str) -> str:
 
 def _describe_weekday(text: str) -> str:
     """Return a weekday of a recurrence rule in words: ``MO`` is Monday, ``-1MO`` the last Monday; empty if invalid."""
-    match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", text.strip())
+    match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", text.strip())  # -1MO
     weekday = _WEEKDAYS_BY_CODE.get(match[2]) if match else None
     if match is None or weekday is None:
         return ""

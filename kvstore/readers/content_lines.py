@@ -82,7 +82,7 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
         data = _FOLD_PATTERN.sub(b"", data)  # some programs fold between the bytes of a character
         text = decode_text(data, name)
     else:
-        text = re.sub(r"\n[ \t]", "", decode_text(data, name, encoding))
+        text = re.sub(r"\n[ \t]", "", decode_text(data, name, encoding))  # a folded line begins with white space
     root = Component("")
     stack = [root]
     for line in _iter_properties(text):
@@ -120,7 +120,7 @@ def split_value(value: str, separator: str) -> list[str]:
     """
     parts: list[str] = []
     start = 0
-    for match in re.finditer(rf"\\.|{separator}", value, re.S):
+    for match in re.finditer(rf"\\.|{separator}", value, re.S):  # an escape, or a separator
         if match[0] == separator:
             parts.append(value[start : match.start()])
             start = match.end()
@@ -169,6 +169,7 @@ def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
         if not equals:
             value_text = name
             name = "ENCODING" if value_text.upper() in ("QUOTED-PRINTABLE", "BASE64", "8BIT", "7BIT") else "TYPE"
+        # Commas separate the values, except in quotes: home,"room 1, left".
         values = tuple(text.strip().strip('"') for text in re.findall(r'(?:[^",]|"[^"]*")+', value_text))
         name = name.strip().upper()
         values = tuple(text.upper() for text in values) if name == "ENCODING" else values

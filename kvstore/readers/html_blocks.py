@@ -283,7 +283,7 @@ class _PageWalker:
         return leave
 
     def _add_heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
-        """Add a heading with the text of ``blocks``.
+        """Add a heading of this ``level``, from 1, with the text of ``blocks``.
 
         In an admonition (a box such as "Note") it becomes the label of the next paragraph; in a list item, a cell or a
         quotation, a paragraph in emphasis.

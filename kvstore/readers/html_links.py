@@ -52,7 +52,10 @@ def is_table_of_contents(stats: ElementStats) -> bool:
 
 
 def has_contents_label(node: LexborNode, stats: ElementStats) -> bool:
-    """True if an element with links and no prose begins with a label of tables of contents, such as "On this page"."""
+    """True if an element begins with a label of tables of contents, such as "On this page", and has no prose.
+
+    ``stats`` are the counts of its text and links.
+    """
     if stats.prose_length:
         return False
     first_node = node.child  # descend from it to the first text
@@ -73,7 +76,10 @@ def has_contents_label(node: LexborNode, stats: ElementStats) -> bool:
 
 
 def has_text_beside_list(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
-    """True if all links of a ``div``, ``section`` or ``td`` are in one child, and it has other text too."""
+    """True if all links of a ``div``, ``section`` or ``td`` are in one child, and it has other text too.
+
+    ``stats`` are the counts of its text and links; ``analysis`` has those of its children.
+    """
     if tag not in ("div", "section", "td"):
         return False
     child = node.child
@@ -88,8 +94,8 @@ def has_text_beside_list(node: LexborNode, tag: str, stats: ElementStats, analys
 def is_pagination(stats: ElementStats, class_match: re.Match[str] | None, in_content: bool) -> bool:
     """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them.
 
-    ``class_match`` is the match of a navigation pattern in the element's class or id, or None. ``in_content``: the
-    element is inside the content.
+    ``stats`` are the counts of the text and links of an element. ``class_match`` is the match of a navigation pattern
+    in the element's class or id, or None. ``in_content``: the element is inside the content.
     """
     if (
         not stats.num_navigation_links
@@ -131,7 +137,10 @@ def is_in_heading_or_code(node: LexborNode) -> bool:
 
 
 def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
-    """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term."""
+    """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term.
+
+    ``stats`` are the counts of its text and links.
+    """
     has_brackets = stats.text_length > stats.linked_length
     if has_brackets or is_in_heading_or_code(node):
         return True
@@ -159,7 +168,8 @@ def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
 def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
     """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term.
 
-    For example, the link in ``<h2>History <a>edit</a></h2>`` is standalone.
+    For example, the link in ``<h2>History <a>edit</a></h2>`` is standalone. ``stats`` are the counts of its text and
+    links; ``analysis`` has those of its neighbors.
     """
     if stats.num_elements > MAX_INSPECTED_ELEMENTS or stats.text_length > _MIN_SENTENCE_CHARACTERS * stats.num_links:
         return False

@@ -241,7 +241,9 @@ class NavigationFilter:
     ) -> str | None:
         """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it is content.
 
-        The header of a section or an article (``in_section``) is content, that of the page is not.
+        The header of a section or an article (``in_section``) is content, that of the page is not. ``role`` is its
+        attribute, or empty, and ``stats`` are the counts of its text and links. ``in_content``: it is inside the
+        content of the page.
         """
         if role in _CONTENTS_ROLES or (tag == "nav" and stats.num_heading_links and is_table_of_contents(stats)):
             return "table of contents"
@@ -281,7 +283,8 @@ class NavigationFilter:
         """Return the reason to leave out an element because of its links, or None.
 
         ``class_and_id`` is its class and id in lowercase. ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN``
-        in them, or None. ``in_content``: the element is inside the content of the page.
+        in them, or None. ``stats`` are the counts of its text and links. ``in_content``: the element is inside the
+        content of the page.
         """
         # In the content, "edit" or "source" can also be text, unless brackets or a heading before it mark the action.
         has_only_actions = (
@@ -334,6 +337,7 @@ class NavigationFilter:
         """True if an element is a table of contents, by its label or by its links to the headings of the page.
 
         If its class or id names navigation (``has_navigation_name``), its links need not cover half of the headings.
+        ``stats`` are the counts of its text and links.
         """
         if stats.num_links <= 1 or not (is_table_of_contents(stats) or stats.is_mostly_links):
             return False
@@ -357,7 +361,7 @@ class NavigationFilter:
 
         An element with enough prose is recorded as content (``_prose_elements``), or, if it also has links to the site,
         in ``_mixed_elements``, whose lists of links are left out. ``class_match`` is the match of
-        ``_NAVIGATION_NAME_PATTERN`` in its class and id, or None.
+        ``_NAVIGATION_NAME_PATTERN`` in its class and id, or None. ``stats`` are the counts of its text and links.
         """
         analysis = self.analysis
         if node.parent is not None and node.parent.mem_id in self._mixed_elements:  # prose, except its lists of links
@@ -399,6 +403,7 @@ def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_m
 
     ``class_and_id`` is its class and id in lowercase, and ``class_match`` the match of ``_NAVIGATION_NAME_PATTERN`` in
     them, whose named groups say what the name stands for: ``contents``, ``navigation``, ``beside`` or ``footing``.
+    ``stats`` are the counts of its text and links.
     """
     if class_match["contents"]:
         return "table of contents"
@@ -437,7 +442,10 @@ def is_sectioning(tag: str) -> bool:
 
 
 def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> bool:
-    """True if the attributes of an element hide it; a hidden tab panel counts as visible, because it can be opened."""
+    """True if the attributes of an element hide it.
+
+    A hidden tab panel (``role`` is ``tabpanel``) counts as visible, because it can be opened.
+    """
     if role == "tabpanel":
         return False
     if "hidden" in attributes and attributes["hidden"] != "until-found":

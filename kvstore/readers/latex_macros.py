@@ -44,6 +44,7 @@ class MacroTable:
     """The macros that a file defines, and the number of characters to which they may still expand."""
 
     def __init__(self) -> None:
+        """Start without macros."""
         self._macros: dict[str, Macro] = {}
         self._characters_left = MAX_EXPANDED_CHARACTERS
 
@@ -69,6 +70,7 @@ class LatexCursor:
     """The position in a piece of source, which macro expansions extend."""
 
     def __init__(self, macros: MacroTable, text: str) -> None:
+        """Begin to read the source ``text``; ``macros`` are those that the file defines."""
         self._macros = macros
         self._text = text  # the source that is left; expansions are inserted into it
         self._offset = 0  # of the next character to read
@@ -101,7 +103,7 @@ class LatexCursor:
         return self._text[self._offset - 1]
 
     def _read_option(self, opening: str = "[", closing: str = "]") -> str | None:
-        """Return the optional argument in brackets that follows, and move the offset after it.
+        """Return the optional argument between the brackets ``opening`` and ``closing``, and move the offset after it.
 
         If none follows, return None, and do not move the offset.
         """

@@ -29,7 +29,7 @@ def split_slide_title(body: str) -> tuple[str, str] | None:
 def find_closing_bracket(
     text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS
 ) -> int:
-    """Return the offset of the ``closing`` bracket that ends the group opened at ``start``.
+    """Return the offset of the ``closing`` bracket that ends the group opened at ``start``, a bracket ``opening``.
 
     If it is not closed within ``max_length`` characters or within the group around it, return the end of this range.
     """
@@ -104,11 +104,11 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
             yield option, body[start : match.start()]
             start = match.end()
             option = None
-            bracket = re.compile(r"\s*\[").match(body, start)
+            bracket = re.compile(r"\s*\[").match(body, start)  # [option]
             if bracket:
                 end = find_closing_bracket(body, bracket.end() - 1, "[", "]")
                 option, start = body[bracket.end() : end], min(end + 1, len(body))
-            key = re.compile(r"\s*\{[^{}]*\}").match(body, start) if command == "bibitem" else None
+            key = re.compile(r"\s*\{[^{}]*\}").match(body, start) if command == "bibitem" else None  # {lamport94}
             start = key.end() if key else start
     yield option, body[start:]
 

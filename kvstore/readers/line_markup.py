@@ -46,6 +46,7 @@ class ProtectedTexts:
     """
 
     def __init__(self) -> None:
+        """Start without protected texts."""
         self._texts: list[str] = []
 
     def protect(self, text: str) -> str:

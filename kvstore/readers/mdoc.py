@@ -55,6 +55,7 @@ class RunningText:
     """The text of a paragraph, collected in pieces with single spaces between them."""
 
     def __init__(self) -> None:
+        """Start without text."""
         self._pieces: list[str] = []
         self._is_joined = False  # True if the next piece follows without a space
 

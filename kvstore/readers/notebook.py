@@ -74,7 +74,7 @@ def _get_language(metadata: dict[str, Any]) -> str:
     for section, field in (("language_info", "name"), ("kernelspec", "language")):
         fields = metadata.get(section)
         name = fields.get(field) if isinstance(fields, dict) else ""
-        if isinstance(name, str) and re.fullmatch(r"[\w+#.-]{1,40}", name):
+        if isinstance(name, str) and re.fullmatch(r"[\w+#.-]{1,40}", name):  # such as python or c++
             return name.lower()
     return ""
 
@@ -132,7 +132,10 @@ def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions)
 
 
 def _parse_multiline_text(lines: Any, separator: str = "") -> str:
-    """Return the text of a notebook's field, which is one string or a list of lines; empty for other values."""
+    """Return the text of a notebook's field, which is one string or a list of lines; empty for other values.
+
+    ``separator`` joins the lines of a list, which usually have line ends.
+    """
     if isinstance(lines, list):
         lines = separator.join(line for line in lines if isinstance(line, str))
     return clean_text(lines).replace("\0", "") if isinstance(lines, str) else ""

@@ -49,8 +49,8 @@ def _build_slide(
 ) -> tuple[str, list[MarkdownBlock]]:
     """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
-    Its date, header, footer and number are added to ``left_out`` instead (None: they become blocks too). ``number``
-    is the number of the slide, from 1.
+    Its date, header, footer and number are added to ``left_out`` instead (None: they become blocks too). ``page`` is
+    the element of the slide, ``number`` its number, from 1, and ``converter`` converts the shapes of the file.
     """
     title = ""
     title_shape: Element | None = None

@@ -76,6 +76,7 @@ class _OrgFile:
     """The parser of one file; ``title``, ``meta`` and ``descriptions`` come from its keywords."""
 
     def __init__(self) -> None:
+        """Start without a title and metadata; the keywords of the file set them."""
         self.title = ""
         self.meta: dict[str, JSON] = {}
         self.descriptions: list[JSON] = []
@@ -132,7 +133,10 @@ class _OrgFile:
         return end
 
     def _process_keyword(self, name: str, value: str, builder: BlockBuilder) -> None:
-        """Process a line ``#+name: value``; a caption and a subtitle become paragraphs."""
+        """Process a line ``#+name: value``; a caption and a subtitle become paragraphs of ``builder``.
+
+        Other values are stored in ``title``, ``meta`` and ``descriptions``, or dropped.
+        """
         if name == "title":
             self.title = " ".join(filter(None, [self.title, _render_inline(value)]))
         elif name == "subtitle" and value:

@@ -238,12 +238,11 @@ def _widen_word_gaps(operands: Sequence[Any]) -> list[Any]:
 def _get_position(transformation: Sequence[float], text_matrix: Sequence[float]) -> tuple[float, float]:
     """Return the x and y position that the current transformation and the text matrix determine, in points.
 
-    The last two entries of a matrix move a point; the others scale and rotate it.
+    The last two entries of a matrix move a point; the others scale and rotate it (PDF 32000-1, 8.3.3).
     """
-    return (
-        text_matrix[4] * transformation[0] + text_matrix[5] * transformation[2] + transformation[4],
-        text_matrix[4] * transformation[1] + text_matrix[5] * transformation[3] + transformation[5],
-    )
+    *_, text_x, text_y = text_matrix
+    a, b, c, d, e, f = transformation
+    return text_x * a + text_y * c + e, text_x * b + text_y * d + f
 
 
 def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
@@ -317,7 +316,7 @@ def _find_word_end(text: str, num_letters: int) -> int:
 
     The shown and the reported text can differ by a few letters.
     """
-    word_ends = [match.end() for match in re.finditer(r"\S+", text)]
+    word_ends = [word.end() for word in re.finditer(r"\S+", text)]
     letters_before = 0
     best_end = len(text)
     best_distance = _MAX_LETTER_DIFFERENCE

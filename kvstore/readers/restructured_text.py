@@ -343,7 +343,8 @@ class _RestructuredText:
         if name in _CODE_DIRECTIVES:
             code = "\n".join(body).strip("\n")
             formula = argument if name == "math" or not code else ""
-            language = argument if code and re.fullmatch(r"[\w+#.-]+", argument) and name != "math" else ""
+            names_language = re.fullmatch(r"[\w+#.-]+", argument) and name != "math"  # such as python or c++
+            language = argument if code and names_language else ""
             return [make_code_block("\n".join(filter(None, [formula, code])), language)] if code or formula else []
         if name == "admonition":
             label, inner_blocks = self._render_inline(argument), self.parse_blocks(body, depth + 1)

@@ -106,7 +106,7 @@ def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None)
 
 
 def _resolve_alternatives(shapes: Any) -> None:
-    """Replace each group of alternatives by the first alternative that has text, else by the last.
+    """Replace each group of alternatives in the element ``shapes`` by the first that has text, else by the last.
 
     A text with a formula has two alternatives; the other one is a picture of it.
     """
@@ -263,7 +263,8 @@ def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
 def _build_point_blocks(data_model: Element) -> list[MarkdownBlock]:
     """Return nested lists of the points of a diagram, which are its nodes with text (ECMA-376, 21.4.3).
 
-    Each point is below its parent; points without a parent come last.
+    ``data_model`` is the root element of the data of the diagram. Each point is below its parent; points without a
+    parent come last.
     """
     texts: dict[str, str] = {}  # by the id of the point
     outermost_points: list[str] = []

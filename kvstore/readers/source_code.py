@@ -78,8 +78,9 @@ def _load_parser(language: Language, purpose: str) -> Any:
 def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[_Boundary]:
     """Yield a boundary where each definition in a node of the syntax tree begins, and one where it ends.
 
-    ``names`` are the names of the definitions that contain the node, the outermost first. ``data`` is the file. In a
-    long definition, the boundaries of the definitions in it are yielded too.
+    ``names`` are the names of the definitions that contain the node, the outermost first. ``data`` is the file, and
+    ``language`` has the types of the nodes that are definitions. In a long definition, the boundaries of the
+    definitions in it are yielded too.
     """
     for start, definition, end in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
@@ -92,7 +93,8 @@ def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[st
 def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
     """Yield (start, node, end) for each outermost definition in a node of the syntax tree.
 
-    Start and end are byte offsets; the start includes the comments directly above the definition.
+    Start and end are byte offsets; the start includes the comments directly above the definition. ``language`` has the
+    types of the nodes that are definitions.
     """
     comment_start: int | None = None
     comment_row = -2  # the last row of the comment; -2 is not above any row
@@ -126,7 +128,10 @@ def _is_definition(node: Any) -> bool:
 
 
 def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
-    """Return the definition inside a wrapper, such as a decorator or an export, or None."""
+    """Return the definition inside a wrapper, such as a decorator or an export, or None.
+
+    ``language`` has the types of the nodes that are definitions or wrappers.
+    """
     for child in node.named_children:
         if child.type in language.definitions and _is_definition(child):
             return child
@@ -198,7 +203,10 @@ def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
 def _iter_sections(
     boundaries: Iterable[_Boundary], data: bytes, file_name: str, language: Language
 ) -> Iterator[MarkdownBlock]:
-    """Yield a heading and a code block for every stretch of the file ``data`` with the same enclosing definitions."""
+    """Yield a heading and a code block for every stretch of the file ``data`` with the same enclosing definitions.
+
+    ``boundaries`` are the offsets at which these change. The heading has their names, or ``file_name`` without any.
+    """
     file_end = _Boundary(len(data), ())
     sections = [_Boundary(0, ())]
     for (start, names), (end, _) in pairwise([*boundaries, file_end]):

@@ -46,9 +46,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             end_time = max(end_time, cue_end)
             continue
         is_after_pause = start_time - end_time > _MIN_PAUSE_SECONDS
-        is_complete = (
-            paragraphs and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS and last_line.endswith(_SENTENCE_ENDINGS)
-        )
+        is_long = bool(paragraphs) and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS
+        is_complete = is_long and last_line.endswith(_SENTENCE_ENDINGS)
         if not paragraphs or is_after_pause or is_complete or speaker != last_speaker:
             speaker_label = f"{speaker}: " if speaker else ""
             paragraphs.append(f"[{_format_time(start_time)}] {speaker_label}{' '.join(new_lines)}")
@@ -87,7 +86,7 @@ def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
 
 
 def _to_seconds(hours: str | None, minutes: str, seconds: str, decimals: str) -> float:
-    """Return a time of a cue in seconds; ``decimals`` are the digits after the decimal point."""
+    """Return a time of a cue in seconds; the arguments are its digits, without ``hours`` (None) if it has none."""
     return 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds) + float(f"0.{decimals}")
 
 

@@ -102,7 +102,7 @@ def _is_title_like(line: str) -> bool:
     return (
         num_words <= _MAX_TITLE_WORDS
         and (num_words > 1 or not line.strip()[:1].islower())
-        and re.search(r"\d{5}", line) is None
+        and re.search(r"\d{5}", line) is None  # a number of five digits or more
     )
 
 

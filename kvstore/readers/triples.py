@@ -25,7 +25,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -> Iterator[Item]:
-    """Yield a RawFact with the valid triples and the entity names that a line of JSON states about one document.
+    """Yield a RawFact with the valid triples and the entity names that the object ``fields`` states about a document.
 
     If some triples are invalid, also yields a failure that names them. ``position`` is the line's ``path:line``. Raises
     BadLineError if the key, the list of triples or a name is invalid.

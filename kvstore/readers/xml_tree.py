@@ -54,7 +54,7 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
             tree.add_text(html5.get(f"{name};", name))
 
     def handle_external_entity(context: str, base: str | None, system: str | None, public: str | None) -> int:
-        """Record the file of an external entity, and continue without it."""
+        """Record the file ``system`` of an external entity, and continue without it; expat passes all arguments."""
         if context and system:
             external_names.append(system)
         return 1  # continue parsing
