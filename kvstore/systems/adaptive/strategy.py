@@ -107,9 +107,10 @@ class AdaptiveStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank chunks by hybrid search plus a weighted walk over the entity graph (personalized PageRank).
 
-        The walk is skipped if its weight for this question is too small.
+        The walk is skipped if its weight for this question is too small. Chunks of names that triples join to the
+        question are added.
         """
-        # Names are recognized in the same rounds of read requests in which hybrid search runs.
+        # The generator's reads are answered together with those of hybrid search, which saves round trips.
         name_computation = query.reading.start_concurrent(_recognize_names(query))
         hybrid = search_hybrid(query)
         with query.trace.step("recognize entities") as step:
@@ -142,17 +143,16 @@ class AdaptiveStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
     def _get_max_walk_weight(self, query: Query) -> float:
-        """Return the option ``walk``, the maximum weight of the graph walk in the score of a chunk.
+        """Return the maximum weight of the graph walk in the score of a chunk: the option ``walk``.
 
-        Its default is lower outside English.
-
-        The settings and counters of the store decide if most documents are in English. With the stemmer ``none``, the
-        language of the question decides.
+        If the query does not set it, the default is lower for a language other than English. The language is that of
+        most documents, or that of the question if the store has no main language (stemmer ``none``).
         """
         if "walk" not in query.options:
             reading = query.reading
             main_language = get_main_language(reading.settings.stemmer, reading.counters.languages)
-            if (main_language or detect_question_language(query.question)) not in (None, "english"):
+            language = main_language or detect_question_language(query.question)  # None: unknown
+            if language not in (None, "english"):
                 return _MAX_FOREIGN_WALK_WEIGHT
         return option(query, self, "walk")
 
@@ -164,7 +164,7 @@ def _run_walk(
     degrees: Sequence[Degrees],
     decomposition: Decomposition,
 ) -> WalkResult | None:
-    """Walk the entity graph from the names of a question and the best chunks of dense and lexical search.
+    """Score chunks by a graph walk (PageRank) from a question's names and the best chunks of vector and word search.
 
     ``degrees`` has the number of chunks of each name, and ``decomposition`` the remainder of the question without its
     names. Returns None if the walk reaches no chunk that the query allows.
@@ -177,9 +177,9 @@ def _run_walk(
 def _recognize_names(query: Query) -> Rounds[tuple[list[QuestionEntity], list[Degrees], list[int], bool]]:
     """Recognize the names of a question and count their chunks.
 
-    A generator that yields two lists of read requests and is sent their answers, so that other requests can share them.
-    Returns the names, the number of chunks that mention each (its degrees), the number of chunks that contain all words
-    of each name or alias, and True if the store has triples.
+    A generator: it yields lists of read requests (what to read from the store) and is sent their answers; the caller
+    reads them together with requests of others. Returns the names, the number of chunks that mention each (its
+    degrees), the number of chunks that contain all words of each name or alias, and True if the store has triples.
     """
     (entities,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
     requests = [
@@ -205,7 +205,7 @@ def _select_start_names(
     return [
         entity
         for entity in names
-        if 0 < spreads[entity.key].chunks <= (math.inf if entity.key in compared else max_chunks)
+        if spreads[entity.key].chunks > 0 and (entity.key in compared or spreads[entity.key].chunks <= max_chunks)
     ]
 
 
@@ -269,7 +269,8 @@ def _compute_walk_factors(
     """Compute the quantities that determine how much the graph walk counts for a question.
 
     ``names`` are its known names, ``spreads`` the number of chunks about each, and ``decomposition`` the names that it
-    compares and its remainder without names. ``hybrid`` is the result of hybrid search.
+    compares and its remainder without names. ``hybrid`` is the result of hybrid search, with the rarity (IDF) of each
+    term of the question.
     """
     stem = query.stem
     informative = get_informative_terms(query.question, stem)
@@ -333,10 +334,11 @@ def _add_triple_chunks(
 ) -> tuple[Ids, npt.NDArray[np.float64], dict[int, str]]:
     """Add the chunks of names that the best chunks' triples state facts about, and raise their scores.
 
-    Only triples that match the question count (:mod:`.triple_joins`). ``chunks`` are the candidates, ids ascending, and
-    ``decomposition`` has the remainder of the question without its names. Returns all chunks, their scores, and the
-    paths of the chunks that were not candidates. The bonus of a chunk grows with the match of the triple and the cosine
-    of the chunk. Scores are rescaled to at most 1.
+    Only triples (subject, relation, object) with words of the question count; this follows HippoRAG 2, section 3.2.
+    ``chunks`` are the candidates, ids ascending, with their ``scores``, and ``decomposition`` has the remainder of the
+    question without its names. Returns all chunks, their scores, and, for EXPLAIN, the paths of the chunks that were
+    not candidates. The bonus of a chunk grows with the match of the triple and the cosine of the chunk. Scores are
+    rescaled to at most 1.
     """
     remainder_terms = get_informative_terms(decomposition.remainder, query.stem)
     rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in remainder_terms}
@@ -344,7 +346,8 @@ def _add_triple_chunks(
     vector, question_key = query.embed_part(decomposition.remainder), to_entity_key(query.question)
     with query.trace.step("names that triples join") as step:
         joined = query.reading.fetch(JoinedChunksRequest(best_chunks, question_key, rarities, vector, query.stem))
-        step.detail = "; ".join(dict.fromkeys(map(" → ".join, joined.pairs))) or "none"
+        pair_texts = [" → ".join(pair) for pair in joined.pairs]  # the two names of each chunk's triple
+        step.detail = "; ".join(dict.fromkeys(pair_texts)) or "none"
         step.count = len(joined.chunks)
     is_allowed = query.mask_allowed(joined.chunks)
     joined_chunks = joined.chunks[is_allowed]
@@ -352,8 +355,8 @@ def _add_triple_chunks(
     bonuses = _JOINED_BONUS * joined.matches[is_allowed] * cosine_factors
     candidates = set(chunks.tolist())
     paths = {
-        chunk: f"triple: {' → '.join(pair)}"
-        for chunk, pair in zip(joined.chunks.tolist(), joined.pairs, strict=True)
+        chunk: f"triple: {pair_text}"
+        for chunk, pair_text in zip(joined.chunks.tolist(), pair_texts, strict=True)
         if chunk not in candidates
     }
     all_chunks = merge_distinct(chunks, joined_chunks)

@@ -54,16 +54,21 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     stem: Callable[[str], str]
 
     def fetch(self, state: State) -> JoinedChunks:
-        """Read the chunks of the names in those triples of the given chunks that match the question best.
+        """Read the chunks of the names in the triples that match the question best (HippoRAG 2, section 3.2).
 
-        Triples are (subject, relation, object). Names that the question contains are skipped.
+        This is the next step of a chain of facts. The triples (subject, relation, object) are those of the documents of
+        the request's chunks. Names that the question contains are skipped.
         """
         triples = TriplesRequest(self.chunks).fetch(state)
         all_matches = match_triples(triples, self.rarities, self.stem, limit=None)
         matches = _select_other_names(all_matches, self.question_key)
         # The request for the names adds their entities to this one.
         empty_request = NeighborhoodRequest(
-            np.empty(0, np.uint64), np.empty(0, np.uint32), _MAX_NAME_CHUNKS, with_links=False, vector=self.vector
+            chunks=np.empty(0, np.uint64),
+            entities=np.empty(0, np.uint32),
+            max_chunks=_MAX_NAME_CHUNKS,
+            with_links=False,
+            vector=self.vector,
         )
         named = NamedNeighborhoodRequest(list(matches), empty_request, _MAX_NAME_CHUNKS).fetch(state)
         # The names of the best triples come first. If two names are one entity, its better triple counts.
@@ -72,7 +77,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
             if entity and len(match_by_entity) < _MAX_NAMES:  # 0: not an entity
                 match_by_entity.setdefault(entity, match)
         surroundings = named.surroundings.entities
-        if surroundings is None:
+        if surroundings is None:  # no name is an entity
             return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
         # The entity of each row: the rows are grouped by entity, and ``bounds`` are the borders of the groups.
         row_entities = np.repeat(named.request.entities, np.diff(surroundings.rows.bounds)).tolist()

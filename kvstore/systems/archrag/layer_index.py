@@ -40,10 +40,10 @@ _EXACT_BELOW = 20_000
 
 @dataclass(frozen=True)
 class CommunityGraph:
-    """The content of the file.
+    """The content of the index file: a search graph (C-HNSW) whose nodes are entities and communities.
 
-    ``nodes`` are the entities of layer 0, then the communities of each layer above. ``change`` is the change number of
-    the communities that the file belongs to.
+    ``nodes`` are the ids of the entities (layer 0), then those of the communities of each layer above. ``vectors``
+    searches their vectors. ``change`` is the change number of the commit from which the communities were built.
     """
 
     change: int
@@ -53,8 +53,9 @@ class CommunityGraph:
     def find_nearest(self, vector: Vector, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
         """Return the ``counts[i]`` nearest nodes of each layer i with their cosines, approximately, best first.
 
-        A node is the id of an entity in layer 0, else the id of a community. ``vector`` has length 1. ``ef`` is the
-        number of candidates that the search remembers in each layer.
+        This is the hierarchical search of ArchRAG (section 3.2.1), one descent through all layers. A node is the id of
+        an entity in layer 0, else the id of a community. ``vector`` has length 1. ``ef`` is the number of candidates
+        that the search remembers in each layer; more make it slower and more exact.
         """
         layers = self.vectors.find_nearest(vector, counts, ef)
         return [
@@ -76,10 +77,10 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
     def build(
         self, states: States, old: CommunityGraph | None, record: IndexRecord, tools: BuildTools
     ) -> IndexContent | None:
-        """Build the search graph (C-HNSW) over the entities and communities of a snapshot of the store.
+        """Build the search graph (C-HNSW: ArchRAG, section 3.1.3) over the entities and communities of the store.
 
-        Returns None if there are no communities, if the old file already belongs to them, or if the build was
-        cancelled.
+        ``states()`` opens a snapshot of the store, and ``old`` is the content of the present file (None: no file).
+        Returns None if there are no communities, if ``old`` already belongs to them, or if the build was cancelled.
         """
         with states() as state:
             communities = bind_index(state, COMMUNITIES)
@@ -90,13 +91,13 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return None if arrays is None else IndexContent({"change": communities.change}, arrays)
 
     def read(self, stored: IndexContent) -> CommunityGraph:
-        """Return the search graph that is stored in an index file; its arrays are searched in place."""
+        """Return the search graph over entities and communities in an index file; its arrays are searched in place."""
         vectors = LayeredVectors(stored.arrays)
         ends = np.cumsum(vectors.sizes)[:-1]
         return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)
 
     def bind(self, content: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
-        """Return the graph if it was built from the current communities of the state, else None."""
+        """Return the graph over entities and communities if its communities are those of the state, else None."""
         communities = bind_index(state, COMMUNITIES)
         return content if communities is not None and communities.change == content.change else None
 
@@ -133,7 +134,7 @@ def build_graph_in_memory(state: State, communities: Communities) -> CommunityGr
 
 @dataclass(frozen=True)
 class _NodeLayers:
-    """The input of the graph: vectors, nodes and names of each layer, entities first.
+    """The input of the search graph: vectors, nodes (ids) and names of each layer; entities first, then communities.
 
     ``parents`` has, for each layer but the highest, the index of each node's parent in the layer above.
     """
@@ -148,7 +149,7 @@ class _NodeLayers:
         progress: Callable[[int, int], None] = lambda done, total: None,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the arrays of the index file, or None if cancelled.
+        """Build the search graph (C-HNSW); return the arrays of its index file, or None if cancelled.
 
         ``progress`` is called with the number of finished nodes and the number of all nodes.
         """
@@ -195,7 +196,7 @@ def _group_by_level(communities: Communities) -> list[list[int]]:
 
 
 def _compute_digests(names: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit digest of each name, for a pseudo-random order that no other name affects."""
+    """Return a 64-bit digest of each name; the search graph gets its random choices from them, so builds repeat."""
     digests = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
     return np.array(digests, np.uint64)
 

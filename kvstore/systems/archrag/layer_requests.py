@@ -26,8 +26,8 @@ from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_graph_in_memory
 
 #: The maximum number of chunks of an entity, and of a community, that is specific enough to lead to them.
 _MAX_ENTITY_CHUNKS, _MAX_COMMUNITY_CHUNKS = 200, 50
-#: The maximum number of retries with larger counts to replace deleted nodes.
-_MAX_RETRIES = 3
+#: The maximum number of retries to replace deleted nodes, and the factor by which each requests more nodes.
+_MAX_RETRIES, _RETRY_FACTOR = 3, 4
 #: Cosines are rounded to a multiple of this before they are compared.
 _COSINE_STEP = 1 / (1 << 16)
 
@@ -66,7 +66,8 @@ class NearestNodes(ReadRequest[LayerSearch]):
     def fetch(self, state: State) -> LayerSearch:
         """Search each layer (entities, then the levels of communities) for the existing nodes nearest to the question.
 
-        If the file of the graph is unusable, the graph is built in memory. Raises IndexUnavailableError if that fails.
+        This is the hierarchical search of ArchRAG, section 3.2.1. If the file of the search graph is unusable, the
+        graph is built in memory. Raises IndexUnavailableError if that fails.
         """
         communities = require_communities(state)
         problem: str | None = None
@@ -89,8 +90,9 @@ class NearestNodes(ReadRequest[LayerSearch]):
     def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
         """Return the nearest existing nodes (entities or communities) of each searched layer, best first.
 
-        Communities with a report by a model are ranked by the vector of the report. If deleted nodes leave too few
-        nodes, the search is repeated for more, at most :data:`_MAX_RETRIES` times.
+        ``graph`` is the search graph over both. Communities with a report by a model are ranked by the vector of the
+        report. If deleted nodes leave too few nodes, the search is repeated for more, at most :data:`_MAX_RETRIES`
+        times.
         """
         num_layers = 1 + min(communities.levels, self.levels)
         reported_layers = _group_reported_communities(communities)
@@ -110,7 +112,8 @@ class NearestNodes(ReadRequest[LayerSearch]):
             if not any(needs_more_flags):
                 break
             counts[:num_layers] = [
-                4 * count if needs_more else count for count, needs_more in zip(counts, needs_more_flags, strict=False)
+                _RETRY_FACTOR * count if needs_more else count
+                for count, needs_more in zip(counts, needs_more_flags, strict=False)
             ]
         layers = [
             _merge_reported(communities, layer, reported, self.vector) if reported else layer
@@ -175,19 +178,19 @@ def _round_cosine(cosine: float) -> float:
 
 
 class LinkedChunks(ReadRequest[list[list[list[int]]]]):
-    """A request for the chunks that the nodes of each layer lead to.
+    """A request for the chunks of the nodes of each layer: entities (the first layer) and communities (all others).
 
-    An entity leads to the chunks that mention it, and a community to the chunks assigned to it; a node with too many
-    chunks leads nowhere.
+    An entity has the chunks that mention it, and a community the chunks assigned to it; a node with too many chunks
+    gets none. ``layers`` has the ids of the nodes.
     """
 
     layers: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[list[list[int]]]:
-        """Return, for each layer and each of its nodes, the ids of the chunks of the node.
+        """Return, for each layer and each of its nodes, the ids of the node's chunks.
 
         They are the chunks that mention an entity (layer 0), or the chunks assigned to a community. A node with too
-        many chunks gets none.
+        many chunks gets none, because it is not specific.
         """
         entities, *community_layers = self.layers
         communities = require_communities(state)
@@ -204,7 +207,7 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
         ]
 
     def list_chunks(self, answer: list[list[list[int]]]) -> Iterable[int]:
-        """Return the ids of the chunks in the answer to this request."""
+        """Return the ids of all chunks in the answer to this request: ``answer[layer][node]`` has those of a node."""
         return (chunk for layer in answer for chunks in layer for chunk in chunks)
 
 
@@ -233,7 +236,7 @@ class NodeLabel(NamedTuple):
 
 
 class NodeLabels(ReadRequest[list[NodeLabel]]):
-    """A request for the names of nodes, all of which must exist."""
+    """A request for the names of nodes, each (layer, id): an entity of layer 0 or a community; all must exist."""
 
     nodes: Sequence[LayerNode]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, starmap, zip_longest
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -78,17 +78,19 @@ class ArchragStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence of chunks and of reports on communities, grouped by layer.
+        """Return evidence of chunks and of reports on communities, grouped by layer (ArchRAG, section 3.2).
 
-        The layers are those of the nodes that led to a hit: the entities, and each level of communities.
+        The layers are the entities, and each level of communities. A chunk is in the group of the entities; a report is
+        in that of its community's level.
         """
         layers = self._find_nearest_nodes(query)
         report_share = option(query, self, "reports")
         with query.trace.step("reports of communities") as step:
             layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(layers.nearest[1:])}
-            reports = select_reports(
-                query, list(starmap(layers.build_report_candidate, layers_by_community.items())), report_share
-            )
+            candidates = [
+                layers.build_report_candidate(community, layer) for community, layer in layers_by_community.items()
+            ]
+            reports = select_reports(query, candidates, report_share)
             step.count = len(reports)
         # ``communities`` has the community of each hit that is a report, None for a chunk.
         evidence, communities = insert_reports(
@@ -107,7 +109,8 @@ class ArchragStrategy:
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Return the evidence with the points (rated statements) that a model extracts from chunks and reports.
 
-        The chunks are read in one call of the model, and the reports of each layer in another.
+        This is adaptive filtering (ArchRAG, section 3.2.2): the answer is written from the best points instead of the
+        texts. The model reads the chunks in one call, and the reports of each level of communities in another.
         """
         with distiller.open_query(evidence.question) as query:
             layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"], *self._build_all_reports(query)]
@@ -117,8 +120,11 @@ class ArchragStrategy:
         return build_distilled_evidence(evidence, points, distiller.trace)
 
     def _find_nearest_nodes(self, query: Query) -> _NearestLayers:
-        """Return the existing entities and communities nearest to the question, by layer of the search graph."""
-        num_nearest, levels = (int(option(query, self, name)) for name in ("k", "levels"))
+        """Return the existing entities and communities nearest to the question, by layer of the search graph.
+
+        Layer 0 has the entities; each layer above has a level of communities (ArchRAG, section 3.2.1).
+        """
+        num_nearest, levels = int(option(query, self, "k")), int(option(query, self, "levels"))
         vector = np.ascontiguousarray(query.vector, np.float32)
         with query.trace.step("descend layers") as step:
             search = query.reading.fetch(NearestNodes(vector, num_nearest, levels, _EF_SEARCH))

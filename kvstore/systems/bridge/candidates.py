@@ -65,8 +65,8 @@ class Candidates(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
 
     ``entities`` are those of the question, rarest first, and ``depth`` is the maximum number of levels up or down.
-    Returns at most ``max_chunks`` chunks of documents that the query allows, with their cosines with the unit-length
-    ``vector``.
+    Returns at most ``max_chunks`` chunks of documents in ``allowed`` (None: all documents), with their cosines with the
+    unit-length ``vector``.
     """
 
     entities: Sequence[QuestionEntity]
@@ -76,9 +76,10 @@ class Candidates(ReadRequest[CandidatePool]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> CandidatePool:
-        """Collect the chunks below the abstracts that mention the question's entities, with their cosines with it.
+        """Collect the chunks below the abstracts that mention the question's entities (Bridge-RAG, Algorithm 1).
 
-        An entity that too many abstracts mention is skipped.
+        An abstract is a summary of chunks. The pool also has the chunks' cosines with the question. An entity that too
+        many abstracts mention is skipped.
         """
         # The address of an abstract is its id together with a rank, in one integer.
         addresses_by_entity = [(entity, _list_abstract_addresses(state, entity)) for entity in self.entities]
@@ -117,9 +118,9 @@ def _list_abstract_addresses(state: State, entity: QuestionEntity) -> list[int]:
 
 
 class _PoolBuilder:
-    """Collects the candidate chunks. Caches the abstracts that it read, and which chunk ids exist.
+    """Collects candidate chunks below abstracts. Caches the abstracts that it read, and which chunk ids exist.
 
-    ``pool`` maps each collected chunk to its route.
+    ``pool`` maps each collected chunk to its route: the abstracts from a name of the question to the chunk.
     """
 
     def __init__(self, state: State, request: Candidates) -> None:
@@ -204,10 +205,11 @@ class _PoolBuilder:
                         yield chunk, route
 
     def _list_tree_neighbors(self, abstracts: Sequence[int], level: int) -> list[list[tuple[int, int]]]:
-        """Return, for each abstract, its descendants and its ancestor ``level`` levels away (equation 1 of the paper).
+        """Return, for each abstract, its descendants and its ancestor ``level`` levels away (Bridge-RAG, equation 1).
 
-        Each is a pair: the number of levels up (negative: down), and its id. With ``level`` 0, only the abstract itself
-        is returned. Reads the abstracts on the way into the cache.
+        An abstract summarizes chunks or lower abstracts. Each result is a pair: the number of levels up (negative:
+        down), and the id of the abstract. With ``level`` 0, only the abstract itself is returned. Reads the abstracts
+        on the way into the cache.
         """
         # The record of a leaf is needed only for its parent.
         self._cache_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
@@ -234,7 +236,7 @@ class _PoolBuilder:
         ]
 
     def _get_chunk_ids(self, abstract: int) -> range:
-        """Return the range of the chunk ids below an abstract; some can be unused.
+        """Return the range of the chunk ids that an abstract summarizes; some of these ids can be unused.
 
         The record of an inner abstract must have been read.
         """
@@ -244,7 +246,7 @@ class _PoolBuilder:
         return range(record.first_chunk, record.last_chunk + 1)
 
     def _iter_stored_chunks(self, abstract: int) -> Iterator[int]:
-        """Yield the existing chunks below an abstract, ids ascending.
+        """Yield the existing chunks that an abstract summarizes, ids ascending.
 
         The record of an inner abstract must have been read.
         """

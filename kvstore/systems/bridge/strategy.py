@@ -34,7 +34,8 @@ class BridgeStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank the chunks below the abstracts that mention the question's entities, by cosine.
 
-        Falls back to dense search over all chunks if no entity is known, or if the known ones are in too many chunks.
+        This is Bridge-RAG (section 4.3). An abstract is a summary of chunks. Falls back to a vector search over all
+        chunks if no entity is known, or if all known ones are in too many abstracts.
         """
         num_chunks = query.chunk_count
         entities = recognize_entities(query)
@@ -58,7 +59,7 @@ class BridgeStrategy:
 
 
 def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_chunks: int) -> CandidatePool:
-    """Fetch at most ``max_chunks`` candidate chunks of the question's ``entities``, as a step of the query's trace."""
+    """Fetch at most ``max_chunks`` chunks below the abstracts that mention ``entities``; record a step for EXPLAIN."""
     request = Candidates(entities, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
         pool = query.reading.fetch(request)

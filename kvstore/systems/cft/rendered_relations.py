@@ -59,8 +59,8 @@ class Relations(ReadRequest[RenderedRelations]):
     def fetch(self, state: State) -> RenderedRelations:
         """Walk the entity forest above and below each entity, and render its parent-child edges as sentences.
 
-        Each edge that a document states is also returned as a relation, such as "a under b", with its place in the
-        text.
+        This is the context of CFT-RAG (section 3.4, Algorithm 3). Each edge that a document states is also returned as
+        a relation, such as "a under b", with its place in the text.
         """
         hierarchy = Hierarchy(state, self.max_relatives)
         forest = state.forest
@@ -93,16 +93,20 @@ class ScoredRelation(NamedTuple):
 
 
 class StatingChunks(ReadRequest[dict[int, ScoredRelation]]):
-    """A request for the chunks that state relations, each with its first relation and its cosine with ``vector``.
+    """A request for the chunks that state ``relations``, each with its first relation and its cosine with ``vector``.
 
-    ``vector`` has unit length. Relations of documents without text are omitted.
+    A relation is an edge of the entity forest as text ("child under parent"). ``vector`` is that of the question, of
+    unit length. Relations of documents without text are omitted.
     """
 
     relations: Sequence[RelationMention]
     vector: Vector
 
     def fetch(self, state: State) -> dict[int, ScoredRelation]:
-        """Return, by chunk that states a relation, the first such relation and the chunk's cosine with the question."""
+        """Return, by chunk, the first relation ("child under parent") that it states, and its cosine with the question.
+
+        The chunk is the one at the byte offset of the relation in its document.
+        """
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
         for relation in self.relations:

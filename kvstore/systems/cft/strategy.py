@@ -40,7 +40,8 @@ class CftStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Fuse the nearest chunks with the chunks that state the parents and children of the question's entities.
 
-        The ``context`` of the evidence has sentences about the ancestors and descendants of these entities.
+        The ``context`` of the evidence has sentences about the ancestors and descendants of these entities (CFT-RAG,
+        section 3.4).
         """
         reading = query.reading
         nearest = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)
@@ -75,9 +76,9 @@ class CftStrategy:
 
 
 def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
-    """Return the ranking by cosine of the chunks that state the relations, and each chunk's first relation as text.
+    """Return the ranking by cosine of the chunks that state ``relations``, and each chunk's first relation as text.
 
-    The ranking has at most :data:`_NUM_FUSED` chunks.
+    A relation is "child under parent", with its document and offset. The ranking has at most :data:`_NUM_FUSED` chunks.
     """
     ranking: Ranking = []
     chunk_relations: dict[int, ScoredRelation] = {}
@@ -93,7 +94,7 @@ def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention])
 
 
 def _fuse_rankings(state: SortKeySource, rankings: Sequence[tuple[str, Ranking]]) -> tuple[Ranking, dict[int, str]]:
-    """Fuse named rankings by reciprocal ranks (Cormack, Clarke and Büttcher 2009).
+    """Merge named rankings into one by the ranks of the chunks (reciprocal rank fusion, Cormack et al. 2009).
 
     The score of a chunk is the sum of 1 / (:data:`_FUSION_CONSTANT` + rank) over the rankings. Equal scores in a
     ranking share a rank. Also returns, for each chunk, its rank in each named ranking as text.

@@ -39,11 +39,11 @@ class Anchors:
 def find_anchors(
     query: Query, graph: UnitGraph, known_names: Sequence[QuestionEntity], num_nearest: int, near_ranking: Ranking
 ) -> Anchors:
-    """Find the anchors of a question, where its paths start: the entities of its names, and its nearest units.
+    """Find the entities of a question's names and its nearest units, where its paths start (CUE-RAG, Algorithm 4).
 
     A unit is a sentence or clause of a chunk; ``num_nearest`` of them are anchors. ``known_names`` are the entities
     that the question names. Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector,
-    are compared. The units and the entities' keys are added to ``graph``.
+    are compared. The units and the entities' keys (normal forms of names) are added to ``graph``.
     """
     chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from names") as step:
@@ -81,10 +81,10 @@ def quote(text: str, max_chars: int = 80) -> str:
 def _find_nearest_names(
     query: Query, known_names: Sequence[QuestionEntity], num_nearest: int
 ) -> dict[str, list[KeyedEntity]]:
-    """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names.
+    """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names, by vectors.
 
-    ``known_names`` are the entities that the question names. The cosine of an entity's name with the unknown name must
-    be positive.
+    An entity comes with its key, the normal form of its name. ``known_names`` are the entities that the question
+    names. The cosine of an entity's name with the unknown name must be positive.
     """
     unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, known_names)))
     if not unknown_names:

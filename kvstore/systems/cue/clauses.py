@@ -30,10 +30,11 @@ class Clause(NamedTuple):
 
 
 def find_clauses(sentence: Sentence) -> list[Clause]:
-    """Return the coordinate clauses of a sentence in text order, then its relative clauses.
+    """Return the coordinate clauses of a parsed sentence in text order, then its relative clauses.
 
-    A sentence without coordinate clauses is itself the first clause. If a clause would be too short, only the whole
-    sentence is returned.
+    "She was born in Kelloe and died in London" has two coordinate clauses; the second one gets the subject of the
+    first. A sentence without coordinate clauses is itself the first clause. If a clause would be too short, only the
+    whole sentence is returned.
     """
     words = sentence.words
     subtrees = _Subtrees(sentence)
@@ -61,7 +62,10 @@ class _ClauseStart(NamedTuple):
 
 
 def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[_ClauseStart]:
-    """Return the starts of the coordinate clauses of a sentence, in text order; the first clause starts at word 0."""
+    """Return the starts of the coordinate clauses of a sentence, in text order; the first clause starts at word 0.
+
+    Another clause starts with the subtree of a finite verb that is coordinated with an earlier predicate.
+    """
     clause_starts = [_ClauseStart(0, None)]
     for index, word in enumerate(sentence.words):
         if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):

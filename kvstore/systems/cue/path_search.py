@@ -85,11 +85,11 @@ class Beam:
 def search_paths(
     graph: UnitGraph, start_entities: Sequence[Sequence[int]], beam: Beam, scorer: Scorer | None
 ) -> Iterator[list[UnitPath]]:
-    """Run one beam search per group of ``start_entities``; after each hop, yield the best paths.
+    """Run one beam search per group of ``start_entities``; after each hop, yield the best paths (CUE-RAG, Algorithm 3).
 
     A hop goes from an entity to a unit (a sentence or clause) that mentions it, and to the entities in that unit.
-    The paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one round
-    of reads serves a hop of all beams. ``scorer`` replaces the score of vectors and words.
+    The paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one read
+    of the store serves a hop of all beams. ``scorer`` scores the texts of paths; None: vectors and words do.
     """
     empty_path = UnitPath(
         rows=(),
@@ -117,11 +117,11 @@ def search_paths(
 
 
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
-    """Return the extensions of the paths of a beam search by one unit (sentence or clause) each.
+    """Return the extensions of the paths of a beam search by one unit each.
 
-    The key of an extension has the sorted row numbers of the extended path's units. ``frontier`` has each path with the
-    entities of its last unit. A unit is a sentence or clause, a row of ``graph``. If several extensions lead to the
-    same set of units, only the first is returned.
+    A unit is a sentence or clause, a row of ``graph``. The key of an extension has the sorted row numbers of the
+    extended path's units; of several extensions with the same key, only the first is returned. ``frontier`` has each
+    path with the entities of its last unit.
     """
     extensions: dict[tuple[int, ...], _Extension] = {}
     for path, entities in frontier:
@@ -135,7 +135,8 @@ def _select_best_paths(
 ) -> list[UnitPath]:
     """Score the extensions of the paths of a beam search, and return the ``beam.width`` best paths, best first.
 
-    ``extensions`` are keyed by the sorted row numbers of the extended path's units (sentences or clauses).
+    The keys of ``extensions`` are the sorted row numbers of the extended path's units (sentences or clauses).
+    ``scorer`` scores the texts of paths; None: the score is computed from vectors and words.
     """
     scores = (
         _score_extensions(graph, list(extensions.values()), beam)
@@ -159,7 +160,8 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
     """Yield the extensions of a path: for each of its last ``entities``, the units nearest to the rest of the question.
 
     A unit is a sentence with a vector. The rest is the question's vector minus ``beam.discount`` times the sum of the
-    vectors of the path's units. Units on the path are skipped.
+    vectors of the path's units, so that their content is not searched for again (CUE-RAG, Algorithm 3). Units on the
+    path are skipped.
     """
     for entity, rows in graph.get_entity_rows(entities).items():
         for row in path.rows:

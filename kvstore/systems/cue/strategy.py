@@ -60,7 +60,8 @@ class CueStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank the chunks nearest to the question, and the chunks on the best paths of units (sentences or clauses).
 
-        Raises InputError if the store has no embedder, or no index ``units``.
+        A path goes from a name of the question through units to further names (CUE-RAG, Algorithm 3). Raises
+        InputError if the store has no embedder, or no index ``units``.
         """
         availability = _require_units(query)
         graph = UnitGraph(query, fetch_term_weights(query))
@@ -95,7 +96,7 @@ def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
 
 
 def _require_units(query: Query) -> UnitAvailability:
-    """Return the availability of the index ``units``, which has the sentences and clauses of documents.
+    """Return whether the index ``units`` (the sentences of documents, with vectors) covers every document.
 
     Raises InputError if the index is missing, or if the store has no embedder.
     """
@@ -120,9 +121,10 @@ def find_paths(
 ) -> list[UnitPath]:
     """Search paths of units (sentences) from the anchors of a question, and return the best paths after each hop.
 
-    Anchors are the entities and units at which paths start. ``known_names`` are the entities that the question names.
-    ``near_ranking`` is the ranking of chunks by vector, whose units are candidates for anchors. Options missing from
-    ``options`` have the defaults in :data:`PATH_OPTIONS`.
+    Anchors are the entities and units at which paths start (CUE-RAG, Algorithms 3 and 4). ``known_names`` are the
+    entities that the question names. ``near_ranking`` is the ranking of chunks by vector, whose units are candidates
+    for anchors. ``availability`` says if every document has units. Options missing from ``options`` have the defaults
+    in :data:`PATH_OPTIONS`. The units that are read are added to ``graph``.
     """
     values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
     beam = Beam(

@@ -61,7 +61,7 @@ class DocumentUnitSpans(NamedTuple):
 
 
 def encode_units(units: DocumentUnitSpans, chunks: Sequence[ChunkSpan]) -> Any:
-    """Encode the units (sentences or clauses) of a document as plain data, one entry per chunk.
+    """Encode the units (sentences or clauses) of a document as plain lists of integers, one entry per chunk.
 
     The entry of a chunk without spans is the number of units that a model wrote, or 0. Otherwise it lists, for each
     unit, its distance from the end of the previous unit and its length, in bytes. For a clause with a separate
@@ -84,9 +84,10 @@ def encode_units(units: DocumentUnitSpans, chunks: Sequence[ChunkSpan]) -> Any:
 
 
 def decode_units(rows: Any, starts: Sequence[int]) -> DocumentUnitSpans:
-    """Decode the units (sentences) of a document from the result of :func:`encode_units`.
+    """Decode the units (sentences) of a document: for each chunk, the spans, or the number that a model wrote.
 
-    ``starts`` are the byte offsets at which the chunks start.
+    ``rows`` has an entry for each chunk, as :func:`encode_units` returns it, and ``starts`` the byte offset at which
+    the chunk starts.
     """
     units = DocumentUnitSpans([], [])
     for row, start in zip(rows, starts, strict=True):
@@ -96,9 +97,11 @@ def decode_units(rows: Any, starts: Sequence[int]) -> DocumentUnitSpans:
 
 
 def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
-    """Decode the spans of one chunk from ``row``, its entry in the result of :func:`encode_units`.
+    """Decode the spans (ranges of bytes) of the units (sentences) of one chunk.
 
-    ``previous_end`` is the byte offset at which the chunk starts. The list is empty if a model wrote the units.
+    ``row`` has two integers per unit, or four if the unit has a separate subject, as :func:`encode_units` documents.
+    ``previous_end`` is the byte offset at which the chunk starts. The list is empty if a model wrote the units; ``row``
+    is then their number.
     """
     spans: list[UnitSpan] = []
     numbers = iter(() if isinstance(row, int) else row)
@@ -113,14 +116,16 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
 
 
 def count_units(encoded: Any) -> int:
-    """Return the number of units (sentences) of one chunk from its entry in the result of :func:`encode_units`.
+    """Return the number of units (sentences) of one chunk, given their encoded form.
 
-    The entry is the number of units itself, or a list with two numbers per unit, or four if the unit has a separate
-    subject. A negative number in the list shows that it has such units; it must then be decoded to count them.
+    That is the number of units itself, or a list with two numbers per unit, or four if the unit has a separate subject.
     """
     if isinstance(encoded, int):
         return encoded
-    return len(encoded) // 2 if min(encoded, default=0) >= 0 else len(decode_spans(encoded, previous_end=0))
+    if min(encoded, default=0) >= 0:
+        return len(encoded) // 2
+    # A negative number shows that some unit has a separate subject; they must be decoded to count them.
+    return len(decode_spans(encoded, previous_end=0))
 
 
 def render_unit(source_text: str) -> str:
@@ -140,7 +145,7 @@ def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> st
 
 
 class UnitDerivation(Derivation):
-    """The derivation of units from a document."""
+    """The derivation of units (sentences or clauses, each with a vector) from a document."""
 
     name = "units"
     version = 1
@@ -148,9 +153,10 @@ class UnitDerivation(Derivation):
     quantised = True
 
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
-        """Return the units (sentences, or clauses if that option is on) of a document as plain data.
+        """Return the units of a document, encoded as lists of integers: sentences, or clauses if that option is on.
 
-        Units that a model wrote for a chunk replace its sentences. A chunk without units is itself a single unit.
+        They are the middle part of the paper's graph, between chunks and entities (CUE-RAG, section 4.1). Units that a
+        model wrote for a chunk replace its sentences. A chunk without units is itself a single unit.
         """
         units = DocumentUnitSpans([[] for _ in document.chunks], [0] * len(document.chunks))
         if not document.chunks:
@@ -173,8 +179,8 @@ class UnitDerivation(Derivation):
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         """Return the texts to embed for the units (sentences or clauses) of a document, in order.
 
-        ``part`` is the result of :meth:`derive`. The only unit of a chunk gets the same text as the chunk, so that it
-        is embedded only once.
+        ``part`` has the encoded units of each chunk. A unit gets its title and headings before its text. The only unit
+        of a chunk gets the same text as the chunk, so that it is embedded only once.
         """
         texts: list[str] = []
         for ordinal, spans in enumerate(decode_units(part, [chunk.start for chunk in document.chunks]).spans):

@@ -150,30 +150,37 @@ class UnitGraph:
         return self._contents[row].text
 
     def get_word_mask(self, row: int) -> int:
-        """Return a mask of the question's words in the unit (sentence) of a row, its headings and its title; cached.
+        """Return a bit mask of the question's words in the unit (sentence) of a row, its headings and title; cached.
 
-        :meth:`load_contents` must have read the unit.
+        Bit i is set if the i-th word is present. :meth:`load_contents` must have read the unit.
         """
         mask = self._word_masks.get(row)
         if mask is None:
             content = self._contents[row]
             terms = count_chunk_terms(content.title, content.headings, content.text, self._stem)
-            mask = self._word_masks[row] = sum(1 << index for index, term in enumerate(self._rarities) if term in terms)
+            mask = 0
+            for index, term in enumerate(self._rarities):
+                if term in terms:
+                    mask |= 1 << index
+            self._word_masks[row] = mask
         return mask
 
     def compute_rarity_fraction(self, word_mask: int) -> float:
-        """Return the fraction of the question's total rarity (IDF) that the words in a bit mask have; cached."""
+        """Return the fraction of the question's total rarity (IDF) that the words in a bit mask have; cached.
+
+        Bit i of ``word_mask`` is the i-th word of the question.
+        """
         fraction = self._rarity_fractions.get(word_mask)
         if fraction is None:
             rarity_sum = math.fsum(
-                rarity for index, rarity in enumerate(self._rarities.values()) if word_mask >> index & 1
+                rarity for index, rarity in enumerate(self._rarities.values()) if word_mask & (1 << index)
             )
             fraction = self._rarity_fractions[word_mask] = rarity_sum / self._total_rarity
         return fraction
 
     def get_sort_key(self, row: int) -> tuple[str, int]:
         """Return a key that breaks ties: the document key of the unit (sentence) in a row, and its number there."""
-        _, number = split_vector_id(self.ids[row])
+        _, number = split_vector_id(self.ids[row])  # the id of a unit packs its document and its number
         return self._documents[row], number
 
     def compute_similarities(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:

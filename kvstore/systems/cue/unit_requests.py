@@ -45,7 +45,10 @@ class UnitAvailabilityRequest(ReadRequest[UnitAvailability]):
     """A request for the availability of the index ``units``."""
 
     def fetch(self, state: State) -> UnitAvailability:
-        """Return two flags: True if the index ``units`` exists, and True if it covers every document."""
+        """Return two flags: True if the index ``units`` (sentences with vectors) exists, and if it is complete.
+
+        It is complete if it covers every document.
+        """
         units = state.get_part(UNITS)
         return UnitAvailability(units.is_present, units.is_complete)
 
@@ -102,7 +105,10 @@ class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> NearestUnitsAnswer:
-        """Find the units (sentences or clauses) of some chunks nearest to a vector; read all units of their chunks."""
+        """Find the units (sentences or clauses) of some chunks nearest to a vector; read all units of their chunks.
+
+        This is the knowledge anchoring of CUE-RAG (Algorithm 4): a path search starts at these units.
+        """
         units = state.get_part(UNITS)
         ids, cosines = units.find_nearest(self.vector, self.count, self.chunks)
         nearest = ids.tolist()
@@ -142,7 +148,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         }
         chunk_flags = [item for flags_by_chunk in flags_by_entity.values() for item in flags_by_chunk.items()]
         units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_flags})
-        # If the title names the entity, all units of the chunk count, and the names in it are not needed.
+        # If the title names the entity, all units of the chunk count, and the names in the chunk are not needed.
         units.load_names(chunk for chunk, flags in chunk_flags if not flags & _TITLE_FLAGS)
         ids_by_entity = {
             entity: [
@@ -191,7 +197,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
 def _list_mentioning_units(state: State, entity: int, units: Sequence[StoredUnit], flags: int) -> Sequence[StoredUnit]:
     """Return the units (sentences) of a chunk that mention an entity, or all if the document's title mentions it.
 
-    ``flags`` are the features of the edge between the chunk and the entity.
+    ``flags`` (bits) say how the chunk mentions the entity, such as in its title or in lower case.
     """
     if flags & _TITLE_FLAGS:
         return units
@@ -216,7 +222,8 @@ class UnitContentsRequest(ReadRequest[list[UnitContent]]):
         """Return the text of each unit (sentence), with its title and headings, in the order of the ids."""
         units = state.get_part(UNITS)
         texts, stored = units.list_texts(self.ids), units.get(self.ids)
-        locations = {unit.chunk: units.get_section(unit) for unit in stored}  # section -1: before the first heading
+        # The document and section of each chunk; section -1 is the text before the first heading.
+        locations = {unit.chunk: units.get_section(unit) for unit in stored}
         sections = state.documents.get_sections_many(
             document.id for document, section in locations.values() if section >= 0
         )
@@ -227,7 +234,7 @@ class UnitContentsRequest(ReadRequest[list[UnitContent]]):
         return [UnitContent(text, *title_and_headings[unit.chunk]) for text, unit in zip(texts, stored, strict=True)]
 
 
-#: An entity and its key.
+#: An entity and its key, the normal form of its name.
 KeyedEntity = tuple[int, str]
 
 
@@ -269,7 +276,8 @@ class TitleVariantsRequest(ReadRequest[NamedEntities]):
     def fetch(self, state: State) -> NamedEntities:
         """Return the entities of each name, and the entities that title links connect with them, all with their keys.
 
-        A title link connects two names that differ only by an addition in parentheses at the end.
+        A title link connects two names that differ only by an addition in parentheses at the end, such as "Paris" and
+        "Paris (film)". A key is the normal form of a name.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)

@@ -24,7 +24,7 @@ def _read_document_units(state: State, document: int) -> list[StoredUnit]:
 
 
 def _iter_document_units(reader: TableReader, documents: Iterable[int]) -> TableRows:
-    """Yield the units of documents; none if the store has no index ``units``."""
+    """Yield the units (sentences or clauses) of documents (ids); none if the store has no index ``units``."""
     if not _get_units(reader).is_present:
         return
     for document in documents:
@@ -42,9 +42,10 @@ def _iter_units_by_document_key(reader: TableReader, key: str) -> TableRows:
 
 
 def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
-    """Return the units of a chunk; none if it does not exist, or if the store has no index ``units``."""
+    """Return the units (sentences) of a chunk; none if it does not exist, or if the store has no index ``units``."""
     units = _get_units(reader)
-    if not units.is_present or not 0 <= chunk < 1 << 64 or reader.state.chunks.find(chunk) is None:
+    is_valid_id = 0 <= chunk < 1 << 64
+    if not units.is_present or not is_valid_id or reader.state.chunks.find(chunk) is None:
         return iter(())
     return iter(units.list_chunk_units([chunk])[0])
 
@@ -91,7 +92,10 @@ def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of ``unit_mentions`` of the entity with a name; none if it is unknown."""
+    """Yield the rows of the SQL table ``unit_mentions`` (unit and entity) of the entity with a name; none if unknown.
+
+    A unit is a sentence or clause.
+    """
     entity = reader.find_entity(name)
     if entity is None or not _get_units(reader).is_present:
         return

@@ -160,7 +160,7 @@ class Units:
     @property
     def is_complete(self) -> bool:
         """True if the index has the units (sentences or clauses) of every document."""
-        # Only documents with ids from ``built`` to before ``until`` have no units yet.
+        # An index that is being built lacks the documents with ids from ``built`` to before ``until``.
         return self._derivation is not None and self._derivation.built >= self._derivation.until
 
     @cached_property
@@ -176,7 +176,7 @@ class Units:
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Return the units (sentences) with these ids, in the same order."""
-        split_ids = list(map(split_vector_id, ids))
+        split_ids = list(map(split_vector_id, ids))  # (document, number of the unit in it)
         documents = self._load_document_units(document for document, _ in split_ids)
         units = []
         for document, number in split_ids:
@@ -202,7 +202,7 @@ class Units:
 
     def get_vectors(self, ids: Sequence[int]) -> Matrix:
         """Return the vectors of the units (sentences) with these ids, of length 1, shape (n, dimension)."""
-        split_ids = list(map(split_vector_id, ids))
+        split_ids = list(map(split_vector_id, ids))  # (document, number of the unit in it)
         documents = self._load_document_units(document for document, _ in split_ids)
         return self._parts.vectors.gather(
             [documents[document].vector_locations[number] for document, number in split_ids]
@@ -211,17 +211,17 @@ class Units:
     def find_nearest(self, vector: Vector, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
         """Return the ids and cosines of the ``count`` units (sentences or clauses) nearest to a vector, best first.
 
-        With ``chunks``, only their units are compared. Ties are in order of document key and position.
+        With ``chunks``, only their units are compared; None: all units. Ties are in order of document key and position.
         """
         if chunks is None:
             ids, scores = find_nearest(self._parts.vectors.scan(), vector, count)
         else:
             ids = np.array([unit.id for units in self.list_chunk_units(chunks) for unit in units], np.uint64)
             scores = cosines(self.get_vectors(ids.tolist()), vector)
-        scored = zip(ids.tolist(), scores.tolist(), strict=True)
-        order = sorted((-score, self._get_sort_key(id), id) for id, score in _select_best(list(scored), count))[:count]
-        nearest_ids = np.array([id for _, _, id in order], np.uint64)
-        return nearest_ids, np.array([-score for score, _, _ in order], np.float32)
+        candidates = _select_best(list(zip(ids.tolist(), scores.tolist(), strict=True)), count)
+        candidates.sort(key=lambda candidate: (-candidate[1], self._get_sort_key(candidate[0])))
+        nearest_ids = np.array([id for id, _ in candidates[:count]], np.uint64)
+        return nearest_ids, np.array([score for _, score in candidates[:count]], np.float32)
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
         """Return the entities that each unit (sentence), or the title of its document, mentions, ascending."""
@@ -264,9 +264,8 @@ class Units:
     def _load_document_units(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
         """Return a cache of units (sentences or clauses) by document id that has all these documents.
 
-        Documents missing from the cache are read in one batch.
-
-        If the cache would be too large, all other documents are removed from it.
+        Documents missing from the cache are read in one batch. If the cache would be too large, all other documents
+        are removed from it.
         """
         cache, document_ids = self._documents, dict.fromkeys(documents)
         missing = [document for document in document_ids if document not in cache]
@@ -369,7 +368,10 @@ def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
 
 
 def _select_best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
-    """Return the ``count`` (id, score) pairs with the highest scores, and all that tie with the last; unsorted."""
+    """Return the ``count`` (id, score) pairs with the highest scores, and all that tie with the last; unsorted.
+
+    A caller that breaks ties can then sort only these.
+    """
     if len(scored) <= count:
         return scored
     min_score = sorted((score for _, score in scored), reverse=True)[count - 1]

@@ -67,9 +67,9 @@ class _WrittenDescriptions(WrittenListFact):
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Check a description that the model wrote, and return it as text: the name, a tab and the sentence.
+        """Check a description that the model wrote, and return it as stored: the name, a tab and the sentence.
 
-        ``item`` is [name, sentence], and ``source`` has the texts that must support the sentence.
+        ``item`` is [name, sentence], and ``source`` has the texts of the passage, which must support the sentence.
 
         Raises ValueError if ``check``, which checks its form, rejects the sentence, if it does not contain the name,
         has an unresolved pronoun, is a fragment, adds nothing to the name, or is not supported by ``source``.
@@ -127,6 +127,7 @@ def _list_descriptions(state: State, document: int) -> list[_EntityDescription]:
     if state.lmdb.get(_TABLE, key) is None:
         return []
     _, value = WRITTEN_DESCRIPTIONS.read(state, key)
+    # The model that wrote each text; ``by_digest`` has (model, texts) for the digest of each chunk.
     models = {text: model for _, (model, texts) in sorted(value.by_digest.items()) for text in texts}
     return [_EntityDescription(*_split_description(text), models[text]) for text in sorted(models)]
 

@@ -30,7 +30,7 @@ class HasTriplesRequest(ReadRequest[bool]):
 
 
 class TriplesRequest(ReadRequest[list[NameTriple]]):
-    """A request for the triples of the documents of ``chunks``, at most 200 of each, in order of the chunks."""
+    """A request for the triples (subject, relation, object) of the documents of some chunks, in order of the chunks."""
 
     chunks: Sequence[int]
 

@@ -50,12 +50,13 @@ class QueryBias:
         """Compute and store the factors by which a graph walk prefers ``chunks``.
 
         ``cosines`` has the cosine of each chunk with the question without its names. The factor is e to the power of
-        strength · cosine / greatest cosine.
+        strength · cosine / greatest cosine, and 1 for a negative cosine.
         """
         if len(chunks):
             factors = np.exp(self._scale * np.maximum(0.0, cosines))
-            order = np.argsort(np.concatenate((self.chunks, chunks)))
-            self.chunks = np.concatenate((self.chunks, chunks))[order]
+            all_chunks = np.concatenate((self.chunks, chunks))
+            order = np.argsort(all_chunks)
+            self.chunks = all_chunks[order]
             self._factors = np.concatenate((self._factors, factors))[order]
 
     def get_factors(self, chunks: Ids) -> Masses:
@@ -74,9 +75,13 @@ def has_informative_remainder(query: Query, decomposition: Decomposition) -> boo
     """
     if decomposition.remainder == query.question:
         return False
-    terms = get_informative_terms(decomposition.remainder, query.stem)
     # A single ASCII letter is what is left of a name, such as the s of "X's".
-    return sum(len(term) > 1 or not term.isascii() for term in terms) >= _MIN_INFORMATIVE_TERMS
+    terms = [
+        term
+        for term in get_informative_terms(decomposition.remainder, query.stem)
+        if len(term) > 1 or not term.isascii()
+    ]
+    return len(terms) >= _MIN_INFORMATIVE_TERMS
 
 
 def make_bias_request(query: Query, decomposition: Decomposition, strength: float) -> NearestChunksRequest | None:

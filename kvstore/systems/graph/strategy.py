@@ -126,9 +126,10 @@ def walk_graph(
 ) -> WalkResult | None:
     """Run personalized PageRank over entities and chunks; score the chunks by their rank (mass) and relevance.
 
-    The walk starts at the ``names`` of the question and at its nearest chunks, the first of ``rankings`` (by dense and
-    by lexical search). ``degrees`` has the number of chunks of each name, and ``decomposition`` the names that the
-    question compares and its remainder without names. Returns None if the walk has no start.
+    After HippoRAG 2 (section 3), it finds chunks that a chain of facts links to the question. The walk starts at the
+    ``names`` of the question and at its nearest chunks, the first of ``rankings`` (by vectors and by words).
+    ``degrees`` has the number of chunks of each name, and ``decomposition`` the names that the question compares and
+    its remainder without names. Returns None if the walk has no start.
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, decomposition.compared_keys)
@@ -162,10 +163,9 @@ class _WalkInputs:
     """The data that a walk reads in one round, once its first starts are known.
 
     ``terms`` are the terms of the question without its names, and ``counts`` the number of chunks that contain each.
-    ``bias`` is the bias of the walk, or None. ``triples`` are those of the documents of the
-    nearest chunks.
-    ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the number of chunks of each entity among
-    the starts, by node. Both grow if triples add starts.
+    ``bias`` makes the walk prefer chunks similar to those terms (None: no preference). ``triples`` are those of the
+    documents of the nearest chunks. ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the number
+    of chunks of each entity among the starts, by node. Both grow if triples add starts.
     """
 
     terms: list[str]
@@ -185,11 +185,11 @@ def _read_walk_inputs(
     rankings: Sequence[Ranking],
     bias_strength: float,
 ) -> _WalkInputs:
-    """Read the data that a graph walk (personalized PageRank) needs, in one round of requests.
+    """Read the data that a graph walk (personalized PageRank) needs, all in one read of the store.
 
     ``starts`` maps nodes (names and chunks) to masses. ``degrees`` has the number of chunks of each of ``names``. Only
-    the triples of the first chunks of ``rankings`` are read. A chunk draws the walk by its cosine with the question
-    without its names, times ``bias_strength``.
+    the triples of the first chunks of ``rankings`` are read. The walk prefers chunks with a high cosine with the
+    question without its names; ``bias_strength`` is how strongly (0: not at all).
     """
     words = parse_question_words(decomposition.remainder, query.stem)
     nearest_request = make_bias_request(query, decomposition, bias_strength)
@@ -290,9 +290,9 @@ def _compute_path_shares(
 ) -> npt.NDArray[np.float64]:
     """Return the score of the best path of units (sentences) through each chunk, as a fraction of the best of all.
 
-    The paths are those of the strategy ``cue``. They start at the ``names`` of the question and in the first chunks of
-    ``near_ranking``. ``weights`` are the BM25 weights of the question's terms. A chunk without a path gets
-    0. All chunks get 0 if some documents have no units, or if units have no vectors.
+    A path goes from entity to sentence to entity (CUE-RAG, Algorithm 3). Paths start at the ``names`` of the question
+    and in the first chunks of ``near_ranking``. ``weights`` are the BM25 weights of the question's terms. A chunk
+    without a path gets 0. All chunks get 0 if some documents have no units, or if units have no vectors.
     """
     from ..cue.strategy import can_compare_units, find_best_path_by_chunk, find_paths
     from ..cue.unit_graph import UnitGraph
@@ -327,9 +327,9 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, mass: float) -> None
 
 
 def _add_triple_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
-    """Let the walk also start at the entities of triples that match the question.
+    """Let the graph walk also start at the entities of triples that match the question (HippoRAG 2, section 3.2).
 
-    Adds their masses to ``starts``, and their graph rows and degrees to ``inputs``.
+    Adds their masses to ``starts``, and their graph rows (edges) and degrees (numbers of chunks) to ``inputs``.
     """
     reading = query.reading
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
@@ -358,7 +358,7 @@ def _add_triple_starts(query: Query, inputs: _WalkInputs, starts: dict[int, floa
 def _select_candidates(
     query: Query, ranks: PageRank, rankings: Sequence[Ranking]
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
-    """Return the chunks to rank, ids ascending, with their PageRank masses as fractions of the greatest mass.
+    """Return the chunks to rank, ids ascending, with their masses (PageRank scores) as fractions of the greatest.
 
     Candidates are the :data:`_NUM_REACHED` chunks with the most mass of those that the query allows, the chunks that
     tie with the last of them, and the chunks of ``rankings``. A chunk that the walk did not reach has the mass

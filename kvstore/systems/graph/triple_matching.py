@@ -34,9 +34,10 @@ def match_triples(
 ) -> list[TripleMatch]:
     """Return the matches of the ``limit`` (None: all) ``triples`` that match the question best, best first.
 
-    A triple is (subject, relation, object). Triples of the same names are one match, with the score of the best. The
-    score is the sum of the rarities (IDF) of the question's terms that occur in the triple; ``rarities`` maps each term
-    to its rarity. Triples without a term of the question are omitted. ``stem`` stems the words of triples.
+    This is the query-to-triple step of HippoRAG 2 (section 3.2), by words instead of vectors. A triple is (subject,
+    relation, object). Triples of the same names are one match, with the score of the best. The score is the sum of the
+    rarities (IDF) of the question's terms that occur in the triple; ``rarities`` maps each term to its rarity. Triples
+    without a term of the question are omitted. ``stem`` stems the words of triples.
     """
     scores: dict[tuple[str, str], float] = {}
     for subject, predicate, object_name in triples:
@@ -49,7 +50,7 @@ def match_triples(
 
 
 def list_matched_names(matches: Iterable[TripleMatch]) -> list[str]:
-    """Return the distinct names in the result of :func:`match_triples`, those of the best triple first."""
+    """Return the distinct names that the matching triples join, in the order of ``matches`` (best triple first)."""
     return list(dict.fromkeys(name for match in matches for name in match.names))
 
 

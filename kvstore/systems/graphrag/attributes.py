@@ -23,6 +23,8 @@ from .entity_graph import EntityGraph
 _BATCH_SIZE = 8192
 #: The minimum cosine of joined nodes if the graph has no edges to derive it from.
 _DEFAULT_MIN_COSINE = 0.8
+#: The number of nearest nodes compared for each edge that a node can get.
+_CANDIDATE_FACTOR = 1.5
 #: The minimum cosine is rounded down to a multiple of this, so that adding one document seldom changes it.
 _COSINE_STEP = 1 / 64
 
@@ -37,10 +39,10 @@ def load_chunk_vectors(state: State, graph: EntityGraph) -> Matrix:
 
 
 def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
-    """Return unit vectors of the nodes, shape (nodes, dimension).
+    """Return unit vectors of the nodes (entities), shape (nodes, dimension).
 
     The vector of a node is the centroid of the chunks that mention it, weighted by the strength of the mentions.
-    ``chunk_vectors`` is the result of :func:`load_chunk_vectors`.
+    ``chunk_vectors`` has the vectors of the graph's chunks, in its order.
     """
     order = np.argsort(graph.mention_nodes, kind="stable")
     starts = np.searchsorted(graph.mention_nodes[order], np.arange(len(graph.entities) + 1))
@@ -65,9 +67,11 @@ def compute_centroids(groups: IntArray, count: int, vectors: Matrix, masses: Int
     sums = np.zeros((count, vectors.shape[1]), np.float64)
     for first in range(0, len(order), _BATCH_SIZE):
         rows = order[first : first + _BATCH_SIZE]
+        row_groups = groups[rows]
         # The first row of each group; a group can continue in the next batch.
-        starts = np.flatnonzero(np.concatenate(([True], groups[rows][1:] != groups[rows][:-1])))
-        sums[groups[rows][starts]] += np.add.reduceat(vectors[rows] * masses[rows, None].astype(np.float64), starts)
+        starts = np.flatnonzero(np.concatenate(([True], row_groups[1:] != row_groups[:-1])))
+        weighted_vectors = vectors[rows] * masses[rows, None].astype(np.float64)
+        sums[row_groups[starts]] += np.add.reduceat(weighted_vectors, starts)
     return normalize_rows(sums)
 
 
@@ -82,9 +86,10 @@ def normalize_rows(sums: npt.NDArray[np.float64]) -> Matrix:
 def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) -> Edges:
     """Weight the edges of ``count`` nodes by the cosines of their ends, and join similar nodes (ArchRAG, algorithm 1).
 
-    Let m be the mean degree of the nodes that have edges. Each node is joined to at most m of its ⌊1.5 m⌋ + 1 nearest
-    nodes. Their cosine must exceed the ``quantile`` of the cosines of the existing edges. Without any edge,
-    m is ⌊√count / 2⌋ and the minimum cosine is fixed. ``vectors`` has the unit vector of each node.
+    Communities then group entities that are related or similar. Let m be the mean degree of the nodes that have edges.
+    Each node is joined to at most m of its ⌊1.5 m⌋ + 1 nearest nodes. Their cosine must exceed the ``quantile`` (0 to
+    1) of the cosines of the existing edges. Without any edge, m is ⌊√count / 2⌋ and the minimum cosine is fixed.
+    ``vectors`` has the unit vector of each node.
     """
     weights = _compute_cosines(vectors, edges.first, edges.second)
     if len(weights):
@@ -112,8 +117,8 @@ def _find_new_edges(
     node, and the cosine of a new edge exceeds ``min_cosine``.
     """
     count = len(vectors)
-    # Some of the nearest are already joined by edges, so more are needed than are added.
-    nearest = find_near_rows(vectors, int(1.5 * max_neighbors) + 1)
+    # Some of the nearest are already joined by edges, so more are needed than are added (-1: no further neighbor).
+    nearest = find_near_rows(vectors, int(_CANDIDATE_FACTOR * max_neighbors) + 1)
     first = np.repeat(np.arange(count), nearest.shape[1])
     neighbors = nearest.ravel()
     is_valid = neighbors >= 0

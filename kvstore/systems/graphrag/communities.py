@@ -125,7 +125,7 @@ class Communities(StoredCommunities):
         return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
-        """Return the first ``count`` existing members of each community, strongest first."""
+        """Return the first ``count`` existing members (entities) of each community, by the weight of their edges."""
         rows = self._rows.get_many(MEMBERS, list(map(records.encode_u32, communities)))
         members = [(row or ())[: 2 * count : 2] for row in rows]  # a row alternates entities and weights
         if self._is_current:
@@ -141,7 +141,7 @@ class Communities(StoredCommunities):
         ]
 
     def list_named_members(self, community: int) -> list[EntityRecord]:
-        """Return the existing members with the most edge weight, which a report names, sorted by entity key."""
+        """Return the existing members (entities) with the most edge weight, which a report names, sorted by key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
         return sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
 
@@ -209,11 +209,11 @@ class Communities(StoredCommunities):
         return [titles[community] for community in communities]
 
     def list_summary_spans(self, community: int) -> list[StoredSpan]:
-        """Return the sentences of a report's summary whose chunks still exist, in order of documents and offsets."""
+        """Return the spans of those sentences of a report's summary whose chunks still exist, in text order."""
         return self._filter_existing(self._get_summary_spans(community), lambda span: span.chunk)
 
     def list_findings(self, community: int) -> list[Finding]:
-        """Return the sentences that name two related members and whose chunks exist in the state, strongest first."""
+        """Return the findings (sentences that name two related members) whose chunks exist, strongest first."""
         return self._filter_existing(self._get_findings(community), lambda finding: finding.span.chunk)
 
     def list_extracted_spans(self, communities: Sequence[int]) -> list[list[StoredSpan]]:
@@ -232,15 +232,19 @@ class Communities(StoredCommunities):
         return [[span for span in spans if span.chunk in existing] for spans in groups]
 
     def get_written_text(self, community: int) -> WrittenText | None:
-        """Return the report that a language model wrote, or None.
+        """Return the report that a language model wrote on a community, or None if none may be shown.
 
-        Also returns None if a chunk, member or description that the report was written from was deleted or changed.
+        None may be shown if no model wrote one, or if a chunk, member or description that it was written from was
+        deleted or changed.
         """
         if not self._has_written_texts:
             return None
         text = WrittenTexts(self._state.lmdb).get(self.get(community).content)
-        if text is None or not (self.has_spans(self.list_sources(community)) and self._has_named_members(community)):
+        if text is None or not self.has_spans(self.list_sources(community)):
             return None
+        row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()  # alternates entities and weights
+        if not self._is_current and not all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2])):
+            return None  # a member that the report names was deleted
         used_descriptions = set(text.value.get("descriptions", ()))
         # Most reports use none, and listing the existing ones is expensive.
         if used_descriptions and used_descriptions - {sentence for _, sentence in self.list_descriptions(community)}:
@@ -259,7 +263,7 @@ class Communities(StoredCommunities):
         """Return the spans that a report on the community is written from.
 
         They are the sentences chosen for its children, then the chunks of which most names belong to it, in order of
-        document keys and ordinals. Deleted chunks come first.
+        document keys and ordinals. A deleted chunk has a span that does not exist, before the others.
         """
         sources = dict.fromkeys(
             span
@@ -292,10 +296,10 @@ class Communities(StoredCommunities):
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
     def filter_visible(self, communities: IntArray) -> IntArray:
-        """Return those of ``communities`` that still have a member and a chunk in the state, in the same order."""
+        """Return those of ``communities`` that still have a member and (unless built without any) a chunk, in order."""
         if self._is_current:
             return communities
-        visible = self._cache.visible
+        visible = self._cache.visible  # flags: 1 visible, 0 not, _UNKNOWN
         unknown = communities[visible[communities] == _UNKNOWN]
         if len(unknown):
             visible[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
@@ -304,8 +308,9 @@ class Communities(StoredCommunities):
 
     def find_by_entity(self, entity: int) -> list[int]:
         """Return the communities that contain an entity, coarsest first; none if it was added after the build."""
+        # A row has the finest community (None: in none), and the number of chunks that mention the entity.
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
-        finest, _ = (None, 0) if row is None else row  # and the number of chunks that mention the entity
+        finest, _ = row or (None, 0)
         return [] if finest is None else self._get_root_path(finest)
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:
@@ -388,7 +393,7 @@ class Communities(StoredCommunities):
     @cached_property
     def _is_current(self) -> bool:
         """True if nothing changed since the build and the query allows all documents, so every stored id exists."""
-        # A write transaction can have made changes, but gets its change number only at commit.
+        # A write transaction can have made changes, but the number of the last change grows only at commit.
         unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
         return unchanged and self._state.allowed is None
 
@@ -451,11 +456,6 @@ class Communities(StoredCommunities):
             mask[index] = any(self._state.chunks.has_many(chunks)) or community in self._newer_by_community
         return mask
 
-    def _has_named_members(self, community: int) -> bool:
-        """True if the state contains every member that a report on the community names."""
-        row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()  # alternates entities and weights
-        return self._is_current or all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2]))
-
     @cached_property
     def _display(self) -> Any:
         """The mapping of entities to the entities that they were merged into, as other spellings (aliases)."""
@@ -466,7 +466,8 @@ class Communities(StoredCommunities):
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Return, for each chunk, the finest community that most of its names belong to, and their share of the weight.
 
-        This community is the home of the chunk. Only names that were nodes of the graph at build time count.
+        This community is the home of the chunk, or -1 for a chunk without any. Only names that were nodes of the entity
+        graph at build time count.
         """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids

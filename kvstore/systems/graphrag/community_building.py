@@ -83,7 +83,11 @@ class CommunityTree:
 
 
 def build_communities(state: State, options: CommunityOptions | None = None) -> CommunityTree:
-    """Build the communities of a state; raises InputError if the method needs a library that is not installed."""
+    """Group the entities of a state into communities at several levels, and assign each chunk to one of them.
+
+    This is the graph partition of GraphRAG or ArchRAG. ``options`` are the method and the sizes of communities (None:
+    the defaults). Raises InputError if the method needs a library that is not installed.
+    """
     options = options or CommunityOptions()
     graph = build_entity_graph(state)
     vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
@@ -133,10 +137,10 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
 
 
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: IntArray) -> IntArray:
-    """Return the weights of mentions of names when the community of a chunk is chosen, as fixed-point integers from 1.
+    """Return the weights of mentions of names by which the community of a chunk is chosen, as integers from 1.
 
-    The weight of a mention is its strength divided by the square root of the degree (number of chunks) of its name. The
-    integer ``FIXED_ONE`` means 1.
+    The weight of a mention is its strength divided by the square root of the degree (number of chunks) of its name, so
+    that rare names count more. It is in units of 1 / ``FIXED_ONE``, because sums of integers are exact.
     """
     return np.maximum(np.rint(FIXED_ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
 

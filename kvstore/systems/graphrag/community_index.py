@@ -50,9 +50,10 @@ class CommunityIndex(GenerationIndex[Communities]):
     }
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Build the community tree and its reports from one state, and return them as new rows.
+        """Build the community tree and its reports from a snapshot of the store, and return their rows to be stored.
 
-        Raises InputError if the method ``leiden`` is not installed.
+        ``states()`` opens the snapshot, and ``record`` has the options of the index. Raises InputError if the method is
+        ``leiden`` and its library is not installed.
         """
         options = CommunityOptions(
             record.get_str_option("method"),
@@ -155,7 +156,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         }
 
     def check(self, communities: Communities) -> Iterator[str]:
-        """Yield an error message for each inconsistency in the stored rows."""
+        """Yield an error message for each inconsistency in the stored rows of the communities."""
         return communities.iter_faults()
 
     def build_outline(self, communities: Communities) -> Iterable[OutlineNode]:
@@ -163,7 +164,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         return _iter_outline_nodes(communities, communities.list_level(0))
 
     def list_writing_tasks(self, communities: Communities) -> Iterable[WritingTask]:
-        """Yield a task for each visible community whose sources all exist."""
+        """Yield the tasks of a language model: a report on each visible community whose source texts all exist."""
         for community in range(len(communities)):
             sources = communities.list_sources(community)
             if sources and communities.is_visible(community) and communities.has_spans(sources):
@@ -173,7 +174,10 @@ class CommunityIndex(GenerationIndex[Communities]):
     def build_prompt(
         self, communities: Communities, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for the report of a task, or None if a source was deleted or no source fits."""
+        """Return the prompt by which a model writes a community's report; None if a source was deleted or none fits.
+
+        ``max_tokens`` limits the sources in the prompt (None: a default).
+        """
         return build_report_prompt(communities, task.group, max_tokens or MAX_SOURCE_TOKENS)
 
 

@@ -21,7 +21,6 @@ from typing import NamedTuple
 from ...extraction.chunking import find_sentence_language
 from ...retrieval.evidence import StoredSpan
 from ...structures.display_entities import load_display_entities
-from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import Documents
 from ...structures.forest.forest import DATA_KINDS
 from ...structures.state import State
@@ -162,7 +161,11 @@ class _ReportMaterial:
 
 
 def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
-    """Yield the id and the report of every community, children before their parents."""
+    """Yield the id and the report of every community, children before their parents.
+
+    As in GraphRAG (section 3.1.4), the report of a parent is made from the reports of its children and from its own
+    chunks; no model writes it, but sentences are selected.
+    """
     reader = _ChunkReader(state, tree)
     members = _list_named_members(tree)
     relations = _group_relations(tree)
@@ -214,10 +217,13 @@ def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
 
 
 def _compute_digest(texts: Iterable[str]) -> bytes:
-    """Return the digest of the material of a report: names, the texts of the sources in order, then descriptions."""
+    """Return the digest of the material of a report: names, the texts of the sources in order, then descriptions.
+
+    A report that a model wrote is valid as long as this digest is the same.
+    """
     digest = blake2b(_DIGEST_VERSION, digest_size=16)
     for text in map(str.encode, texts):
-        digest.update(len(text).to_bytes(4, "big") + text)
+        digest.update(len(text).to_bytes(4, "big") + text)  # with its length, so that no two lists are confused
     return digest.digest()
 
 
@@ -235,7 +241,7 @@ def _list_named_members(tree: CommunityTree) -> list[list[int]]:
 
 
 def _group_relations(tree: CommunityTree) -> dict[int, list[_EntityRelation]]:
-    """Return the edges within each finest community, strongest first, by community."""
+    """Return, by finest community, the edges of the entity graph between two of its members, strongest first."""
     edges, finest = tree.graph.edges, tree.finest
     relations_by_community: dict[int, list[_EntityRelation]] = {}
     is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NO_COMMUNITY)
@@ -303,7 +309,10 @@ def _match_sentences(
 
 
 def _select_findings(relations: Sequence[_FindingCandidate]) -> list[_FindingCandidate]:
-    """Return the :data:`MAX_FINDINGS` strongest relations with distinct sentences, strongest first."""
+    """Return the strongest relations with distinct sentences, at most :data:`MAX_FINDINGS`, strongest first.
+
+    A relation is an edge between two entities, with a sentence that names both.
+    """
     strongest_by_span: dict[StoredSpan, _FindingCandidate] = {}
     for relation in sorted(relations, key=lambda relation: (-relation.weight, relation.nodes)):
         strongest_by_span.setdefault(relation.sentence.span, relation)
@@ -359,7 +368,7 @@ class _ChunkReader:
         return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
-        """Return the entities of two nodes."""
+        """Return the ids of the entities of two graph nodes, which are indexes."""
         first, second = (int(self._tree.graph.entities[node]) for node in nodes)
         return first, second
 
@@ -378,10 +387,11 @@ class _ChunkReader:
 
         Headings, tables, code and sentences of one word are skipped. ``chunk_index`` is the chunk's index in the graph.
         """
-        record, encoded_text = self._read_chunk(chunk_index)
         chunk = int(self._tree.graph.chunks[chunk_index])
+        record = self._state.chunks.get(chunk)
+        text = self._state.documents.read_text_slice(record.document, record.start, record.end)
+        encoded_text = text.encode()
         mentions = self._find_mentions(chunk_index, chunk)
-        text = encoded_text.decode()
         for first, last in _find_sentence_spans(text, *self._get_sentence_rules(record.document)):
             words = extract_sentence_words(format_summary_sentence(text[first:last]))
             if words.length < 2:
@@ -396,27 +406,20 @@ class _ChunkReader:
             span = StoredSpan(record.document, chunk, record.start + start, record.start + end)
             yield _Candidate(span, (chunk_index, start), words, node_ranges)
 
-    def _list_nodes(self, chunk_index: int) -> list[int]:
-        """Return the nodes that a chunk mentions."""
-        start, stop = self._mention_starts[chunk_index : chunk_index + 2]
-        nodes: list[int] = self._tree.graph.mention_nodes[start:stop].tolist()
-        return nodes
-
     def _find_mentions(self, chunk_index: int, chunk: int) -> list[tuple[int, int, int]]:
-        """Return the mentions of nodes in a chunk as (node, start, end), relative to the chunk."""
-        entities = self._tree.graph.entities
-        nodes_by_entity = {int(entities[node]): node for node in self._list_nodes(chunk_index)}
+        """Return the mentions of graph nodes in a chunk as (node, start, end), in bytes from the start of the chunk.
+
+        ``chunk`` is the id of the chunk, and ``chunk_index`` its index among the chunks of the graph.
+        """
+        graph = self._tree.graph
+        first, stop = self._mention_starts[chunk_index : chunk_index + 2]
+        nodes_by_entity = {int(graph.entities[node]): node for node in graph.mention_nodes[first:stop].tolist()}
         mentions = []
         for entity, start, length in self._state.mentions.get_occurrences(chunk):
             node = nodes_by_entity.get(self._display.resolve_entity(entity))
             if node is not None:
                 mentions.append((node, start, start + length))
         return mentions
-
-    def _read_chunk(self, chunk_index: int) -> tuple[ChunkRecord, bytes]:
-        """Return the record and the UTF-8 text of a chunk."""
-        record = self._state.chunks.get(int(self._tree.graph.chunks[chunk_index]))
-        return record, self._state.documents.read_text_slice(record.document, record.start, record.end).encode()
 
     def _get_sentence_rules(self, document: int) -> tuple[str, str | None]:
         """Return the format (text or markdown) and the language (None: English) that sentences are split by."""

@@ -33,7 +33,7 @@ class EntityChunkRows(NamedTuple):
 
 
 class EntityChunks(ReadRequest[EntityChunkRows]):
-    """A request for the chunks of entities; an entity with more than ``max_chunks`` has none."""
+    """A request for the chunks that mention entities; an entity with more than ``max_chunks`` gets none."""
 
     entities: npt.NDArray[np.uint32]
     max_chunks: int
@@ -51,7 +51,7 @@ class EntityChunks(ReadRequest[EntityChunkRows]):
 
 
 class FinestCommunity(NamedTuple):
-    """The finest community of an entity, and ten times its rating."""
+    """The finest community of an entity, and ten times its rating, which grows with its number of chunks."""
 
     community: int
     rating: int
@@ -97,7 +97,7 @@ class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
 
 
 class HierarchySentences(ReadRequest[list[list[str]]]):
-    """A request for the sentences about names (normal forms) from the forest.
+    """A request for sentences about names (normal forms) from the entity forest, the trees of parent and child.
 
     Each name has the sentences of its first ``max_nodes`` nodes, with at most ``max_relatives`` ancestors and as many
     descendants in each sentence.
@@ -108,7 +108,7 @@ class HierarchySentences(ReadRequest[list[list[str]]]):
     max_relatives: int
 
     def fetch(self, state: State) -> list[list[str]]:
-        """Build the sentences about the first ``max_nodes`` forest nodes of each name."""
+        """Build sentences about the parents and children of the first ``max_nodes`` forest nodes of each name."""
         hierarchy = Hierarchy(state, self.max_relatives)
         return [
             hierarchy.build_sentences(sort_nodes(state, nodes)[: self.max_nodes])
@@ -138,7 +138,7 @@ class CommunityLabels(ReadRequest[list[CommunityLabel]]):
 
 
 class CommunityChunks(ReadRequest[list[list[int]]]):
-    """A request for the home chunks of communities, largest share first.
+    """A request for the chunks of which most names belong to a community, for each community, largest share first.
 
     The share of a chunk is the fraction of its names that belong to the community.
     """
@@ -152,7 +152,10 @@ class CommunityChunks(ReadRequest[list[list[int]]]):
 
 
 class CoverCandidates(NamedTuple):
-    """The sentences of groups of chunks, and the document key and ordinal of each chunk that has any."""
+    """The sentences of groups of chunks: candidates for a cover, the sentences that together have most of the content.
+
+    ``addresses`` has the document key and the ordinal of each chunk with sentences.
+    """
 
     groups: list[list[CoverSentence]]
     addresses: dict[int, tuple[str, int]]

@@ -122,10 +122,10 @@ def _find_first_members(tree: CommunityTree) -> list[int]:
 
 
 def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
-    """Return, by community, the chunks whose finest home it is, as a list: chunk, share, chunk, share, …
+    """Return, by community, the chunks whose home it is, as a flat list: chunk, share, chunk, share, …
 
-    The home of a chunk is the community that most of its names belong to, by weight; the share is the fraction of the
-    weight that they have, in ten thousandths. The largest share comes first.
+    The home of a chunk is the finest community that most of its names belong to, by weight; the share is the fraction
+    of the weight that they have, in ten thousandths. The largest share comes first.
     """
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))
@@ -143,7 +143,7 @@ def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
     chunk_counts: IntArray = np.zeros(len(tree), np.int64)
     document_counts: IntArray = np.zeros(len(tree), np.int64)
     homes = tree.homes
-    while (homes != NO_COMMUNITY).any():  # from the finest homes up to the roots
+    while (homes != NO_COMMUNITY).any():  # each round goes from the homes of chunks to their parents
         has_home = homes != NO_COMMUNITY
         np.add.at(chunk_counts, homes[has_home], 1)
         homes = np.where(has_home, tree.parents[homes], NO_COMMUNITY)

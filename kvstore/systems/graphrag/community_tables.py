@@ -42,7 +42,7 @@ def get_community_text(state: State, communities: Communities, community: int) -
 
 
 def _iter_visible(reader: TableReader) -> TableRows:
-    """Yield the ids of the communities that still have members and chunks, the rows of the table ``communities``.
+    """Yield the rows of the SQL table ``communities``: the ids of communities that still have members and chunks.
 
     There are none without an index ``communities``.
     """
@@ -52,7 +52,7 @@ def _iter_visible(reader: TableReader) -> TableRows:
 
 
 def _find_by_key(reader: TableReader, key: str) -> TableRows:
-    """Yield the id of the community with this key, if it exists."""
+    """Yield the id of the community with this key, such as ``1/vienna``, if it exists."""
     communities = get_communities(reader.state)
     community = None if communities is None else communities.find(key)
     if community is not None:

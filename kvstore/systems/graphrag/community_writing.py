@@ -42,7 +42,11 @@ _DESCRIPTIONS_SHARE = 0.5
 def build_report_prompt(
     communities: Communities, community: int, max_tokens: int = MAX_SOURCE_TOKENS
 ) -> StructuredPrompt[Mapping[str, Any]] | None:
-    """Return the prompt for a report on a community, or None if a source was deleted or no source fits."""
+    """Return the prompt by which a model writes a report on a community (GraphRAG, section 3.1.4).
+
+    The prompt quotes at most ``max_tokens`` tokens of sources: sentences and descriptions of members. Returns None if
+    a source was deleted or no source fits.
+    """
     spans = communities.list_sources(community)
     if not communities.has_spans(spans):
         return None
@@ -104,7 +108,8 @@ def _find_descriptions(
 ) -> Iterator[tuple[int, str]]:
     """Yield (index of a span, sentence) for each description of a member that one of the community's spans supports.
 
-    ``span_texts`` are the texts of :meth:`Communities.list_sources`. A sentence that is a span itself is omitted.
+    A model wrote the descriptions. ``span_texts`` are the texts of the community's source spans, in order. A sentence
+    that is a span itself is omitted.
     """
     indexes_by_document: dict[int, list[int]] = {}
     for index, span in enumerate(communities.list_sources(community)):
@@ -149,7 +154,7 @@ def _check_findings(
             for text in fields.values():
                 check_text(text, sources, name="a finding", prompt=_TASK)
         except ValueError as error:
-            problem = problem or error
+            problem = problem or error  # the first one is reported
             continue
         num_findings += 1
         yield {**fields, "sources": list(dict.fromkeys(index for index, _ in cited))}

@@ -67,10 +67,10 @@ class DriftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Search locally for the question, then in rounds for related names; fuse the rankings of all searches.
+        """Search for the question's entities, then in rounds for related names; fuse the rankings of all searches.
 
-        The related names come from the nearest communities, called the primer in DRIFT. Their reports are also
-        evidence.
+        Each search ranks the chunks of some entities. The related names come from the nearest communities, called the
+        primer in GraphRAG's DRIFT search. Their reports are also evidence.
         """
         nearest_chunks = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
@@ -126,8 +126,9 @@ class DriftStrategy:
     ) -> list[list[LocalResult]]:
         """Search for the strongest names of the nearest communities (``primer``), then for further names.
 
-        The names of a round come from the results of the round before. Returns the results by round.
-        ``starts`` are the entities of the question, which are not searched for again.
+        These are the follow-up questions of DRIFT search, without a model. The names of a round come from the results
+        of the round before. Returns the results by round. ``starts`` are the entities of the question, which are not
+        searched for again.
         """
         rounds: list[list[LocalResult]] = []
         visited = {start.entity for start in starts}

@@ -34,6 +34,8 @@ MIN_NODE_CHUNKS, MAX_NODE_CHUNKS = 2, 200
 MAX_NODE_EDGES = 10
 #: The maximum number of nodes joined by one chunk, the rarest ones: a long list of names relates nothing closely.
 _MAX_CHUNK_NODES = 64
+#: The strength that a mention in the title adds; that of 19 mentions in the text.
+_TITLE_STRENGTH = 3.0
 #: The number of chunks read, and of pairs gathered, at a time.
 _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 
@@ -71,13 +73,13 @@ class EntityGraph:
 def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
     """Return how strongly chunks mention entities, from the ``features`` (bit fields) of their passage-graph edges.
 
-    It is ln(1 + mentions with a capital + half of the mentions inside longer names), plus 3 in a title.
+    It is ln(1 + mentions with a capital + half of the mentions inside longer names), plus a bonus in a title.
     """
     bits = features.astype(np.int64)
     inside_counts = (bits & INSIDE) >> INSIDE_SHIFT
     # The bits of CAPITALIZED count the mentions with a capital.
     strengths: npt.NDArray[np.float64] = np.log1p((bits & CAPITALIZED) + 0.5 * inside_counts)
-    strengths[(bits & (TITLE_WHOLE | TITLE_PART)) != 0] += 3.0
+    strengths[(bits & (TITLE_WHOLE | TITLE_PART)) != 0] += _TITLE_STRENGTH
     return strengths
 
 
@@ -113,7 +115,7 @@ def build_mention_graph(state: State) -> EntityGraph:
         mention_chunks=mention_chunks,
         mention_nodes=mention_nodes,
         features=features,
-        edges=_sum_edges(len(keys), []),
+        edges=_sum_edges(len(keys), []),  # no edges
     )
 
 
@@ -208,10 +210,11 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
     bounds = np.flatnonzero(np.concatenate(([True], mention_chunks[1:] != mention_chunks[:-1], [True])))
     starts, sizes = bounds[:-1], np.diff(bounds)
     is_long = sizes > _MAX_CHUNK_NODES
-    rarest_nodes = [
-        _select_rarest(mention_nodes[start : start + size], degrees)
-        for start, size in zip(starts[is_long], sizes[is_long], strict=True)
-    ]
+    rarest_nodes: list[IntArray] = []  # of each chunk with too many nodes
+    for start, size in zip(starts[is_long], sizes[is_long], strict=True):
+        nodes = mention_nodes[start : start + size]
+        rarest_first = nodes[np.lexsort((nodes, degrees[nodes]))]
+        rarest_nodes.append(np.sort(rarest_first[:_MAX_CHUNK_NODES]))
     nodes_by_size: dict[int, list[IntArray]] = {}
     for size in np.unique(sizes[~is_long]).tolist():
         starts_of_size = starts[sizes == size]
@@ -221,11 +224,6 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
     for size, node_arrays in sorted(nodes_by_size.items()):
         if size > 1:
             yield np.concatenate(node_arrays)
-
-
-def _select_rarest(nodes: IntArray, degrees: IntArray) -> IntArray:
-    """Return the :data:`_MAX_CHUNK_NODES` of the nodes that are in the fewest chunks (``degrees``), ascending."""
-    return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MAX_CHUNK_NODES]])
 
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -76,10 +75,10 @@ class GlobalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return community reports as evidence: a hit for each community that matches best.
+        """Return reports on the communities that match the question best as evidence, a hit for each (GraphRAG, 3.1.6).
 
-        At most one more hit reports on the chunks that are in no community.
-        An overview question is answered from the coarsest communities only.
+        One hit can report on the chunks that are in no community. An overview question is answered from the coarsest
+        communities only.
         """
         scoring = _CommunityScoring.prepare(query)
         with query.trace.step("select communities") as step:
@@ -145,7 +144,7 @@ class _CommunityScoring:
         return cls(query, rarities, placement.allowed, placement.newer, unassigned, num_omitted)
 
     def score_children(self, parents: IntArray | None) -> ScoredCommunities:
-        """Return the children of communities with their scores; if ``parents`` is None, the coarsest communities."""
+        """Return the children of communities with their scores for the question (None: the coarsest communities)."""
         return self.query.reading.fetch(ScoredChildren(parents, self.allowed, self.query.vector, self.rarities))
 
     def score_unassigned(self) -> float:
@@ -178,8 +177,8 @@ class _SelectedGroups(NamedTuple):
 def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> _SelectedGroups:
     """Return the ``limit`` best groups: communities, and the unassigned chunks as one group.
 
-    The selection descends at most ``levels`` levels from the coarsest communities, to each child that scores at least
-    as high as its parent.
+    This is the dynamic community selection of microsoft/graphrag, by scores instead of a model's ratings. It descends
+    at most ``levels`` levels from the coarsest communities, to each child that scores at least as high as its parent.
     """
     current = scoring.score_children(None)
     scored, selected = [current], list[ScoredCommunities]()
@@ -202,11 +201,11 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
     groups = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
     if scoring.unassigned:
         score = scoring.score_unassigned()
-        index = sum(1 for group in groups if group.score >= score)
+        index = len([group for group in groups if group.score >= score])
         groups.insert(index, _SelectedGroup(None, score))
     return _SelectedGroups(
         groups[:limit],
-        num_candidates=len(communities) + bool(scoring.unassigned),
+        num_candidates=len(communities) + (1 if scoring.unassigned else 0),
         num_scored=sum(len(level.communities) for level in scored),
         deepest_level=max(int(level.levels.max(initial=0)) for level in scored),
     )
@@ -304,19 +303,14 @@ def _fetch_candidates(
 
     ``groups`` are pairs (community, its chunks).
     """
-    chunk_pairs = [_split_chunks(community, chunks[:_MAX_COVER_CHUNKS]) for community, chunks in groups]
-    sentences, positions = query.reading.fetch(CoverSentences(list(chain.from_iterable(chunk_pairs))))
-    sources = zip(groups, sentences[::2], sentences[1::2], strict=True)  # two lists for each group
+    chunk_lists: list[Sequence[int]] = []  # two for each group: preferred chunks, and others
+    for community, chunks in groups:
+        # Among the chunks of no community, the nearest is preferred: it can be the only one about the question.
+        num_preferred = 1 if community is None else 0
+        chunk_lists += chunks[:num_preferred], chunks[num_preferred:_MAX_COVER_CHUNKS]
+    sentences, positions = query.reading.fetch(CoverSentences(chunk_lists))
+    sources = zip(groups, sentences[::2], sentences[1::2], strict=True)
     return {community: _CoverSource(preferred, others, positions) for (community, _), preferred, others in sources}
-
-
-def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the chunks whose sentences come first in a report, and the other chunks.
-
-    In the report on chunks of no community (None), the nearest chunk comes first: it can be the only one about the
-    question.
-    """
-    return (chunks[:1], chunks[1:]) if community is None else ([], chunks)
 
 
 def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_tokens: int) -> ReportContent:
@@ -340,8 +334,8 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
     """
     ratings: dict[int, int] = {}  # of the relevant communities without relevant children
     reports: dict[int, Hit] = {}
-    relevant_communities: list[int] | None = None
-    change: int | None = None
+    relevant_communities: list[int] | None = None  # of the level rated last; None before the coarsest is rated
+    change: int | None = None  # identifies the build of the communities; None before the first read
     while relevant_communities is None or relevant_communities:
         with distiller.open_query(question) as query:
             children = _CommunityScoring.prepare(query).score_children(

@@ -21,7 +21,7 @@ SEED = 0xDEADBEEF
 
 
 def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) -> list[Partition]:
-    """Return at most ``levels`` partitions of ``count`` nodes by the Leiden algorithm, finest first.
+    """Return at most ``levels`` partitions of ``count`` nodes, finest first, by Leiden (Traag et al. 2019).
 
     A partition has the group of each node. A group of more than ``largest`` nodes is split again if possible. Raises
     InputError if graspologic-native is not installed.

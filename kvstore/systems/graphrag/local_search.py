@@ -103,9 +103,8 @@ class LocalStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return chunks and community reports about the question's entities (local search of GraphRAG).
 
-        The context of the evidence has lines about these entities.
-
-        If the question leads to no entity, returns the nearest chunks.
+        The context of the evidence has lines about these entities. If the question leads to no entity, returns the
+        nearest chunks.
         """
         nearest_chunks = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
@@ -129,8 +128,8 @@ class LocalStrategy:
     def _build_reports(self, query: Query, starts: Sequence[StartEntity], share: float) -> dict[int, Hit]:
         """Return the reports on the communities with the most start entities, by community, best first.
 
-        If several communities have equally many, the community with the higher rating comes first. ``share`` is the
-        fraction of the query's hits and tokens for reports.
+        If several communities have equally many, the community with the higher rating (number of chunks relative to
+        its level) comes first. ``share`` is the fraction of the query's hits and tokens for reports.
         """
         names: dict[int, list[str]] = {}
         ratings: dict[int, int] = {}
@@ -255,10 +254,10 @@ def _find_start_entities(query: Query, rankings: Sequence[Ranking], limit: int) 
 
 
 def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> list[LocalResult]:
-    """Run several local searches together; each returns at most ``top`` chunks.
+    """Run several local searches together, so that they share reads of the store; each returns at most ``top`` chunks.
 
-    A search ranks chunks by their entities, their cosines and the question's words. Each of the three scores is divided
-    by its maximum in the search.
+    A local search ranks the chunks of some entities by these entities, by cosine and by the question's words. Each of
+    the three scores is divided by its maximum in the search.
     """
     words = parse_question_words(query.question, query.stem)
     entities = np.array([start.entity for search in searches for start in search.starts], np.uint32)
@@ -309,9 +308,9 @@ def _select_candidates(
 def _rank_pools(
     query: Query, searches: Sequence[LocalSearch], pools: Sequence[_SearchPool], weights: TermWeights, top: int
 ) -> list[LocalResult]:
-    """Return the result of each search from its candidate chunks (``pools``); reads the scores of all in one round.
+    """Return the ranking of each search's candidate chunks (``pools``) by entities, cosine and the question's words.
 
-    ``weights`` are the BM25 weights of the question's words.
+    Reads the cosines and word scores of all searches together. ``weights`` are the BM25 weights of the words.
     """
     all_chunks = np.unique(np.concatenate([pool.chunks for pool in pools]))
     if not len(all_chunks):

@@ -73,7 +73,8 @@ class CommunityReports(ReadRequest[list[ReportContent]]):
 class ReportSource(NamedTuple):
     """The content of a report: the sentences at ``spans``, or a model's text, which cites the spans.
 
-    ``spans`` is empty if no part of the report may be shown.
+    ``spans`` is empty if no part of the report may be shown. ``model_text`` has the fields of the model's report (None:
+    the report consists of sentences).
     """
 
     spans: Sequence[StoredSpan]
@@ -82,11 +83,12 @@ class ReportSource(NamedTuple):
 
 def find_report_sources(state: State, communities: Communities, community_ids: Sequence[int]) -> list[ReportSource]:
     """Return, for each community, a model's report, or else sentences of documents that match the query's condition."""
-    return [
-        _find_model_report(state, communities, community)
-        or ReportSource([span for span in spans if _is_allowed(state, span)], None)
-        for community, spans in zip(community_ids, communities.list_extracted_spans(community_ids), strict=True)
-    ]
+    reports = []
+    for community, spans in zip(community_ids, communities.list_extracted_spans(community_ids), strict=True):
+        allowed_spans = [span for span in spans if _is_allowed(state, span)]
+        model_report = _find_model_report(state, communities, community)
+        reports.append(model_report or ReportSource(allowed_spans, model_text=None))
+    return reports
 
 
 def _find_model_report(state: State, communities: Communities, community: int) -> ReportSource | None:
@@ -106,7 +108,7 @@ def _find_model_report(state: State, communities: Communities, community: int) -
 
 
 def render_reports(state: State, reports: Sequence[ReportSource]) -> list[str]:
-    """Return the texts of reports; reads the sentences of all of them together."""
+    """Return the texts of reports, each one sentence or finding per line; reads the sentences of all together."""
     spans = dict.fromkeys(span for report in reports if report.model_text is None for span in report.spans)
     texts = dict(zip(spans, read_spans(state.documents, list(spans)), strict=True))
     return [
@@ -129,7 +131,7 @@ def _is_allowed(state: State, span: StoredSpan) -> bool:
 
 
 class ReportCandidate(NamedTuple):
-    """A community whose report can become a hit, and the reason for it."""
+    """A community whose report can become a hit, and the reason for it (``path``), which EXPLAIN shows."""
 
     community: int
     path: str

@@ -111,7 +111,9 @@ class StoredCommunities:
         parents = tree.parents[children]
         if len(tree) != self._count or not ((parents >= 0) & (parents < len(tree))).all():
             raise _make_missing_error(int(parents.max(initial=self._count)))
-        if not ((tree.levels[parents] < tree.levels[children]).all() and (tree.levels < max(self.levels, 1)).all()):
+        has_coarser_parents = (tree.levels[parents] < tree.levels[children]).all()
+        has_valid_levels = (tree.levels < max(self.levels, 1)).all()
+        if not has_coarser_parents or not has_valid_levels:
             raise CorruptionError(f"index communities: the levels of communities contradict each other; {_REMEDY}")
         return tree
 
@@ -150,7 +152,7 @@ class StoredCommunities:
         return self._vectors[np.asarray(communities, np.int64)]
 
     def _get_record(self, community: int) -> list[Any]:
-        """Return the stored row of a community: its level, parent, first member and other fields; cached."""
+        """Return the stored row of a community, a list of fields such as its level, parent and first member; cached."""
         if community not in self._records:
             self.preload([community])
         return self._records[community]
@@ -300,7 +302,7 @@ def _make_missing_error(community: int) -> CorruptionError:
 def iter_largest(values: Matrix, expected_count: int) -> Iterator[int]:
     """Yield the indexes of values in descending order of value, ties by index.
 
-    The first ``expected_count`` of them are found without sorting all values.
+    A caller that stops after ``expected_count`` of them does not cause all values to be sorted.
     """
     num_yielded = 0
     if expected_count < len(values):

@@ -18,7 +18,7 @@ from .community_rows import COMMUNITIES, FIRST_MEMBER_FIELD, LEVEL_FIELD, PARENT
 
 
 class StoredTree:
-    """The tree of communities as parallel arrays."""
+    """The tree of communities as parallel arrays, with an entry for each community."""
 
     def __init__(self, levels: IntArray, parents: IntArray, ratings: IntArray, first_members: IntArray) -> None:
         """Store arrays indexed by community: its level, parent, rating, and the first of its members by name.

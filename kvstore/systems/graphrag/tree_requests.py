@@ -87,8 +87,7 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
 class ScoredCommunities(NamedTuple):
     """Communities (ids ascending), their parents, levels, scores, and factors by which scores are multiplied.
 
-    A factor is from 1 to 2 and grows with the number of chunks. ``change`` identifies the build of the
-    communities.
+    A factor is from 1 to 2 and grows with the number of chunks. ``change`` identifies the build of the communities.
     """
 
     change: int
@@ -125,7 +124,8 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
     def fetch(self, state: State) -> ScoredCommunities:
         """Score the child communities of ``parents`` (None: the coarsest communities) by cosine with the question.
 
-        The nearest of them also get a score for the question's words in their reports.
+        The nearest of them also get a score for the question's words in their reports. No model rates them, as one does
+        in the dynamic community selection of microsoft/graphrag.
         """
         communities = require_communities(state)
         tree = communities.tree

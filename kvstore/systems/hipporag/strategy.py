@@ -42,13 +42,14 @@ class HippoRagStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Rank the chunks by personalized PageRank from the question's entities.
+        """Rank the chunks by personalized PageRank from the question's entities (HippoRAG, section 2).
 
-        If no entity is known, it starts at the nearest names, then to the names in the nearest chunk, then to dense
-        search.
+        If no entity of the question is known, the walk starts at the names nearest to it by embedding, or else at the
+        names in its nearest chunk. If there are none either, chunks are ranked by cosine.
         """
         reading = query.reading
         names = recognize_entities(query)
+        # The start nodes of the walk with their masses; a name in fewer chunks has more mass.
         starts = compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}
         if not starts:
             starts = _find_nearest_starts(query)

@@ -85,9 +85,9 @@ class _WrittenTriples(WrittenListFact):
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt that asks a language model for the triples (subject, predicate, object) of passages.
 
-        If there is only one passage, and it has predicates, an invalid answer is followed by a second prompt. Its
-        schema lists the possible subjects and predicates. Without such a list, weak models copy the triples of the
-        examples, or combine any words.
+        This is the open information extraction of HippoRAG (section 2.3). If there is only one passage, and it has
+        predicates, an invalid answer is followed by a second prompt. Its schema lists the possible subjects and
+        predicates. Without such a list, weak models copy the triples of the examples, or combine any words.
         """
         from ...models.triple_support import list_names_and_predicates
 
@@ -140,9 +140,9 @@ class _WrittenTriples(WrittenListFact):
         parse_triple(text.split("\t"))
 
     def list_introductions(self, value: ModelTexts) -> Iterable[tuple[str, str]]:
-        """Return (name, kind of entity) for each subject and object of the triples, which become entities.
+        """Return (name, kind of entity) for each subject and object of a document's triples, which become entities.
 
-        The name is as the model wrote it, and the kind is :data:`TRIPLE_KIND`.
+        The name is as the model wrote it; the kind says that a triple introduced it.
         """
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_spellings_by_key().values())
 

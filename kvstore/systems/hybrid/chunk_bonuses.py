@@ -30,6 +30,8 @@ from ...text.words import (
 #: Characters of an average word with the space before it, and the greatest distance of two words, in words.
 _WORD_LENGTH = 6
 _MAX_WORD_DISTANCE = 8
+#: The maximum number of letters by which a word of a text is recognized as a candidate for a stem.
+_MAX_PREFIX = 3
 
 
 class Bonuses(NamedTuple):
@@ -102,7 +104,8 @@ class BonusScorer:
             return 0.0
         # list_content_words does not stem its words. It needs the stemmer for scripts without spaces only.
         words = list(map(self._stem, list_content_words(name, stem=self._stem)))
-        return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
+        question_words = [word for word in words if word in self._rarities]
+        return share * math.sqrt(len(question_words) / len(words)) if words else 0.0
 
     def compute_coverage(self, chunk: LoadedChunk) -> float:
         """Return the fraction of the question's terms (stemmed words) that a chunk contains, by rarity, 0 to 1."""
@@ -131,7 +134,7 @@ class _WordPairs:
             for term in pair:
                 self._pairs_by_term.setdefault(term, []).append(pair)
         # Only words of a text that begin as a term are stemmed; the last letter of a stem can differ ("fly", "flies").
-        prefixes = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._pairs_by_term})
+        prefixes = sorted({re.escape(term[: max(1, min(_MAX_PREFIX, len(term) - 1))]) for term in self._pairs_by_term})
         self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
         if any(map(is_unspaced, self._pairs_by_term)):  # character bigrams, which overlap
             self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
@@ -155,10 +158,9 @@ class _WordPairs:
                 if end is None:
                     continue
                 distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH
-                # Words in the order of the question count more than in the reverse order.
                 if distance <= _MAX_WORD_DISTANCE:
-                    pair_scores[pair] = max(
-                        pair_scores.get(pair, 0.0), self._weights[pair] / (distance if is_second else 1 + distance)
-                    )
+                    # Words in the order of the question count more than in the reverse order.
+                    score = self._weights[pair] / (distance if is_second else 1 + distance)
+                    pair_scores[pair] = max(pair_scores.get(pair, 0.0), score)
             ends[term] = match.end(group)
         return math.fsum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._total_weight

@@ -198,11 +198,11 @@ def _list_ids(ranking: Ranking) -> Ids:
 def _run_searches(
     query: Query, top: int, extra_chunks: Ids
 ) -> tuple[Ranking, WordSearchResult, Mapping[int, float], Mapping[str, float]]:
-    """Run dense and lexical search for the best ``top`` chunks each.
+    """Run dense search (by vectors) and lexical search (by words) for the best ``top`` chunks each.
 
     Returns the dense ranking, the lexical result, the BM25 scores of the chunks of both searches and of
-    ``extra_chunks``, and the IDF weights of the question's terms. Takes two rounds of reads, because BM25 needs the
-    term counts that the first round reads.
+    ``extra_chunks``, and the IDF weights of the question's terms. Reads the store twice, because BM25 needs the term
+    counts that the first read returns.
     """
     reading = query.reading
     nearest = NearestChunksRequest(query.vector, top, query.allowed)
@@ -325,8 +325,8 @@ _OUTER_QUANTILE = (
 def compute_normal_quantile(probability: float) -> float:
     """Return the quantile of the standard normal distribution for a probability from 1e-10 to 1 - 1e-10.
 
-    The result is that of ``statistics.NormalDist().inv_cdf``, without the import of :mod:`statistics` and of what it
-    imports, which takes as long as a search.
+    This is Wichura's algorithm AS 241, as in ``statistics.NormalDist().inv_cdf``, without the import of
+    :mod:`statistics`, which takes as long as a search. Its constants select one of two rational functions.
     """
     centered = probability - 0.5
     if abs(centered) <= 0.425:

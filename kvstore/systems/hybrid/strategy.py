@@ -30,6 +30,6 @@ class HybridStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return the best chunks of hybrid search as evidence, each with its ranks in the two searches."""
+        """Return the chunks with the best scores by cosine, BM25 and bonuses, each with its ranks in both searches."""
         hybrid = search_hybrid(query, Weights(**{name: option(query, self, name) for name in self.options}))
         return evidence_of(query, self.name, hybrid.rank(query), paths=hybrid.format_paths(), pool=len(hybrid.chunks))

@@ -49,7 +49,8 @@ class Mixtures(NamedTuple):
 def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
     """Group unit vectors in at most ``levels`` levels; a finest group has at most ``size`` vectors if it can be split.
 
-    Raises InputError if scikit-learn is not installed.
+    This is the clustering of RAPTOR (section 3), with Gaussian mixtures. Raises InputError if scikit-learn is not
+    installed.
     """
     try:
         from sklearn.mixture import GaussianMixture  # type: ignore[import-untyped]

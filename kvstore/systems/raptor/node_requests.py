@@ -61,7 +61,7 @@ class NodesAboveChunks(NamedTuple):
 
 
 class NodesAbove(ReadRequest[NodesAboveChunks]):
-    """A request for chunks and all nodes above them, with their cosines with a unit vector."""
+    """A request for chunks and all tree nodes (abstracts, topics) above them, with their cosines with a unit vector."""
 
     chunks: Sequence[int]
     vector: Vector
@@ -69,7 +69,8 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
     def fetch(self, state: State) -> NodesAboveChunks:
         """Return some chunks, and the abstracts and topics above them, with their cosines with the question.
 
-        Topics with too many chunks are omitted.
+        These are the nodes of RAPTOR's collapsed tree (section 3). Abstracts summarize chunks of a document, and topics
+        those of all documents. Topics with too many chunks are omitted.
         """
         reader = _NodeReader(state)
         distinct_nodes: dict[NodeId, None] = {}  # a set that preserves the order
@@ -145,12 +146,15 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
 
 
 class NodeHits(ReadRequest[list[Hit | None]]):
-    """A request for nodes as hits, with rank 0; None for a topic with too many chunks or no text left."""
+    """A request for tree nodes as hits, with rank 0; None for a topic with too many chunks or no text left."""
 
     nodes: Sequence[TreeNode]
 
     def fetch(self, state: State) -> list[Hit | None]:
-        """Return the hit of each node, in order; None for a topic with too many chunks or no text left."""
+        """Return the hit of each node (chunk, abstract or topic), in order, still without a rank.
+
+        None for a topic with too many chunks or no text left.
+        """
         reader = _NodeReader(state)
         hits = {  # by node id
             **reader.build_chunk_hits([node for node in self.nodes if node.id.kind == "chunk"]),
@@ -248,14 +252,14 @@ class _NodeReader:
             sums = np.concatenate((sums, topic_vectors))  # the topics last
         lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
         cosines = np.round(sums @ vector.astype(np.float64) / np.where(lengths == 0, 1, lengths), _DECIMALS).tolist()
-        scored_nodes = iter(zip(cosines, positions, strict=False))  # chunks and abstracts
+        # The cosines and positions of chunks and abstracts, in the order of ``nodes``; and the cosines of topics.
+        other_scores = iter(zip(cosines, positions, strict=False))
         topic_cosines = iter(cosines[len(positions) :])
-        return [
-            TreeNode(node, self._get_level(node), next(topic_cosines), None)
-            if node.kind == "topic"
-            else TreeNode(node, self._get_level(node), *next(scored_nodes))
-            for node in nodes
-        ]
+        tree_nodes = []
+        for node in nodes:
+            cosine, position = (next(topic_cosines), None) if node.kind == "topic" else next(other_scores)
+            tree_nodes.append(TreeNode(node, self._get_level(node), cosine, position))
+        return tree_nodes
 
     def _get_level(self, node: NodeId) -> int:
         """Return the level that orders nodes of equal position: chunks first, then abstracts, then topics."""
@@ -311,7 +315,10 @@ class _NodeReader:
         return self._state.vectors.gather(self._state.chunks.get_vector_locations(chunks))
 
     def _sum_topics(self, topics: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return the sums of the vectors of the chunks below topics, shape (topics, dimension)."""
+        """Return the sums of the vectors of the chunks below topics, shape (topics, dimension).
+
+        A sum is added up from stored sums of topics, and from the vectors of chunks where these are outdated.
+        """
         bound_topics = self._bound_topics
         # Topics with the same chunks are summed once.
         distinct_topics, inverse = np.unique(bound_topics.tree.branching_topics[list(topics)], return_inverse=True)
@@ -392,7 +399,7 @@ class _NodeReader:
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
-        """Return, for each topic, the spans of documents that its text comes from, at most ``limit`` per topic."""
+        """Return, for each topic, the spans of documents that its text comes from; at most ``limit`` (None: all)."""
         if not topics:
             return []
         self._bound_topics.load_topics(topics)

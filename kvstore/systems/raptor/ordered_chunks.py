@@ -54,9 +54,9 @@ class OrderedChunks:
 
     @staticmethod
     def from_state(state: State) -> tuple[OrderedChunks, Matrix]:
-        """Copy the chunks of a state to scratch files, and return them with their unit vectors.
+        """Copy the texts and vectors of a state's chunks to scratch files; return them, and the vectors also in memory.
 
-        The array of vectors has shape (chunks, dimension).
+        The array of unit vectors has shape (chunks, dimension).
         """
         ordered_documents, num_chunks = _sort_documents(state)
         chunks, starts, ends = (array("q") for _ in range(3))
@@ -104,7 +104,7 @@ class OrderedChunks:
         return len(self.ids)
 
     def read_text(self, chunk_index: int, start: int = 0, end: int | None = None) -> bytes:
-        """Return the text of a chunk, or bytes ``start`` to ``end`` of it."""
+        """Return the text of a chunk in UTF-8, or bytes ``start`` to ``end`` of it (None: to the end of the chunk)."""
         first = int(self.ends[chunk_index - 1]) if chunk_index else 0
         last = int(self.ends[chunk_index]) if end is None else first + end
         return self.texts.read(first + start, last)

@@ -57,7 +57,7 @@ class RaptorStrategy:
         if mode == "collapsed":
             return search_collapsed(query, self.name)
         if mode == "traversal":
-            width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
-            return search_by_traversal(query, self.name, width, levels)
+            width, levels = option(query, self, "width"), option(query, self, "levels")
+            return search_by_traversal(query, self.name, int(width), int(levels))
         hybrid = search_hybrid(query)
         return evidence_of(query, self.name, hybrid.rank(query), paths=hybrid.format_paths(), pool=len(hybrid.chunks))

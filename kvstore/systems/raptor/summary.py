@@ -52,7 +52,7 @@ def summarize(query: Query, strategy: str) -> Evidence:
 
     The documents are those that match the query's condition. The sentences have at most ``query.within`` tokens or,
     without that limit, as many as ``query.top`` chunks can have. The hits are the parts of documents, or the topics,
-    that contain the sentences.
+    that contain the sentences. ``strategy`` is the name that the evidence shows.
     """
     with query.trace.step("read documents") as step:
         overview = _read_overview(query)
@@ -182,7 +182,8 @@ class _TopicOverview:
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
         """Yield a hit, without rank and score, for each topic that has selected sentences.
 
-        Topics are replaced by their children as long as this leaves at most ``limit`` topics.
+        Large topics are replaced by their children as long as this leaves at most ``limit`` topics. Sentences of chunks
+        in no topic form one more hit.
         """
         groups = {self.get_group(sentence) for sentence in selected}
         roots = sorted(group for group in groups if group is not None)

@@ -58,8 +58,8 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         else:
             chunks = state.chunks.get_many(self.near_chunks)
             records = state.documents.get_many(chunk.document for chunk in chunks).values()
-        with_text = (record for record in records if record.groups)  # a document that only has edges has no chunks
-        documents = sorted(with_text, key=lambda record: record.key)
+        # A document that only has edges has no chunks, and so no groups of chunks.
+        documents = sorted((record for record in records if record.groups), key=lambda record: record.key)
         if sum(record.size for record in documents) <= self.max_bytes:
             ids = [chunk for record in documents for chunk in record.chunk_ids()]
             return DocumentCandidates(documents, collect_cover_sentences(state, ids), "every sentence")
@@ -154,7 +154,10 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     limit: int
 
     def fetch(self, state: State) -> list[list[DocumentPart]]:
-        """Split the documents into at most ``limit`` ranges of chunks if possible; return those of each document."""
+        """Split the documents into at most ``limit`` ranges of chunks if possible; return those of each document.
+
+        A part is the range of an abstract, which summarizes consecutive chunks.
+        """
         sections = state.documents.get_sections_many(record.id for record in self.documents)
         parts: list[list[DocumentPart]] = []
         for record, chunk_ranges in zip(self.documents, self._split_documents(state), strict=True):
@@ -172,8 +175,9 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     def _split_documents(self, state: State) -> list[list[tuple[int, int, int]]]:
         """Return (first chunk, last chunk, section) of each part of each document, in order.
 
-        While there are fewer than ``limit`` parts, the abstract with the most chunks is split into its children. If
-        there are too many children, they are joined into as many parts as still fit.
+        A part is the range of chunks of an abstract; the first parts are the whole documents. While there are fewer
+        than ``limit`` parts, the abstract with the most chunks is split into its children. If there are too many
+        children, they are joined into as many parts as still fit.
         """
         parts: list[list[tuple[int, int, int]]] = [[] for _ in self.documents]
         # Abstracts still to be split: (negative number of chunks, index of the document, abstract), the largest first.
@@ -185,7 +189,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
             _, document_index, abstract = heapq.heappop(heap)
             record = state.abstracts.get(abstract)
             children = state.abstracts.get_many(record.children) if record.level else [record]
-            num_groups = min(len(children), self.limit - num_parts + 1)
+            num_groups = min(len(children), self.limit - num_parts + 1)  # parts that can replace this one
             num_parts += max(1, num_groups) - 1
             if num_groups < 2:
                 parts[document_index].append((record.first_chunk, record.last_chunk, record.section))

@@ -81,7 +81,7 @@ class Topic(NamedTuple):
 
 
 class _Groups:
-    """Integers by group."""
+    """Integers by group, such as the chunks of each topic, in two arrays."""
 
     def __init__(self, members: IntArray, starts: IntArray) -> None:
         """Store groups of integers: group n is ``members[starts[n] : starts[n + 1]]``."""
@@ -263,8 +263,9 @@ class RelatedTree:
 def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
     """Yield at most ``levels`` partitions of unit vectors, finest first, by the method ``affinity`` or ``gmm``.
 
-    A finest group has at most ``size`` vectors if possible. ``affinity`` releases the vectors as soon as it no longer
-    needs them. Raises InputError if the package for ``gmm`` is missing.
+    A partition is an array with the group of each vector. A finest group has at most ``size`` vectors if possible.
+    ``affinity`` releases the vectors as soon as it no longer needs them. Raises InputError if the package for ``gmm``
+    is missing.
     """
     if method == "gmm":
         return iter(fit_partitions(vectors, size, levels).partitions)
@@ -306,6 +307,7 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
         if len(members) < 2:
             continue
         sums = [vectors[finest.chunk_indexes[member]].astype(np.float64).sum(axis=0) for member in members]
+        # Scaled to unit length; the sum of opposite vectors can be 0, which is no divisor.
         centroids = np.array([total / max(np.sqrt((total * total).sum()), 1e-12) for total in sums])
         chunk_indexes = coarser.chunk_indexes[parent]
         # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.

@@ -64,9 +64,10 @@ class TopicIndex(GenerationIndex[Topics]):
     has_outline = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Cluster the chunks of one state into trees of topics, and return these as new rows.
+        """Cluster the chunks of a snapshot of the store into trees of topics (RAPTOR, section 3); return their rows.
 
-        The rows are built while they are written. Vectors are freed as soon as possible.
+        ``states()`` opens the snapshot. The rows are built one by one as the caller stores them. Vectors are freed as
+        soon as possible.
         """
         with_related, soft = record.get_int_option("relatedness"), record.get_float_option("soft")
         with states() as state:
@@ -159,17 +160,23 @@ class TopicIndex(GenerationIndex[Topics]):
         yield from topics.iter_faults()
 
     def list_writing_tasks(self, topics: Topics) -> Iterable[WritingTask]:
-        """Yield a task for each distinct topic of several chunks whose source texts still exist."""
-        seen: set[bytes] = set()  # a topic of one name can have the same text as its parent
+        """Yield the tasks of a language model: a summary of each topic of several chunks whose source texts all exist.
+
+        Topics with the same source texts have one task.
+        """
+        seen_digests: set[bytes] = set()  # a topic of one name can have the same texts as its parent
         for topic_id, topic in topics.iter_stored():
-            if topic.chunk_count > 1 and topic.content not in seen and topics.has_prompt_texts(topic_id):
-                seen.add(topic.content)
+            if topic.chunk_count > 1 and topic.content not in seen_digests and topics.has_prompt_texts(topic_id):
+                seen_digests.add(topic.content)
                 yield WritingTask(topic.content, topic.chunk_count, f"topic {topic_id}", topic_id)
 
     def build_prompt(
         self, topics: Topics, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits."""
+        """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits.
+
+        The sources have at most ``max_tokens`` tokens (None: no limit).
+        """
         from .topic_writing import build_topic_prompt
 
         return build_topic_prompt(topics, task.group, max_tokens)

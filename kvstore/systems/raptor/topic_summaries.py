@@ -89,7 +89,10 @@ class LevelSummaries:
 
 
 def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
-    """Set the summary, the title and the texts for a model (``prompt_spans``) of a topic, chosen from its chunks."""
+    """Set the summary, the title and the texts for a model (``prompt_spans``) of ``draft``, chosen from its chunks.
+
+    The summary is sentences that have most of the words that the chunks share; the title is the most shared words.
+    """
     sentences: list[TopicSentence] = []
     chunk_counts: Counter[str] = Counter()
     word_counts: Counter[str] = Counter()
@@ -110,9 +113,9 @@ def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
 
 
 def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences: Sequence[TopicSentence]) -> None:
-    """Set the summary and the texts for a model (``prompt_spans``) of a topic that consists of ``sentences``.
+    """Set the summary and the texts for a model (``prompt_spans``) of ``draft``, a topic that consists of sentences.
 
-    They mention the topic's entities.
+    The ``sentences`` mention the topic's entities; the summary is a selection of them.
     """
     words_by_chunk: dict[int, set[str]] = {}
     for sentence in sentences:
@@ -238,8 +241,8 @@ def _find_title_words(
 def _find_word(word: str, text: str) -> int | None:
     """Return the character offset of the first whole-word occurrence of a lower-case word, ignoring case, or None.
 
-    It is also None if the lower case of the text has another length, so that its offsets differ. Compiling a pattern
-    for each of so many words would be slower.
+    It is also None if the lower case of the text has another length, so that its offsets differ. No pattern is
+    compiled, since that would be slower for so many words.
     """
     lower = text.lower()
     offset = lower.find(word) if len(lower) == len(text) else -1

@@ -16,7 +16,10 @@ from .topics import Topics
 
 
 def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table ``topics``, without topics that have no chunk left; none if there is no index."""
+    """Yield the rows of the SQL table ``topics``, in the order of its columns; topics without chunks are omitted.
+
+    There are no rows without an index ``topics``.
+    """
     topics = bind_generation(reader.state, TOPICS)
     if topics is None:
         return
@@ -39,14 +42,17 @@ def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table ``topic_members``, the chunks of the finest topics; none if there is no index."""
+    """Yield the rows of the SQL table ``topic_members``: the chunks of the finest topics.
+
+    There are no rows without an index ``topics``.
+    """
     topics = bind_generation(reader.state, TOPICS)
     if topics is None:
         return
     for topic in (*topics.list_level(0), *topics.list_level(0, related=True)):
         chunks = topics.list_chunks(topic)
         for chunk, record in zip(chunks, reader.state.chunks.get_many(chunks), strict=True):
-            is_newer = chunk >= topics.chunk_stop
+            is_newer = chunk >= topics.chunk_stop  # added after the topics were built
             yield (
                 topic,
                 reader.state.documents.get_key(record.document),

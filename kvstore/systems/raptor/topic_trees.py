@@ -52,7 +52,7 @@ class TreeColumns:
             self._chunks.extend(topic.children)
 
     def iter_rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yield the table rows (key, packed columns) of the appended topics, :data:`_TOPICS_PER_ROW` topics per row."""
+        """Yield the rows (key, packed columns) of the table ``topic_trees``, each with several appended topics."""
         chunk_start = 0
         for row, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
             topics = slice(first, first + _TOPICS_PER_ROW)

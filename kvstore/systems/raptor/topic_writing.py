@@ -54,16 +54,17 @@ _ANSWER_TOKENS = 800
 def build_topic_prompt(
     topics: Topics, topic_id: int, max_tokens: int | None = None
 ) -> StructuredPrompt[Mapping[str, Any]] | None:
-    """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits.
+    """Return the prompt by which a model writes the title and the summary of a topic, as in RAPTOR (section 3).
 
-    The sources have at most ``max_tokens`` tokens.
+    Returns None if a source was deleted or no source fits. The sources have at most ``max_tokens`` tokens (None: no
+    limit).
     """
     if not topics.has_prompt_texts(topic_id):
         return None
     texts = list(map(replace_quotes, topics.list_prompt_texts(topic_id)))
     if max_tokens is not None:
         total_sizes = accumulate(token_estimate(text) + _FRAME_TOKENS for text in texts)
-        num_fitting = sum(total_size <= max_tokens for total_size in total_sizes)  # the sizes ascend
+        num_fitting = len([size for size in total_sizes if size <= max_tokens])  # the sizes ascend
         texts = texts[:num_fitting]
     if not texts:
         return None
@@ -95,7 +96,7 @@ def build_topic_prompt(
 def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[Mapping[str, Any]]:
     """Return the second prompt: it asks for one sentence about each text that the extractive summary is from.
 
-    ``texts`` are all texts of the topic that the first prompt showed; :func:`_select_summarized` selects among them.
+    ``texts`` are all texts of the topic that the first prompt showed.
     """
     selected = _select_summarized(topic, texts)
     selected_texts = [texts[index] for index in selected]
@@ -124,7 +125,7 @@ def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
     candidates = list(dict.fromkeys((*summarized, *range(len(texts)))))  # those of the summary first
     candidates = select_usable_indexes(texts, candidates)
     total_sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
-    num_fitting = sum(total_size <= _MAX_SHORT_BYTES for total_size in total_sizes)  # the sizes ascend
+    num_fitting = len([size for size in total_sizes if size <= _MAX_SHORT_BYTES])  # the sizes ascend
     return sorted(candidates[: max(1, num_fitting)])
 
 

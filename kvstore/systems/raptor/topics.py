@@ -36,8 +36,9 @@ TOPICS_TABLE = "topics"
 _SUM_COLUMN = 6
 #: The maximum number of newer chunks assigned to topics by one search each; more take one pass over all vectors.
 _MAX_SEARCHES = 32
-#: The number of neighbors first requested for a newer chunk, since the nearest can be newer too.
-_NUM_NEIGHBORS = 32
+#: The number of neighbors first requested for a newer chunk, since the nearest can be newer too, and the factor by
+#: which it is increased until one of them is older.
+_NUM_NEIGHBORS, _NEIGHBORS_FACTOR = 32, 8
 
 
 class Topics:
@@ -387,7 +388,10 @@ class Topics:
 
     @cached_property
     def _topic_by_chunk(self) -> Mapping[int, int]:
-        """For each chunk added after the build, the finest topic (similar content) of the nearest chunk with one."""
+        """For each chunk added after the build, the topic of level 0 of the nearest chunk that the build included.
+
+        The topic is one of similar content.
+        """
         if not self._newer_chunks or not len(self):
             return {}
         records = self._state.chunks.get_many(self._newer_chunks)
@@ -402,7 +406,7 @@ class Topics:
         return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaf_lists, strict=True) if leaves}
 
     def _find_nearest_older(self, vector: Vector) -> int | None:
-        """Return the chunk nearest to a vector, out of the chunks that the topics were built from, or None."""
+        """Return the chunk nearest to a vector, out of the chunks that the topics were built from; None without any."""
         count = _NUM_NEIGHBORS
         while True:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
@@ -411,7 +415,7 @@ class Topics:
             older = [chunk for chunk, leaves in zip(chunks, self._find_leaves(chunks), strict=True) if leaves]
             if older or len(ranking) < count:
                 return older[0] if older else None
-            count *= 8
+            count *= _NEIGHBORS_FACTOR
 
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
         """Return, for each of many vectors, the nearest of the chunks that the topics were built from.

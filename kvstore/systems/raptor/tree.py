@@ -26,7 +26,11 @@ _NUM_NEAREST = 200
 
 
 def search_collapsed(query: Query, strategy: str) -> Evidence:
-    """Rank the nearest chunks and all their ancestors together by cosine, and return them as evidence."""
+    """Rank the nearest chunks and all their ancestors together by cosine, and return them as evidence.
+
+    This is the collapsed tree retrieval of RAPTOR. Ancestors are summaries of chunks: abstracts and topics.
+    ``strategy`` is the name that the evidence shows.
+    """
     nearest = _find_nearest_chunks(query)
     with query.trace.step("collapse tree") as step:
         nodes, step.count = query.reading.fetch(NodesAbove(nearest, query.vector))
@@ -37,8 +41,9 @@ def search_collapsed(query: Query, strategy: str) -> Evidence:
 def search_by_traversal(query: Query, strategy: str, width: int, levels: int) -> Evidence:
     """Return the ``width`` tree nodes of each level nearest to the question, from the roots above the nearest chunks.
 
-    Descends at most ``levels`` levels (0: down to the chunks). The roots are topics if there are any, otherwise the
-    abstracts over documents.
+    This is the tree traversal retrieval of RAPTOR. It descends at most ``levels`` levels (0: down to the chunks). The
+    roots are topics if there are any, otherwise the abstracts over documents. ``strategy`` is the name that the
+    evidence shows.
     """
     nearest = _find_nearest_chunks(query)
     selected: list[TreeNode] = []
@@ -65,7 +70,7 @@ def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeN
     """Return nodes by descending cosine, ties by position and then level.
 
     The position is the document key and the ordinal of the first chunk. The positions of topics are read only if topics
-    tie, since this takes another round of requests.
+    tie, since this takes another read of the store.
     """
     nearest_first = sorted(nodes, key=lambda node: -node.cosine)
     groups = [list(group) for _, group in groupby(nearest_first, key=lambda node: node.cosine)]
@@ -108,7 +113,7 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
 def _iter_hits(reading: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
     """Yield tree nodes (chunks, abstracts and topics) as hits, read in batches.
 
-    Each batch is twice as large as the last, which limits the number of rounds.
+    Each batch is twice as large as the last, which limits the number of reads.
     """
     start = 0
     while start < len(nodes):

@@ -24,7 +24,10 @@ class SpragStrategy:
     options: Mapping[str, Option] = SEGMENT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return the best chunks of a hybrid search as evidence, with neighboring chunks combined into segments."""
+        """Return the best chunks of a hybrid search, with neighboring chunks of a document combined into segments.
+
+        This is relevant segment extraction of spRAG.
+        """
         hybrid = search_hybrid(query)
         ranking = hybrid.rank(query, min_length=NUM_JOINABLE)
         return evidence_of(

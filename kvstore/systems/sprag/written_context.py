@@ -50,7 +50,7 @@ class _WrittenContext(WrittenFact):
         return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
 
     def build_contexts(self, value: ModelTexts, document: ChunkedText) -> list[str]:
-        """Return the context of each chunk, what the model wrote about its document and section; "" if nothing."""
+        """Return, for each chunk, the sentences that a model wrote about its document and section; "" for none."""
         return build_context_headers(value, document)
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
@@ -109,10 +109,11 @@ def _truncate_text(text: bytes, max_bytes: int) -> str:
 
 
 def build_context_headers(value: ModelTexts | None, document: ChunkedText) -> list[str]:
-    """Return the context of each chunk, as lines; "" for a chunk without any.
+    """Return the context of each chunk, as lines to put before its text; "" for a chunk without any.
 
-    The lines are the sentences that the model wrote about the document and about the section. The written title is the
-    first line if the document has no title of its own.
+    The lines are the sentences that a model wrote about the document and about the section (AutoContext of spRAG). The
+    written title is the first line if the document has no title of its own. ``value`` has the model's texts about the
+    document (None: it wrote none).
     """
     if value is None:
         return [""] * len(document.chunks)
