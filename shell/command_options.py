@@ -237,10 +237,11 @@ def open_store_at(
     settings: Mapping[str, Any] | None = None,
     lock_timeout: float = _DEFAULT_LOCK_TIMEOUT,
 ) -> kvstore.Store:
-    """Open the store of a command; the arguments are those of ``kvstore.open``.
+    """Open the store of a command, and create it if it is missing and ``create`` is True.
 
-    The error for a missing store says which commands create one. An error that the embedder or the settings can cause
-    is raised as an OptionError if they come from options.
+    A new store gets the ``embedder`` (None: the best one installed) and the ``settings``. ``lock_timeout`` is the
+    number of seconds to wait for another writer. The error for a missing store says which commands create one. An error
+    that the embedder or the settings can cause is raised as an OptionError if they come from options.
     """
     has_options = embedder is not None or settings
     option_errors = (EmbedderError, LanguageError, SettingsMismatchError)

@@ -42,7 +42,10 @@ def complete(text_before: str, catalog: Catalog) -> list[Completion]:
 
 
 def _complete_command(text_before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
-    """Yield the completions of the dot command at offset ``start``: of its name, or of its argument after a space."""
+    """Yield the completions of the dot command at offset ``start``: of its name, or of its argument after a space.
+
+    ``text_before`` is the text before the cursor, and ``catalog`` lists the names to choose from.
+    """
     command, space, argument = text_before[start + 1 :].partition(" ")
     commands = catalog.list_commands()
     if not space:

@@ -269,7 +269,10 @@ class Console:
         return num_rows
 
     def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
-        """Write a result to the pager if it is longer than the screen; return the number of rows."""
+        """Write a result to the command ``pager`` if it is longer than the screen; return the number of rows.
+
+        ``kind`` is the first word of the statement, which selects the layout.
+        """
         counter = RowCounter(rows)
         paged = PagedStream(self.out, pager)
         with suppress(BrokenPipeError):  # the user has left the pager
@@ -353,7 +356,10 @@ def write_message(text: str) -> None:
 
 
 def _format_script_error(error: Exception, item: ScriptItem, name: str) -> str:
-    """Return the message of an error in the script ``name``, with its line unless the error shows a position."""
+    """Return the message of an error in the script ``name``, with the line of ``item``, the statement that failed.
+
+    If the error shows a position itself, the line is left out.
+    """
     has_position = isinstance(error, StatementError) and error.line is not None
     position = "" if has_position else f"line {item.line}: "
     return f"{name}: {position}{describe_error(error)}"

@@ -23,7 +23,10 @@ _DEFAULT_WIDTH = 120
 
 
 def run_tour(path: Path | None, embedder: str | None) -> int:
-    """Run the tour on a new store at ``path``, or on a temporary store that is then removed; return the exit status."""
+    """Run the tour on a new store at ``path``, or on a temporary store that is then removed; return the exit status.
+
+    ``embedder`` names the embedder of the store (None: the best one installed).
+    """
     if path is not None:
         return _Tour(path, embedder).run(keep_store=True)
     with tempfile.TemporaryDirectory(prefix="kvstore-demo-") as folder:
@@ -34,13 +37,17 @@ class _Tour:
     """One run of the tour on the store at ``path``, which it creates."""
 
     def __init__(self, path: Path, embedder: str | None) -> None:
+        """Prepare the tour; :meth:`run` creates the store with this embedder (None: the best one installed)."""
         self._path = path
         self._embedder = embedder
         size = shutil.get_terminal_size(fallback=(_DEFAULT_WIDTH, 24))
         self._width = size.columns if sys.stdout.isatty() else _DEFAULT_WIDTH
 
     def run(self, *, keep_store: bool) -> int:
-        """Create the store, run the tour, and return the exit status."""
+        """Create the store, run the tour, and return the exit status.
+
+        If ``keep_store``, the last lines show how to use the store; otherwise, how to keep it.
+        """
         with open_store_at(self._path, create=True, embedder=self._embedder) as store:
             self._store = store
             self._ingest()

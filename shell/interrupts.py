@@ -19,6 +19,7 @@ class DeferredInterrupts:
     """A context that defers interrupts that Python cannot raise; other unraisable errors are reported as before."""
 
     def __init__(self) -> None:
+        """Prepare to defer interrupts; the context begins to do so."""
         self._is_pending = False
         self._previous_hook: Callable[[Any], object] = sys.unraisablehook
 
@@ -29,6 +30,7 @@ class DeferredInterrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Stop deferring interrupts; unless the context ends with an error, raise a pending one."""
         sys.unraisablehook = self._previous_hook
         if kind is None:
             self._raise_pending()

@@ -200,7 +200,7 @@ BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─"
 
 
 def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:
-    """Yield the lines of a table that fits ``width`` cells (None: no limit).
+    """Yield the lines of a table, drawn in the style ``grid``, that fits ``width`` cells (None: no limit).
 
     The first ``_MAX_MEASURED_ROWS`` rows decide the widths, so later rows can be streamed. If the columns cannot fit,
     each row is printed as lines of ``name = value``.

@@ -41,6 +41,7 @@ class MaskedStream:
     """
 
     def __init__(self, stream: TextIO) -> None:
+        """Write to ``stream``."""
         self._stream = stream
 
     def write(self, text: str) -> int:

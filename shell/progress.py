@@ -44,7 +44,10 @@ class ProgressLine:
         self._show(lambda bar: _format_progress(progress, bar=bar))
 
     def show_questions(self, label: str, done: int, total: int) -> None:
-        """Draw the number of questions that an evaluation has asked, if the line is due."""
+        """Draw the number of questions that an evaluation has asked, if the line is due: ``done`` of ``total``.
+
+        ``label`` names the setting that is evaluated.
+        """
         self._show(lambda bar: f"{_format_bar(done, total) if bar else ''}{label}: {done:,} of {total:,} questions")
 
     def _show(self, format_line: Callable[[bool], str]) -> None:
@@ -143,7 +146,7 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
 
 
 def _format_bar(done: int, total: int) -> str:
-    """Return a bar of 20 characters in brackets, and a space."""
+    """Return a bar of 20 characters in brackets, filled by the share ``done / total``, and a space."""
     filled = _BAR_WIDTH * done // max(total, 1)
     return f"[{'█' * filled}{'·' * (_BAR_WIDTH - filled)}] "
 

@@ -58,8 +58,8 @@ def _render_lines(
 ) -> Iterator[str]:
     """Return the lines of a result in a mode, or in the layout of its kind. Raises ValueError for an unknown mode.
 
-    ``kind`` is the statement's first word. ``is_answer_shown`` is True if the answer was printed while the model wrote
-    it, so that only its citations are left.
+    ``kind`` is the statement's first word. ``width`` is the width of the terminal in cells, None without a terminal.
+    ``is_answer_shown`` is True if the answer was printed while the model wrote it, so that only its citations are left.
     """
     if mode == "table":
         if kind == "EXPAND":

@@ -339,7 +339,10 @@ def compact(store: Path, mode: str | None) -> int:
 
 
 def _run_statement(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
-    """Open a store, run one statement and write its result; return the exit status."""
+    """Open a store, run one statement and write its result; return the exit status.
+
+    ``mode`` is the format of the result (None: a table on a terminal, else TSV).
+    """
     from .console import Console
     from .script import ScriptItem
 

@@ -97,7 +97,10 @@ class _ExpandRow(NamedTuple):
 
 
 def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Yield the lines of EXPAND's rows: for each entity and tree, the names above and below the entity as branches."""
+    """Yield the lines of EXPAND's rows: for each entity and tree, the names above and below the entity as branches.
+
+    Lines are cut to ``width`` cells (None: no limit).
+    """
     groups: dict[tuple[str, str], list[_ExpandRow]] = {}
     for row in map(_ExpandRow._make, rows):
         groups.setdefault((row.entity, row.tree), []).append(row)
@@ -121,7 +124,8 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
 def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Yield the lines of EXPAND's rows of an index (level, title, count, detail) as indented trees.
 
-    A row is below the last row before it that has a smaller level; roots have level 0.
+    A row is below the last row before it that has a smaller level; roots have level 0. Lines are cut to ``width`` cells
+    (None: no limit).
     """
     row_list = list(rows)
     # For each row, from the last to the first: True if another child of its parent follows.
@@ -195,7 +199,8 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
     """Yield the lines of ASK's answer with its citations; ``row`` has the values of ASK's columns in order.
 
     If ``is_shown``, a model's text was printed while the model wrote it, and is not repeated. Without a model, words
-    that answer the question, or each part of it, are bold.
+    that answer the question, or each part of it, are bold. Lines fit ``width`` cells (None: no limit, and nothing is
+    bold).
     """
     text, citations, extractive, model, _, _, abstained, _, answer_span, verdict, parts = row
     if verdict is not None:
@@ -251,7 +256,7 @@ def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]
 
 
 def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[str]:
-    """Yield the lines of a citation, indented below its number.
+    """Yield the lines of a citation, indented below its number and wrapped to ``width`` cells (None: no limit).
 
     If the document's key does not contain its file's name, such as the id of a message, the file is shown too.
     """

@@ -178,7 +178,8 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
 def _order_names(neighbors: dict[str, list[str]], limit: int | None) -> list[str]:
     """Return names by descending number of edges, each followed by its surroundings in breadth-first order.
 
-    No further name is added once there are ``limit`` of them (None: no limit).
+    ``neighbors`` has the neighbors of each name, a name once for each edge. No further name is added once there are
+    ``limit`` of them (None: no limit).
     """
     names_by_degree = sorted(neighbors, key=lambda name: (-len(neighbors[name]), name))
     ordered: dict[str, None] = {}

@@ -141,7 +141,7 @@ class StoreTools:
     ) -> ToolResult:
         """Return the ``top`` passages that answer a question, best first, as text and as JSON data.
 
-        ``where`` is an SQL condition on the documents.
+        ``strategy`` names the search (None: the default), and ``where`` is an SQL condition on the documents.
         """
         condition = self._choose_condition(where)
         statement = self._build_statement("RETRIEVE", question, strategy, condition, top)
@@ -177,7 +177,10 @@ class StoreTools:
         return ToolResult(text, data)
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> ToolResult:
-        """Return an answer with its outcome and citations, as text and as JSON data."""
+        """Return an answer with its outcome and citations, as text and as JSON data.
+
+        ``strategy`` names the search (None: the default), and ``where`` is an SQL condition on the documents.
+        """
         uses_model = self._store.language_model() is not None
         condition = self._choose_condition(where)
         statement = self._build_statement("ASK", question, strategy, condition)

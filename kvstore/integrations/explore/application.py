@@ -115,6 +115,7 @@ def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None)
     """
 
     async def respond(request: Request) -> Response:
+        """Build the response to a request in a thread."""
         return await run_in_threadpool(_build_response, store, page, suffix, request)
 
     return respond

@@ -174,7 +174,8 @@ class KvstoreDocumentStore(AdapterStore):
     ) -> tuple[list[Any], int]:
         """Return ``size`` of the distinct values of a field from index ``from_`` on, and the number of all of them.
 
-        With a search term, only the values that contain it, in any case, are returned and counted.
+        With a search term, only the values that contain it, in any case, are returned and counted. ``filters`` select
+        the documents (None: all).
         """
         values = _find_unique_values(self._list_metadata(filters), metadata_field)
         matching = [value for value in values if search_term is None or search_term.lower() in str(value).lower()]

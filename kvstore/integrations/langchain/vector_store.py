@@ -117,7 +117,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def _add_documents(
         self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None
     ) -> list[str]:
-        """Store documents with this namespace and the time as their origin; return the ids of the stored ones."""
+        """Store documents with this namespace and the time as their origin; return the ids of the stored ones.
+
+        One commit, or one per ``batch_size`` documents. ``ids`` replace those of the documents (None: they are kept).
+        """
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
 
@@ -212,13 +215,16 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
             )
 
     def _search_nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
-        """Return the ``k`` documents nearest to a vector, with their cosine similarities."""
+        """Return the ``k`` documents nearest to a vector, with their cosine similarities.
+
+        ``filter`` is a condition on the documents (None: all).
+        """
         with self.store.snapshot() as state:
             return self._build_scored_documents(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
 
     @staticmethod
     def _search_hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
-        """Return the ``k`` hits nearest to a vector."""
+        """Return the ``k`` hits nearest to a vector, in documents that satisfy ``filter`` (None: in all)."""
         return state.search("", using="vector", top=k, where=filter, vector=vector)
 
     @staticmethod

@@ -130,7 +130,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         return items[0] if isinstance(operation, GetOp) else items
 
     def _search(self, state: Snapshot, search: SearchOp, now: datetime) -> list[SearchItem]:
-        """Return a page of the items in a namespace that satisfy the filter.
+        """Return a page of the items in a namespace that satisfy the filter and are not expired at the time ``now``.
 
         The hits of a question come first, best first, then the other items in the order of their keys.
         """
@@ -160,8 +160,8 @@ class KvstoreStore(AdapterStore, BaseStore):
     def _find_best_hits(self, state: Snapshot, query: str, where: Mapping[str, Any], num_items: int) -> dict[str, Hit]:
         """Return the best hit of each document, by document key, best first, for at least ``num_items`` documents.
 
-        A document can have several hits, so the search is repeated with twice as many until there are enough documents,
-        no more hits, or ``_MAX_HITS`` of them.
+        Only documents that satisfy the condition ``where`` are searched. A document can have several hits, so the
+        search is repeated with twice as many until there are enough documents, no more hits, or ``_MAX_HITS`` of them.
         """
         top = min(num_items, _MAX_HITS)
         while True:
@@ -210,7 +210,10 @@ def _check_page(operation: SearchOp | ListNamespacesOp) -> None:
 
 
 def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime) -> list[tuple[str, ...]]:
-    """Return a page of the distinct namespaces that match all conditions, cut to the maximum depth, in order."""
+    """Return a page of the distinct namespaces that match all conditions, cut to the maximum depth, in order.
+
+    Only namespaces with an item that is not expired at the time ``now`` are returned.
+    """
     _check_page(operation)
     if operation.max_depth is not None:
         check_integer("max_depth", operation.max_depth, low=1)

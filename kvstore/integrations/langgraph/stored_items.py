@@ -33,7 +33,10 @@ def split_key(key: str) -> tuple[tuple[str, ...], str]:
 
 
 def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str, Any]:
-    """Return the filter for the documents that store the items in a namespace or below it and have not expired."""
+    """Return the filter for the documents that store the items in a namespace or below it and have not expired.
+
+    ``now`` is the current time, and an empty namespace contains all others.
+    """
     expired = {TIMES: {"expires": {"$lte": now.isoformat()}}}
     conditions: list[dict[str, Any]] = [{TIMES: {"created": {"$exists": True}}}, {"$not": expired}]
     if namespace:
@@ -43,7 +46,9 @@ def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str,
 
 
 def to_put_arguments(put: PutOp, fields: Sequence[str], stored: Document | None, now: datetime) -> dict[str, Any]:
-    """Return the arguments of ``put`` for an item, which keeps the creation time of the item ``stored``.
+    """Return the arguments of ``put`` for an item written at the time ``now``.
+
+    It keeps the creation time of the item ``stored``, its previous version (None: it is new).
 
     The text consists of the indexed fields, each a chunk of its own, or of the whole value if none is indexed. Raises
     InputError if the value, the fields or the lifetime of the item is invalid.
@@ -100,7 +105,7 @@ def _compute_expiry(now: datetime, minutes: float) -> str:
 
 
 def is_live_item(document: Document | None, now: datetime) -> bool:
-    """True if a document is an item that has not expired."""
+    """True if a document is an item that has not expired at the time ``now``; False for None."""
     times = None if document is None else document.meta.get(TIMES)
     never = "9"  # sorts after all times, which begin with the year
     return isinstance(times, Mapping) and "created" in times and times.get("expires", never) > now.isoformat()
