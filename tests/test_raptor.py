@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +61,7 @@ def read_spans(store: kvstore.Store, hit: Hit) -> list[str]:
         ),
         *("What's the decision of the whole meeting?", "Describe the report.", "What topics are covered?"),
         *("Give me a summary of the paper in 3 sentences", "What are these documents about?"),
+        *("What is in this folder?", "Which files are there?", "list all documents", "what's in here?"),
     ],
 )
 def test_a_question_on_the_whole_asks_for_an_overview(question: str) -> None:
@@ -71,6 +73,7 @@ def test_a_question_on_the_whole_asks_for_an_overview(question: str) -> None:
     [
         *("Summarize what was said about the budget.", "What is the decision on the remote control?", "Who met?"),
         *("What is a document?", "What is an event?", "Where is the meeting?", "Summarize the life of Ada Lovelace."),
+        *("What documents do I need?", "What is in the soup?", "Which documents mention leave?"),
         *("What happened in 1999?", "What is tea about?", "Describe the engine.", "Overview of the indexes", ""),
     ],
 )
@@ -223,15 +226,66 @@ def test_an_overview_shows_links_as_people_read_them(store: kvstore.Store) -> No
     assert answer.text == "The harbor master keeps the log of the west pier. [1]"
 
 
-def test_a_question_for_an_overview_is_referred_to_cover(filled_store: kvstore.Store) -> None:
-    answer = filled_store.ask(OVERVIEW)
-    assert any("USING raptor" in remark for remark in answer.remarks)
-    for statement in ("RETRIEVE", "ASK"):
-        assert "USING raptor" in (filled_store.execute(f"{statement} '{OVERVIEW}'").message or "")
-        assert "hint" in {row[0] for row in filled_store.execute(f"EXPLAIN {statement} '{OVERVIEW}'")}
-        assert not filled_store.execute(f"{statement} '{OVERVIEW}' USING raptor").message
-        assert "hint" not in {row[0] for row in filled_store.execute(f"EXPLAIN {statement} 'Do whales sing?'")}
+def test_a_retrieval_for_an_overview_is_referred_to_cover(filled_store: kvstore.Store) -> None:
+    assert "USING raptor" in (filled_store.execute(f"RETRIEVE '{OVERVIEW}'").message or "")
+    assert "hint" in {row[0] for row in filled_store.execute(f"EXPLAIN RETRIEVE '{OVERVIEW}'")}
+    assert any("USING raptor" in remark for remark in filled_store.ask(OVERVIEW, using="lexical").remarks)
+    assert not filled_store.execute(f"RETRIEVE '{OVERVIEW}' USING raptor").message
+    assert "hint" not in {row[0] for row in filled_store.execute("EXPLAIN RETRIEVE 'Do whales sing?'")}
     assert filled_store.retrieve("Do whales sing?").hint is None
+
+
+def test_an_overview_lists_the_documents_with_their_opening_sentences(filled_store: kvstore.Store) -> None:
+    answer = filled_store.ask(OVERVIEW)
+    assert answer.text.splitlines() == [
+        "The store has 2 documents:",
+        "",
+        "- Long: This part praises herons. [1]",
+        "- Short: Whales sing in the sea. [2]",
+    ]
+    assert (answer.outcome, answer.confidence, answer.remarks) == ("answered", 1.0, [])
+    assert [(citation.document, citation.text) for citation in answer.citations] == [
+        ("long", "This part praises herons."),
+        ("short", "Whales sing in the sea."),
+    ]
+    assert "Whales sing in the sea." in filled_store.prompt(OVERVIEW).user
+    assert "list documents" in {row[0] for row in filled_store.execute(f"EXPLAIN ASK '{OVERVIEW}'")}
+    assert filled_store.ask(OVERVIEW, where="key = 'long'").text.startswith("On herons: This part praises herons. [1]")
+
+
+def test_an_overview_samples_many_documents_and_counts_rows_of_a_file_as_one_source(
+    store: kvstore.Store, tmp_path: Path
+) -> None:
+    for number in range(10):
+        store.put(f"note-{number}", f"Note {number} tells how to grow radishes in winter.")
+    (tmp_path / "prices.csv").write_text("item,price\nbeet,2\nkale,3\n")
+    store.ingest(tmp_path)
+    answer = store.ask("What is in this folder?", top=4)
+    assert [citation.document for citation in answer.citations] == ["note-0", "note-2", "note-5", "note-8"]
+    assert answer.text.startswith("The store has 12 documents from 11 sources, among them:\n\n- note-0: Note 0 tells")
+    everything = store.ask("List all documents", top=20).text
+    assert "from 11 sources:" in everything
+    assert "- prices.csv (2 documents): item: beet price: 2 [11]" in everything
+    short = store.ask("List all documents", top=20, words=20)
+    assert "among them:" in short.text
+    assert len(short.citations) == 2
+    assert store.ask("What is in this folder?", where="key = 'nothing'").outcome == "nothing"
+
+
+def test_a_summary_of_a_named_document_quotes_its_sentences_by_section(store: kvstore.Store) -> None:
+    store.put("leave-2024", "# Leave policy 2024\n\nStaff get 20 days of leave.", format="markdown")
+    text = "# Leave policy 2025\n\n## Days\n\nStaff get 25 days of leave.\n\n## Requests\n\nAsk your manager in May."
+    store.put("leave-2025", text, format="markdown")
+    store.put("menu", "The canteen serves soup on Monday.", title="Canteen menu")
+    answer = store.ask("Summarize the leave policy 2025")
+    assert answer.text == "Days: Staff get 25 days of leave. [1]\n\nRequests: Ask your manager in May. [2]"
+    assert {citation.document for citation in answer.citations} == {"leave-2025"}
+    assert store.ask("Summarize the leave policy").text.startswith(
+        "The question names 2 documents:\n\n- Leave policy 2024"
+    )
+    assert store.ask("Give me a summary of the canteen menu").text == "The canteen serves soup on Monday. [1]"
+    assert store.ask("Summarize the leave policy 2025", words=8).text == "Days: Staff get 25 days of leave. [1]"
+    assert store.ask("Summarize the leave policy 2025", where="key = 'menu'").outcome != "answered"
 
 
 def test_a_model_is_given_the_summary(filled_store: kvstore.Store) -> None:

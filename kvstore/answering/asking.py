@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
 from ..process.frozen_dataclass import frozen_dataclass
-from ..retrieval.overview import is_overview_result
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
@@ -89,7 +88,7 @@ class Asker:
     def weigh(self, question: str | Sequence[str], clauses: Clauses) -> tuple[Evidence, Confidence]:
         """Return the evidence for a question, and the probability that this evidence answers the question."""
         with self.open_query(question, clauses) as (strategy, query):
-            evidence = self.retrieve_evidence(strategy, query)
+            evidence = self._retrieve(strategy, query, clauses)
             scored_passages, reading = self._read_evidence(query, evidence, clauses)
             return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
 
@@ -100,7 +99,7 @@ class Asker:
         """
         with self.open_query(question, clauses) as (strategy, query):
             self._request_segments(query)
-            return self._build_prompt(self.retrieve_evidence(strategy, query), query)
+            return self._build_prompt(self._retrieve(strategy, query, clauses), query)
 
     def stream_answer(
         self, question: str, model: str | None, clauses: Clauses, max_words: int | None
@@ -117,8 +116,8 @@ class Asker:
         with self.open_query(question, clauses) as (strategy, query):
             if language_model is not None:
                 self._request_segments(query)
-            evidence = self.retrieve_evidence(strategy, query)
-            if language_model is None:
+            evidence = self._retrieve(strategy, query, clauses)
+            if language_model is None and not evidence.is_overview:
                 answer = self._answer_parts(question, evidence, clauses)
                 if answer is not None:
                     return evidence, yield_nothing(answer)
@@ -140,10 +139,12 @@ class Asker:
                 )
                 return evidence, yield_nothing(abstained)
             overview = None
-            if is_overview_result(question, evidence.hits):
+            if evidence.is_overview:
                 from .overviews import build_overview
 
-                overview = build_overview(evidence.hits, query.state, include_all=query.within is not None)
+                overview = build_overview(
+                    evidence, query.state, include_all=query.within is not None, max_words=max_words
+                )
 
         prepared = _PreparedAnswer(
             question=question,
@@ -205,6 +206,19 @@ class Asker:
                 raise problem from None
             answer = yield from write_answer(distilled, prompt, model, use_cache=use_cache, trace=trace)
         return replace(answer, weighed=prepared.confidence)
+
+    def _retrieve(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
+        """Return the evidence for a question, or an overview if the question asks for one.
+
+        If the statement names a strategy, or the session's strategy gives overviews, that strategy runs in any case.
+        """
+        if clauses.get("using") is None and not getattr(strategy, "overview", False):
+            from .overviews import retrieve_overview
+
+            overview = retrieve_overview(query, self.retrieve_evidence)
+            if overview is not None:
+                return overview
+        return self.retrieve_evidence(strategy, query)
 
     def _request_segments(self, query: Query) -> None:
         """Change a query so that it returns segments in addition to chunks, with about as many tokens as a prompt has.
@@ -274,16 +288,19 @@ class Asker:
         self, query: Query, evidence: Evidence, scored_passages: ScoredPassages, reading: PassageReading | None
     ) -> Confidence:
         """Estimate the probability that the evidence answers the question, and record it as a step of the query."""
-        from .confidence import estimate_confidence
+        from .confidence import OVERVIEW_CONFIDENCE, estimate_confidence
 
         with query.trace.step("weigh confidence") as step:
-            confidence = estimate_confidence(
-                query,
-                evidence.hits,
-                evidence.context,
-                lambda: scored_passages.snippet_scores.nearest,  # a property that can score all snippets
-                reading,
-            )
+            if evidence.is_overview:
+                confidence = OVERVIEW_CONFIDENCE
+            else:
+                confidence = estimate_confidence(
+                    query,
+                    evidence.hits,
+                    evidence.context,
+                    lambda: scored_passages.snippet_scores.nearest,  # a property that can score all snippets
+                    reading,
+                )
             threshold = self.get_session().least_confidence
             comparison = "reaches" if confidence.value >= threshold else "is below"
             step.detail = f"{confidence}; {comparison} the threshold {threshold:g}"

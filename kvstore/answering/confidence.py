@@ -31,7 +31,6 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.dense_search import compute_cosines
 from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import compute_term_rarity
-from ..retrieval.overview import is_overview_result
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
@@ -134,7 +133,8 @@ class Confidence:
         return f"{self.value:.2f}: {signals}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
 
 
-_OVERVIEW_CONFIDENCE = Confidence(
+#: The confidence of an overview, which is given only to a question that asks for one.
+OVERVIEW_CONFIDENCE = Confidence(
     1.0,
     similarity=None,
     nearby=None,
@@ -192,11 +192,8 @@ def estimate_confidence(
     """Estimate the probability that the hits answer a question.
 
     ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
-    sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages. A
-    question that asks for an overview has a fixed confidence.
+    sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages.
     """
-    if is_overview_result(query.question, hits):
-        return _OVERVIEW_CONFIDENCE
     hits = hits[:_MAX_CHUNKS]
     # The name of its file replaces the missing title of a document.
     hit_texts = (f"{hit.title or PurePosixPath(hit.document).name} {hit.heading} {hit.text}" for hit in hits)

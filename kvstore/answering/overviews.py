@@ -1,16 +1,30 @@
-"""Answers to overview questions: summary sentences, each with its citation.
+"""Overviews: which documents there are, or what one document says, in sentences with citations.
 
-In: hits that are summaries or reports, and their state. Out: a paragraph of quoted sentences for each hit. If the
-question limits the length of the hits, all sentences are included. Otherwise, only the sentences that cover most of
-their content (:mod:`~kvstore.retrieval.cover`) are included, up to the length that people read of an answer.
+In: a question that asks for an overview and names no strategy. Out: evidence. Of several documents, it is the opening
+sentence of each or, if there are more than the question's TOP, of documents at equal distances in the order of keys. Of
+one document, it is the summary by the first strategy that gives overviews.
+
+In: such evidence, or the summaries and reports of another strategy. Out: the text of the answer, which quotes their
+sentences, with a citation for each. If the question limits the length of the hits, all sentences are included.
+Otherwise, only the sentences of summaries that cover most of their content (:mod:`~kvstore.retrieval.cover`) are
+included, up to the length that people read of an answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import PurePath
+from typing import NamedTuple
 
-from ..retrieval.cover import CoverSentence, select_cover
-from ..retrieval.evidence import Hit
+from ..registry import get_strategy, list_overview_strategies
+from ..retrieval.cover import CoverSentence, collect_cover_sentences, select_cover
+from ..retrieval.evidence import Evidence, Hit, TextSpan
+from ..retrieval.overview import asks_for_summary, find_named_titles, is_overview_question
+from ..retrieval.query import Query, Strategy
+from ..structures.documents.allowed import AllowedDocuments
+from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
 from ..text.blocks import format_summary_sentence
 from ..text.greedy_cover import extract_sentence_words
@@ -18,19 +32,146 @@ from .citations import Citation, neutralize_citations
 from .passages import LINK_DEFINITIONS_PATTERN, iter_spans
 from .snippets import render_inline
 
-#: The maximum number of tokens of an answer if the question does not limit the length of the hits.
+#: The maximum number of tokens of a summary if the question does not limit the length of the hits.
 _MAX_TOKENS = 300
+#: The question for the strategy that summarizes a document.
+_REQUEST = "Summarize the document."
+#: The name of the strategy in evidence that lists documents.
+_LISTING = "documents"
+#: The words after the number of documents if only some are listed.
+_PARTIAL = ", among them"
+#: The number of chunks at the start of a document that can contain its opening sentence.
+_NUM_OPENING_CHUNKS = 2
+#: The numbers of words of an opening sentence. Shorter and longer ones are often letterheads and lists.
+_MIN_OPENING_WORDS, _MAX_OPENING_WORDS = 4, 40
 
 
-def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> tuple[str, list[Citation]]:
-    """Return the text of an answer that quotes summaries, a paragraph per hit, and a citation for each sentence.
+class _TitledDocument(NamedTuple):
+    """A document, and its title, first heading or file name."""
 
-    Without ``include_all``, only the sentences that cover most of the content in ``_MAX_TOKENS`` tokens are included,
-    and a hit without one gets no paragraph.
+    record: DocumentRecord
+    title: str
+
+
+def retrieve_overview(query: Query, retrieve: Callable[[Strategy, Query], Evidence]) -> Evidence | None:
+    """Return an overview of the documents that a question asks to summarize; None if it asks for something else.
+
+    If titles or keys contain the words of the question, these documents are summarized, otherwise all that the query
+    allows. ``retrieve`` runs a query with a strategy.
+    """
+    if not asks_for_summary(query.question):
+        return None
+    documents = _read_titles(query.state)
+    positions = find_named_titles(query.question, [f"{document.title} {document.record.key}" for document in documents])
+    if not documents or not (positions or is_overview_question(query.question)):
+        return None
+    if positions:
+        documents = [documents[position] for position in positions]
+    if len(documents) > 1:
+        subject = "The store has" if query.allowed is None else "The condition selects"
+        return _list_documents(query, documents, "The question names" if positions else subject)
+    strategies = map(get_strategy, list_overview_strategies())
+    strategy = next(strategy for strategy in strategies if getattr(strategy, "needs", None) is None)
+    question = query.question
+    query.restrict_to(AllowedDocuments.from_records([documents[0].record]))
+    query.question = _REQUEST  # without the subject, which now selects the document
+    evidence = retrieve(strategy, query)
+    query.question = question
+    return replace(evidence, question=question) if evidence.is_overview else None
+
+
+def _read_titles(state: State) -> list[_TitledDocument]:
+    """Return all documents that have chunks, by key, with their titles."""
+    records = sorted((record for record in state.documents.scan() if record.groups), key=lambda record: record.key)
+    sections = state.documents.get_sections_many(record.id for record in records if not record.title)
+    documents = []
+    for record in records:
+        headings = [section.title for section in sections.get(record.id, ())[:1] if not section.start]
+        documents.append(_TitledDocument(record, record.title or next(iter(headings), "") or _get_file_name(record)))
+    return documents
+
+
+def _get_file_name(record: DocumentRecord) -> str:
+    """Return the name of the file of a document or, without a file, the last part of its key."""
+    return PurePath(record.source or record.key).name
+
+
+def _list_documents(query: Query, documents: Sequence[_TitledDocument], subject: str) -> Evidence:
+    """Return evidence that has the opening sentences of documents as hits, and how many documents there are as context.
+
+    The rows of a file, which have one source, are listed as one. If there are more documents than ``query.top``,
+    ``documents`` is sampled at equal distances. ``subject`` begins the context, for example "The store has".
+    """
+    with query.trace.step("list documents") as step:
+        documents_by_source: dict[str, list[_TitledDocument]] = {}
+        for document in documents:
+            documents_by_source.setdefault(document.record.source or document.record.key, []).append(document)
+        groups = list(documents_by_source.values())
+        num_listed = min(query.top, len(groups))
+        listed = [groups[index * len(groups) // num_listed] for index in range(num_listed)]
+        hits = [_build_opening_hit(query.state, rank, group) for rank, group in enumerate(listed, 1)]
+        count = f"{len(documents):,} documents"
+        if len(groups) < len(documents):
+            count += f" from {len(groups):,} source{'s' * (len(groups) > 1)}"
+        context = f"{subject} {count}{_PARTIAL * (num_listed < len(groups))}"
+        step.detail, step.count = context, num_listed
+    pool = sum(document.record.chunk_count for document in documents)
+    steps = query.trace.steps
+    return Evidence(query.question, _LISTING, hits, steps=steps, pool=pool, context=[context], is_overview=True)
+
+
+def _build_opening_hit(state: State, rank: int, documents: Sequence[_TitledDocument]) -> Hit:
+    """Return a hit that is the opening sentence of a document, or of the first of several documents of one source.
+
+    Without such a sentence, the hit is the first line of the document.
+    """
+    record, title = documents[0]
+    if len(documents) > 1:
+        title = f"{_get_file_name(record)} ({len(documents):,} documents)"
+    sentences = collect_cover_sentences(state, islice(record.chunk_ids(), _NUM_OPENING_CHUNKS))
+    opening = next(filter(_is_description, sentences), sentences[0] if sentences else None)
+    if opening is None:
+        chunk = state.chunks.get(record.get_chunk_id(0))
+        chunk_text = state.documents.read_text_slice(record.id, chunk.start, chunk.end)
+        text = chunk_text.lstrip().partition("\n")[0]
+        start = chunk.start + len(chunk_text.encode()) - len(chunk_text.lstrip().encode())
+        span = TextSpan(record.key, 0, start, start + len(text.encode()))
+    else:
+        span, text = opening.to_span(state), opening.text
+    return Hit(
+        rank=rank,
+        score=1.0,
+        document=span.document,
+        ordinal=span.ordinal,
+        text=text,
+        path="the opening sentence of the document",
+        start=span.start,
+        end=span.end,
+        heading="",
+        title=title,
+        kind="summary",
+    )
+
+
+def _is_description(sentence: CoverSentence) -> bool:
+    """True if a sentence at the start of a document can say what it is about: complete, and of ordinary length."""
+    is_complete = sentence.text.endswith((".", "!", "?", "。", "！", "？", "؟", "।"))
+    return is_complete and _MIN_OPENING_WORDS <= sentence.words.length <= _MAX_OPENING_WORDS
+
+
+def build_overview(
+    evidence: Evidence, state: State, *, include_all: bool, max_words: int | None
+) -> tuple[str, list[Citation]]:
+    """Return the text of an answer that quotes an overview, and a citation for each sentence.
+
+    A list of documents has an item per document. Of summaries and reports, each is a paragraph that begins with the
+    heading of its section. Without ``include_all``, only their sentences that cover most of the content in
+    ``_MAX_TOKENS`` tokens are included, and a hit without one gets no paragraph. ``max_words`` limits the length of
+    both (None: no limit), but the first sentence is always included.
     """
     hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []
-    for hit in hits:
+    for hit in evidence.hits:
         for chunk, span in iter_spans(hit, state):
             document = state.chunks.get(chunk).document
             if (document, span.start, span.end) not in hits_by_span:
@@ -41,13 +182,36 @@ def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> t
                 displayed = format_summary_sentence(render_inline(text))
                 words = extract_sentence_words(displayed)
                 sentences.append(CoverSentence(document, chunk, span.start, span.end, displayed, words))
-    paragraphs: dict[int, list[str]] = {}
-    citations = []
-    for number, sentence in enumerate(sentences if include_all else select_cover(sentences, _MAX_TOKENS), 1):
+    is_listing = evidence.strategy == _LISTING
+    if not (is_listing or include_all):
+        sentences = select_cover(sentences, max_words or _MAX_TOKENS) or sentences[:1]
+    paragraphs: dict[int, list[str]] = {}  # by rank of the hit
+    citations: list[Citation] = []
+    num_words = 0
+    for number, sentence in enumerate(sentences, 1):
+        num_words += sentence.words.length
+        if max_words is not None and num_words > max_words and citations:
+            break
         hit = hits_by_span[sentence.document, sentence.start, sentence.end]
         # Bracketed numbers of the document would look like citations.
         text = neutralize_citations(sentence.text)
-        paragraphs.setdefault(hit.rank, []).append(f"{text} [{number}]")
+        paragraphs.setdefault(hit.rank, [_format_label(hit, is_listing=is_listing)]).append(f"{text} [{number}]")
         span = sentence.to_span(state)
         citations.append(Citation(number, span.document, span.ordinal, span.start, span.end, text, hit.kind))
-    return "\n\n".join(" ".join(paragraph) for paragraph in paragraphs.values()), citations
+    texts = [" ".join(filter(None, paragraph)) for paragraph in paragraphs.values()]
+    if not is_listing:
+        return "\n\n".join(texts), citations
+    (lead,) = evidence.context
+    if len(texts) < len(evidence.hits):
+        lead = f"{lead.removesuffix(_PARTIAL)}{_PARTIAL}"
+    return "\n".join([f"{lead}:", "", *(f"- {text}" for text in texts)]), citations
+
+
+def _format_label(hit: Hit, *, is_listing: bool) -> str:
+    """Return what precedes the sentences of a hit: the title of a listed document, or the heading of a section.
+
+    A heading that is the title of the document is omitted.
+    """
+    title, heading = hit.title or "", hit.heading.rpartition(" > ")[2]
+    label = neutralize_citations(title if is_listing else heading * (heading != title))
+    return label if not label or label.endswith(("?", ":")) else f"{label}:"

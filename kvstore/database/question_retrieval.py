@@ -172,7 +172,8 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     """Run a query with a strategy, and return the evidence: the best hits, and the steps that found them.
 
     If the strategy finds fewer than ``query.top`` hits, the strategy that ``query.fill`` names adds more. If the
-    question asks for an overview, and the strategy does not give one, a hint names strategies that do.
+    question asks for an overview, the evidence is marked as one or, if the strategy does not give one, a hint names
+    strategies that do.
     """
     from ..retrieval.evidence import Step
     from ..retrieval.overview import is_overview_question
@@ -184,7 +185,11 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
         from ..retrieval.filling import fill_evidence
 
         evidence = fill_evidence(evidence, query, get_strategy(query.fill))
-    if getattr(strategy, "overview", False) or not is_overview_question(query.question):
+    if not is_overview_question(query.question):
+        return evidence
+    if evidence.hits and all(hit.kind in ("summary", "report") for hit in evidence.hits):
+        return replace(evidence, is_overview=True)
+    if getattr(strategy, "overview", False):
         return evidence
     overview_names = [
         name for name in list_overview_strategies() if _find_missing_index(query.state, get_strategy(name)) is None

@@ -120,6 +120,8 @@ def _collect_steps(context: StatementContext, statement: s.Statement, analyze: b
         case s.Retrieve():
             # Unlike retrieve(), weigh() also traces the steps of the confidence.
             evidence, _ = context.target.weigh(statement.question, **build_retrieval_clauses(context, statement))
+            if evidence.is_overview:  # weigh() makes an overview without USING, as ASK does
+                evidence = retrieve_evidence(context, statement)
             return _ExplainedSteps(evidence.steps, evidence.hits)
         case s.Ask():
             return _explain_ask(context, statement, analyze)

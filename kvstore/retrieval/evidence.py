@@ -163,6 +163,7 @@ class Evidence(Columnar):
     (:mod:`.distillation`); a prompt includes both with the chunks. ``groups`` are parts of the hits that are read
     separately: layers, communities. ``segments`` replace the hits in a prompt if a model should read more than single
     chunks. ``hint`` is a sentence that names strategies better suited to the question, if the question shows that.
+    ``is_overview`` is true if the question asks for an overview, and the hits (summaries or reports) are one.
     """
 
     question: str
@@ -176,6 +177,7 @@ class Evidence(Columnar):
     groups: list[HitGroup] = field(default_factory=list)
     segments: list[Hit] = field(default_factory=list)
     hint: str | None = None
+    is_overview: bool = False
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: a table of the hits, each with its path (why it was found)."""

@@ -7,6 +7,7 @@ allowed if its group is: one lookup in a table of one byte per group, however ma
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TypeAlias
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chunks import GROUP_SIZE
+from .documents import DocumentRecord
 
 Ids = npt.NDArray[np.uint64]
 
@@ -57,6 +59,13 @@ class AllowedDocuments:
         self.starts: Ids = first_groups * np.uint64(GROUP_SIZE)
         self.stops: Ids = (first_groups + group_counts) * np.uint64(GROUP_SIZE)
         self.num_chunks = num_chunks
+
+    @classmethod
+    def from_records(cls, records: Iterable[DocumentRecord]) -> AllowedDocuments:
+        """Create the set of the documents with these records, in any order."""
+        rows = sorted((record.id, record.first_group, len(record.groups), sum(record.groups)) for record in records)
+        columns = np.array(rows, np.uint64).reshape(-1, 4)
+        return cls(columns[:, 0], columns[:, 1], columns[:, 2], int(columns[:, 3].sum()))
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
