@@ -86,6 +86,15 @@ class FixedSettings:
         _check_range("chunk_context", self.chunk_context, 0, 1)
         _check_range("hash_seed", self.hash_seed, 0, 2**64 - 1)
 
+    def get_sentence_language(self, language: str | None) -> str | None:
+        """Return the language whose rules split the sentences of a document, or None for the rules for English.
+
+        ``language`` is that of the document, or None if it is unknown; the result is then ``unknown``, whose rules have
+        the punctuation of all languages. The ``tokenizer`` of a store of an earlier kvstore demands the rules for
+        English.
+        """
+        return None if self.tokenizer == ENGLISH_TOKENIZER else language or "unknown"
+
     def replace(self, values: Mapping[str, Any]) -> FixedSettings:
         """Return a copy with other values of some settings. Raises InputError for an invalid value."""
         return replace(self, **values)

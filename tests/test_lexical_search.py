@@ -232,11 +232,8 @@ def test_term_counts_are_stored_in_the_commit(counted_store: Store) -> None:
 
     def read_counts() -> tuple[int, int, dict[bytes, TermSize]]:
         with store.state() as state:
-            return (
-                state.postings.count_chunks("otter"),
-                state.postings.count_chunks("number7"),
-                dict(state.postings.scan_sizes()),
-            )
+            counts = state.postings.count_chunks_by_term(["otter", "number7"])
+            return counts["otter"], counts["number7"], dict(state.postings.scan_sizes())
 
     sizes = dict.fromkeys((b"otter", b"swim", b"the"), TermSize(MAX_BLOCK_POSTINGS + 40, 2))
     assert read_counts() == (MAX_BLOCK_POSTINGS + 40, 1, sizes)

@@ -241,19 +241,20 @@ class AnswerType:
         pattern = _TYPE_PATTERNS.get(self.name)
         return pattern is not None and self._has_new_match(pattern, text)
 
-    def _has_new_match(self, pattern: re.Pattern[str], text: str) -> bool:
-        """True if a match of a pattern in a text has a word that is not in the question."""
-        return any(self._has_new_word(match.group()) for match in pattern.finditer(remove_long_runs(text)))
+    def _has_new_match(
+        self, pattern: re.Pattern[str], text: str, function_words: frozenset[str] = FUNCTION_WORDS
+    ) -> bool:
+        """True if a match of a pattern in a text has a word that is neither in the question nor a function word."""
+        return any(
+            word not in self.words and word not in function_words
+            for match in pattern.finditer(remove_long_runs(text))
+            for word in _WORD_PATTERN.findall(match.group().lower())
+        )
 
     def _begins_with_subject(self, text: str) -> bool:
         """True if the first words of a text contain all words of the subject, as those of a definition do."""
         opening = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
         return self.subject.issubset(opening)
-
-    def _has_new_word(self, match_text: str) -> bool:
-        """True if a match has a word that is neither in the question nor a function word."""
-        words = _WORD_PATTERN.findall(match_text.lower())
-        return bool(words) and not all(word in self.words or word in FUNCTION_WORDS for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +272,10 @@ class ForeignAnswerType(AnswerType):
         return has_form and self.name in _FORMED_TYPES and not self.is_present_in(text)
 
     def is_present_in(self, text: str) -> bool:
-        """True if a text contains something of the answer type that is not in the question."""
+        """True if a text contains something of the answer type that is not in the question.
+
+        Function words count for the type ``reason``, because its forms often are function words.
+        """
         vocabulary = self.language_words
         if not vocabulary or self.name not in vocabulary.forms:
             return False
@@ -279,17 +283,8 @@ class ForeignAnswerType(AnswerType):
             text = vocabulary.label.sub(" ", text)
         if self.name == "number":
             text = vocabulary.date.sub(" ", text)
-        return self._has_new_match(vocabulary.forms[self.name], text)
-
-    def _has_new_word(self, match_text: str) -> bool:
-        """True if a match has a word that is neither in the question nor a function word.
-
-        Function words count for the type ``reason``, because its forms often are function words.
-        """
-        known_words = self.words
-        if self.language_words and self.name != "reason":
-            known_words |= self.language_words.function_words
-        return not known_words.issuperset(_WORD_PATTERN.findall(match_text.lower()))
+        function_words = frozenset() if self.name == "reason" else vocabulary.function_words
+        return self._has_new_match(vocabulary.forms[self.name], text, function_words)
 
 
 def find_quality(question: str) -> str | None:

@@ -174,12 +174,13 @@ def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Calla
     variants: dict[str, list[str]] = {}
     if isinstance(stem, QuestionStemmer):  # the documents have several languages
         variants = {stem(word): stem.list_variants(word) for word in list_term_words(question, stem)}
-    counts = {}
-    for term in dict.fromkeys(terms):
+    forms_by_term: dict[str, list[str]] = {}
+    for term in terms:
         forms = variants.get(term, [term])
         plurals = [f"{form}s" for form in forms if _ABBREVIATION_PATTERN.fullmatch(form)]
-        counts[term] = sum(map(state.postings.count_chunks, [*forms, *plurals]))
-    return counts
+        forms_by_term[term] = [*forms, *plurals]
+    counts = state.postings.count_chunks_by_term(list(chain.from_iterable(forms_by_term.values())))
+    return {term: sum(counts[form] for form in forms) for term, forms in forms_by_term.items()}
 
 
 def estimate_confidence(

@@ -241,12 +241,19 @@ def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
     A question needs its reply, and a lead-in needs the list, table or code that it introduces. A snippet before a bare
     lead-in, such as "For example:", needs both.
     """
-    section = snippets[index].section
+    snippet, section = snippets[index], snippets[index].section
     last = index
-    if _is_bare_lead_in(snippets, index + 1) and not snippets[index].is_lead_in:
-        last = index + 1
-    if snippets[index].is_question and index + 1 < len(snippets) and snippets[index + 1].section == section:
-        last = max(last, index + 1)
+    if index + 1 < len(snippets):
+        following = snippets[index + 1]
+        # It introduces the next block in a few words without content of their own.
+        is_bare_lead_in = (
+            following.is_lead_in
+            and following.num_words <= _MAX_LEAD_IN_WORDS
+            and following.block_index == snippet.block_index
+        )
+        is_reply = snippet.is_question and following.section == section
+        if is_reply or (is_bare_lead_in and not snippet.is_lead_in):
+            last = index + 1
     if not snippets[last].is_lead_in:
         return last
     remaining_words = _MAX_BLOCK_WORDS
@@ -283,13 +290,6 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
             break
         last += 1
     return last
-
-
-def _is_bare_lead_in(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if snippet ``index`` only introduces what follows: a few words ("For example:") that end a paragraph."""
-    if index >= len(snippets) or snippets[index].num_words > _MAX_LEAD_IN_WORDS:
-        return False
-    return snippets[index].is_lead_in and snippets[index].block_index == snippets[index - 1].block_index
 
 
 def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[_SnippetRange]:

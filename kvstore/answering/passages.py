@@ -15,7 +15,6 @@ from itertools import groupby, takewhile
 from typing import NamedTuple
 
 from ..errors import CorruptionError
-from ..extraction.chunking import find_sentence_language
 from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
@@ -209,7 +208,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     heading = " > ".join(build_heading_path(state.documents.get_sections(record.id), group.section))
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
-    language = find_sentence_language(state, record.id)
+    language = state.find_sentence_language(record.id)
     header_row = _find_table_header(group, start, state) if text.lstrip().startswith("|") else ""
     passage.snippets = list(split_snippets(text, record.format, heading, starts_mid_line, language, header_row))
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)

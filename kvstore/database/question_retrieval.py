@@ -86,10 +86,12 @@ def prepare_query(
     question = compose(question)  # to Unicode normal form C
     # The options of the strategy, without those that every strategy has.
     own_options = dict(options or {})
-    check_options(strategy, own_options, as_segments=bool(as_segments))
-    reranker_option = get_reranker(own_options)
-    own_options.pop(RERANKER_OPTION, None)
-    fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default))
+    reranker_option, fill = None, FILL_OPTION.default
+    if own_options:
+        check_options(strategy, own_options, as_segments=bool(as_segments))
+        reranker_option = get_reranker(own_options)
+        own_options.pop(RERANKER_OPTION, None)
+        fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", fill))
     if reranker is not None and reranker_option not in (None, reranker):
         raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
     index_name = _find_missing_index(state, strategy)
@@ -100,18 +102,17 @@ def prepare_query(
     accepts_vector = allow_empty and strategy.name != "lexical"
     if not question.strip() and not (accepts_vector and vector is not None):
         raise InputError(f"the question is empty; ask something{' or give a vector' if accepts_vector else ''}")
-    top = settings.top if top is None else top
-    check_integer("top", top, *RANGES["top"])
-    depth = settings.depth if depth is None else depth
-    check_integer("depth", depth, *RANGES["depth"])
+    for name, value in (("top", top), ("depth", depth)):
+        if value is not None:  # otherwise, the setting is used, which is valid
+            check_integer(name, value, *RANGES[name])
     if within is not None:
         check_integer("within", within, 1)
     query = Query(
         question,
         state,
         session.store.embedder.embed_query,
-        top=top,
-        depth=depth,
+        top=settings.top if top is None else top,
+        depth=settings.depth if depth is None else depth,
         within=within,
         options=own_options,
         count_hits=session.count_hits,

@@ -13,18 +13,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..settings import ENGLISH_TOKENIZER, FixedSettings
 from ..text.blocks import Block, is_lead_in
-from ..text.languages import MAX_EXAMINED_BYTES, find_document_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import UNSPACED_RANGES, count_text_tokens
-
-if TYPE_CHECKING:
-    from ..structures.state import State
 
 #: A token, the unit of chunk size: a word (a long one counts as several) or a punctuation mark.
 TOKEN_PATTERN = compile_lazily(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]{{1,64}}|[^\w\s]")
@@ -70,23 +65,6 @@ class Chunk:
     end: int
     section: int
     sentences: list[SentenceSpan] = field(default_factory=list)
-
-
-def get_sentence_language(language: str | None, settings: FixedSettings) -> str | None:
-    """Return the language whose rules split the sentences of a document, or None for the rules for English.
-
-    ``language`` is that of the document, or None if it is unknown; the result is then ``unknown``, whose rules have the
-    punctuation of all languages. The setting ``tokenizer`` of a store of an earlier kvstore demands the rules for
-    English.
-    """
-    return None if settings.tokenizer == ENGLISH_TOKENIZER else language or "unknown"
-
-
-def find_sentence_language(state: State, document: int) -> str | None:
-    """Return the language whose rules split the sentences of a stored document; None for the rules for English."""
-    text_start = state.documents.read_text_start(document, MAX_EXAMINED_BYTES)
-    language = find_document_language(state.documents.get(document).meta, text_start)
-    return get_sentence_language(language, state.settings)
 
 
 def chunk_text(

@@ -47,7 +47,7 @@ from ..text.sentences import split_sentences
 from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
 from ..text.words import count_chunk_terms, get_document_stemmer
 from .abstracts import AbstractTree, build_tree
-from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text, get_sentence_language
+from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text
 from .document_names import Introduction, collect_introductions, find_occurring_keys
 from .stated_relations import Relation, extract_structural_relations, get_own_tree_name, parse_pairs
 from .validation import PAIRS_FORMAT, ValidDocument, add_vectors_to_digest, validate
@@ -238,7 +238,7 @@ class ChunkedDocument:
         texts = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
         context = ""
         if settings.chunk_context:
-            context = get_first_sentence(texts[0], get_sentence_language(self.language, settings))
+            context = get_first_sentence(texts[0], settings.get_sentence_language(self.language))
         heading_paths = (build_heading_path(self.sections, chunk.section) for chunk in self.chunks)
         return [
             build_embedding_text(self.document.title, headings, text, context)
@@ -261,7 +261,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
         )
         return _make_extracted(document, introductions=introductions, relations=relations, language=language)
     blocks = parse_blocks(text, document.format)
-    sentence_language = get_sentence_language(language, settings)
+    sentence_language = settings.get_sentence_language(language)
     if document.own_chunks is None:
         sections, chunks = chunk_text(text, blocks, settings.chunk_tokens, sentence_language)
     else:
@@ -452,7 +452,7 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
     yield from _find_english_names([(sentence, kind) for sentence, kind, is_english in prose if is_english])
     yield from _find_non_english_names(
         [sentence for sentence, _, is_english in prose if not is_english],
-        get_sentence_language(chunked.language, settings),
+        settings.get_sentence_language(chunked.language),
     )
     for code, kind, _ in sentences:
         if kind == "code":

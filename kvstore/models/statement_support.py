@@ -23,9 +23,9 @@ from ..text.sentences import split_sentences
 from ..text.words import (
     FUNCTION_WORDS,
     detect_word_language,
+    get_function_words,
     list_content_words,
     segment_words,
-    select_function_words,
     split_written_words,
 )
 from .english_words import ARTICLES
@@ -375,7 +375,8 @@ def _collect_content_stems(text: str) -> set[str]:
 
 def list_content_stems(text: str) -> list[str]:
     """Return the stems of the words of a text that are no function words of its language, in order."""
-    return list(map(to_stem, list_content_words(text, select_function_words(segment_words(text)))))
+    function_words = get_function_words(detect_word_language(segment_words(text)))
+    return list(map(to_stem, list_content_words(text, function_words)))
 
 
 def _collect_stems(sources: Iterable[str]) -> set[str]:

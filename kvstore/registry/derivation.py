@@ -18,7 +18,6 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from ..extraction.chunking import get_sentence_language
 from ..extraction.extraction import ExtractedDocument, build_embedding_text, get_first_sentence
 from ..process.frozen_dataclass import frozen_dataclass
 from ..settings import FixedSettings
@@ -198,7 +197,7 @@ def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
     first_sentence = get_first_sentence(
-        document.get_chunk_text(0).decode(), get_sentence_language(document.language, settings)
+        document.get_chunk_text(0).decode(), settings.get_sentence_language(document.language)
     )
     fact_contexts = [
         fact.build_contexts(document.facts[fact.name], document)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..extraction.chunking import find_sentence_language
 from ..structures.ranking import sort_chunks
 from ..structures.state import State
 from ..text.blocks import format_summary_sentence, skip_marker, split_chunk_blocks
@@ -59,7 +58,7 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
         if document not in format_and_language:
             # The third format, ``pairs``, has no chunks, so a text that is not plain is Markdown.
             format = "text" if state.documents.get(document).format == "text" else "markdown"
-            format_and_language[document] = (format, find_sentence_language(state, document))
+            format_and_language[document] = (format, state.find_sentence_language(document))
         text = state.documents.read_text_slice(document, record.start, record.end)
         format, language = format_and_language[document]
         for start, end, sentence, words in iter_content_sentences(text, format, language):

@@ -26,7 +26,6 @@ from ..text.words import (
     find_technical_tokens,
     list_content_terms,
     segment_words,
-    split_underscores,
 )
 from .query import Query
 
@@ -72,8 +71,11 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
     The result also has the parts of words with underscores and, in a store of several languages, the stems of each word
     in the other languages.
     """
-    words_with_parts = ((word, split_underscores(word)) for word in segment_words(text))
-    compounds = [(stem(word), list(map(stem, parts))) for word, parts in words_with_parts if parts]
+    compounds = [
+        (stem(word), [stem(part) for part in word.split("_") if part])
+        for word in segment_words(text)
+        if "_" in word and word.strip("_")
+    ]
     terms = [*find_technical_tokens(text), *list_content_terms(text, stem)]
     if not isinstance(stem, QuestionStemmer):
         return QuestionWords(terms, compounds)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ..extraction.chunking import find_sentence_language
 from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE
 from ..structures.filter import addresses
 from ..structures.forest.forest import RELATIONS_TREE
@@ -141,7 +140,7 @@ def _find_mention_sentence(state: State, document: int, leaf: int, entities: lis
         text = state.read_chunk_text(chunk)
         encoded = text.encode()
         mention_offsets = [len(encoded[:start].decode()) for start in mention_starts]  # in characters
-        for start, end in split_sentences(text, find_sentence_language(state, document)):
+        for start, end in split_sentences(text, state.find_sentence_language(document)):
             mention_offset = next((offset for offset in mention_offsets if start <= offset < end), None)
             if mention_offset is not None:
                 if not text.startswith("#", start):

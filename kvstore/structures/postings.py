@@ -106,10 +106,6 @@ class Postings(ViewReader):
         """Yield the postings of a term in order of chunk ids, one stored block of up to 256 postings at a time."""
         return (_decode(key, value) for key, value in self.get_blocks(term))
 
-    def count_chunks(self, term: str) -> int:
-        """Return the number of chunks that contain a term."""
-        return self.count_chunks_by_term([term])[term]
-
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
         """Return the number of chunks that contain each term."""
         return {term: size.postings for term, size in zip(terms, self.get_sizes(terms), strict=True)}

@@ -153,6 +153,14 @@ class State:
 
         return get_main_language(self.settings.stemmer, self.counters.languages)
 
+    def find_sentence_language(self, document: int) -> str | None:
+        """Return the language whose rules split the sentences of a stored document; None for the rules for English."""
+        from ..text.languages import MAX_EXAMINED_BYTES, find_document_language
+
+        text_start = self.documents.read_text_start(document, MAX_EXAMINED_BYTES)
+        language = find_document_language(self.documents.get(document).meta, text_start)
+        return self.settings.get_sentence_language(language)
+
     @cached_property
     def _shared_data(self) -> DecodedData | None:
         """The data decoded by all states of this commit; None if this is not a snapshot of an open store."""

@@ -138,20 +138,15 @@ def split_chunk_blocks(text: str, format: str = "markdown") -> list[ChunkBlock]:
         blocks = _MarkdownSplitter(text).split()
     else:  # headings are prose here, and plain text has no terms
         blocks = [ChunkBlock("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
-    return [
-        replace(block, introduces_next=_introduces_next(text, block, next_block))
-        for block, next_block in zip_longest(blocks, blocks[1:])
-    ]
-
-
-def _introduces_next(text: str, block: ChunkBlock, next_block: ChunkBlock | None) -> bool:
-    """True if a paragraph or list item introduces the next block: code or a table, or another after a colon.
-
-    A heading is not introduced. ``next_block`` is None for the last block of a chunk.
-    """
-    if next_block is None or next_block.kind == "heading" or block.kind not in ("prose", "item"):
-        return False
-    return next_block.kind in ("code", "table") or is_lead_in(text[block.start : block.end])
+    for index, (block, next_block) in enumerate(pairwise(blocks)):
+        # A paragraph or item introduces code or a table and, after a colon, any other block except a heading.
+        if (
+            block.kind in ("prose", "item")
+            and next_block.kind != "heading"
+            and (next_block.kind in ("code", "table") or is_lead_in(text[block.start : block.end]))
+        ):
+            blocks[index] = replace(block, introduces_next=True)
+    return blocks
 
 
 class _MarkdownSplitter:
@@ -295,22 +290,16 @@ def to_plain_text(text: str) -> str:
 def unwrap_links(text: str) -> str:
     """Return a piece of Markdown with each link, wiki link and image replaced by its text.
 
-    >>> unwrap_links("[Code of Conduct](CODE.md#top), [notes][1]")
-    'Code of Conduct, notes'
+    A wiki link (``[[target|text]]``) without a text is replaced by its target.
+
+    >>> unwrap_links("[Code of Conduct](CODE.md#top), [notes][1], [[Waste]], [[people/Kees#Van|Kees]] and [[ -f x ]]")
+    'Code of Conduct, notes, Waste, Kees and [[ -f x ]]'
     """
-    text = unwrap_wiki_links(text)
+    if "[[" in text:
+        text = _WIKI_LINK_PATTERN.sub(r"\1", text)
     if "](" not in text and "][" not in text:
         return text
     return _LINK_PATTERN.sub(r"\1", _LINK_PATTERN.sub(r"\1", text))  # a link can contain an image
-
-
-def unwrap_wiki_links(text: str) -> str:
-    """Return a text with each wiki link (``[[target|text]]``) replaced by its text, or by its target if it has none.
-
-    >>> unwrap_wiki_links("See [[Waste]], [[people/Kees#Van|Kees]] and [[ -f x ]].")
-    'See Waste, Kees and [[ -f x ]].'
-    """
-    return _WIKI_LINK_PATTERN.sub(r"\1", text) if "[[" in text else text
 
 
 def replace_sound_annotations(text: str) -> str:

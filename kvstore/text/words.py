@@ -14,7 +14,7 @@ parts of a word with underscores (``max_wal_size``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from threading import Lock
 
@@ -356,11 +356,6 @@ def find_reference_numbers(text: str) -> list[str]:
     return [match.group() for match in _REFERENCE_NUMBER_PATTERN.finditer(fold_text(text))]
 
 
-def split_underscores(word: str) -> list[str]:
-    """Return the parts of a word between its underscores, or an empty list if it has none."""
-    return [part for part in word.split("_") if part] if "_" in word else []
-
-
 def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Return the terms of a text (the stems of its words) in order, with repetitions.
 
@@ -413,18 +408,6 @@ def get_function_words(language: str | None) -> frozenset[str]:
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
 
 
-def select_function_words(words: Sequence[str]) -> frozenset[str]:
-    """Return the function words of the language that some words in normal form are in, and those of English.
-
-    The language is detected.
-
-    >>> words = segment_words("Quand ferme la boutique de Bruz ?")
-    >>> [word for word in words if word not in select_function_words(words)]
-    ['ferme', 'boutique', 'bruz']
-    """
-    return get_function_words(detect_word_language(words))
-
-
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Return the terms (stems of words) of a text without its function words, in order.
 
@@ -432,7 +415,8 @@ def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     of English.
     """
     words = list_term_words(text, stem)
-    return [stem(word) for word in list_content_words(text, select_function_words(words), stem) or words]
+    function_words = get_function_words(detect_word_language(words))
+    return [stem(word) for word in list_content_words(text, function_words, stem) or words]
 
 
 def list_informative_words(

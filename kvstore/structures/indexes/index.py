@@ -205,7 +205,7 @@ class IndexRecord:
 
     def get_int_option(self, name: str) -> int:
         """Return the value of an option as an integer (fractions are cut off), or its default."""
-        return int(self.get_float_option(name))
+        return int(self.options.get(name, self.kind.options[name].default))
 
     def get_int_options(self, names: Iterable[str]) -> dict[str, int]:
         """Return the values of several integer options, by name."""

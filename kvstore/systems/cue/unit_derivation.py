@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arguments import Option
-from ...extraction.chunking import chunk_text, get_sentence_language
+from ...extraction.chunking import chunk_text
 from ...extraction.extraction import build_embedding_text, compute_byte_offsets
 from ...extraction.syntax import iter_sentences
 from ...models.language import ENGLISH, Parse, open_language
@@ -277,7 +277,7 @@ def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[
     """
     text = document.text.decode()
     byte_offsets = compute_byte_offsets(text, len(document.text))
-    language = get_sentence_language(document.language, settings)
+    language = settings.get_sentence_language(document.language)
     _, chunks = chunk_text(text, parse_blocks(text, document.format), settings.chunk_tokens, language)
     for chunk in chunks:
         next_sentences = [*chunk.sentences[1:], None]

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ...extraction.chunking import find_sentence_language
 from ...retrieval.evidence import StoredSpan
 from ...structures.display_entities import load_display_entities
 from ...structures.documents.documents import Documents
@@ -426,7 +425,7 @@ class _ChunkReader:
         rules = self._sentence_rules.get(document)
         if rules is None:
             format = "text" if self._state.documents.get(document).format == "text" else "markdown"
-            rules = self._sentence_rules[document] = format, find_sentence_language(self._state, document)
+            rules = self._sentence_rules[document] = format, self._state.find_sentence_language(document)
         return rules
 
 

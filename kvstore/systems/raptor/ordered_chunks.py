@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...extraction.chunking import find_sentence_language
 from ...retrieval.cover import iter_content_sentences
 from ...retrieval.evidence import StoredSpan
 from ...storage.scratch_file import ScratchFile
@@ -79,7 +78,7 @@ class OrderedChunks:
             chunks.extend(ids)
             counts.append(len(ids))
             is_plain.append(record.format == "text")
-            language = find_sentence_language(state, document)
+            language = state.find_sentence_language(document)
             languages.append(language_indexes.setdefault(language, len(language_indexes)))
             if len(vector_locations) >= _VECTOR_BATCH_SIZE or document == ordered_documents[-1]:
                 batch = vectors[len(chunks) - len(vector_locations) : len(chunks)]
