@@ -125,7 +125,7 @@ def ask_questions(
 
 
 def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float) -> AskedQuestion:
-    """Return the outcome of one question from its answer and the times in milliseconds."""
+    """Return the outcome of one question from its answer, the processor time ``cpu_ms`` and the time ``ms``."""
     text = _CITATION_PATTERN.sub("", answer.text)
     hits = [[(span.document, span.start, span.end) for span in hit.spans] for hit in answer.evidence.hits]
     cited = [(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans]

@@ -254,7 +254,7 @@ def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:
 def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
     """Return for each answerable question 1 / the rank of the first hit with the answer, or 0 without such a hit.
 
-    A question without gold documents has the score of :func:`_score_correctness`.
+    A question without gold documents has the score 1 if it was answered right, else 0.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     return [

@@ -219,11 +219,11 @@ def _iter_heading_facts(
 def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
     """Yield a fact for one cell of each row of a table: the first cell is the subject, and the column is the attribute.
 
-    ``key`` and ``text`` are the document's key and text. Rows whose subject or column has no words, or whose cells are
-    too long, are skipped.
+    ``key`` and ``text`` are the document's key and text, and ``block`` the table in it. Rows whose subject or column
+    has no words, or whose cells are too long, are skipped.
     """
     lines = []
-    for match in re.finditer(r"[^\n]+", text[block.start : block.end]):
+    for match in re.finditer(r"[^\n]+", text[block.start : block.end]):  # each line that is not empty
         cells = [to_plain_text(unwrap_links(cell)).strip() for cell in match[0].strip().strip("|").split("|")]
         lines.append((cells, block.start + match.start(), block.start + match.end()))
     if len(lines) < 3:
@@ -242,10 +242,10 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
     """Yield a fact for each line ``Name: value`` of a paragraph or item: an attribute of ``subject``, and its value.
 
-    ``subject`` is the title of the document, which may be empty. Lines with a long value, or a name that says nothing
-    about its value, such as ``Note``, are skipped.
+    ``subject`` is the title of the document, which may be empty, and ``block`` the paragraph or item in its ``text``.
+    Lines with a long value, or a name that says nothing about its value, such as ``Note``, are skipped.
     """
-    for line in re.finditer(r"[^\n]+", text[block.start : block.end]):
+    for line in re.finditer(r"[^\n]+", text[block.start : block.end]):  # each line that is not empty
         match = _FIELD_PATTERN.match(line[0].strip())
         if match is None:
             continue
@@ -259,23 +259,23 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
     """Yield the definition, date or other statement of each English sentence of a paragraph, if it has one.
 
-    ``key`` and ``text`` are those of the document.
+    ``key`` and ``text`` are those of the document, and ``block`` is the paragraph.
     """
     for sentence_index, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end
         sentence = to_plain_text(unwrap_links(" ".join(text[start:end].split())))
         if match := _DATE_PATTERN.match(sentence):
             subject, verb, attribute, date = match.groups()
-            if _is_name(re.sub(r"^(The|A|An) ", "", subject)):
+            if _is_name(re.sub(r"^(The|A|An) ", "", subject)):  # without its article
+                # "The mill" becomes "the mill".
                 subject = re.sub(r"^(The|A|An) ", lambda article: article[0].lower(), subject)
                 yield _AskableFact("date", key, subject, attribute, start, end, value=date, verb=verb)
-        elif (
-            # Later in a paragraph, only an indefinite article marks a definition.
-            (sentence_index == 0 or sentence.startswith(("A ", "An ")))
-            and (match := _DEFINITION_PATTERN.match(sentence))
-            and _is_name(match[1])
-        ):
-            yield _AskableFact("definition", key, subject=match[1], attribute="", start=start, end=end)
+            continue
+        # Later in a paragraph, only an indefinite article marks a definition.
+        can_define = sentence_index == 0 or sentence.startswith(("A ", "An "))
+        definition = _DEFINITION_PATTERN.match(sentence) if can_define else None
+        if definition and _is_name(definition[1]):
+            yield _AskableFact("definition", key, subject=definition[1], attribute="", start=start, end=end)
         elif match := _STATEMENT_PATTERN.match(sentence):
             subject, verb, attribute = match.groups()
             if _is_name(_ARTICLE_PATTERN.sub("", subject)) and len(list_content_words(attribute)) >= 2:

@@ -27,6 +27,7 @@ class DocumentLanguages:
     """A counter of the languages of the first documents."""
 
     def __init__(self) -> None:
+        """Start without documents."""
         self._num_documents = 0
         self._counts: Counter[str] = Counter()  # of documents with a recognizable language
 
@@ -61,7 +62,7 @@ class DocumentLanguages:
         settings = {}
         language = self.main_language
         top_languages = self._counts.most_common(2)
-        _, second_count = top_languages[1] if len(top_languages) == 2 else ("", 0)
+        second_count = top_languages[1][1] if len(top_languages) == 2 else 0  # the documents in the second language
         if language is not None:
             settings["stemmer"] = language if language in list_stemmed_languages() else "none"
             settings["language"] = ENGLISH if language == "english" and is_english_installed() else RULES

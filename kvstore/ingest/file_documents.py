@@ -120,7 +120,7 @@ def make_failure(place: str, error: Exception | str) -> Failure:
     A line number that the message adds to the path, as in ``rows.csv:3``, becomes part of the place.
     """
     message = str(error)
-    place_and_line = re.match(rf"{re.escape(place)}:\d+(?=: )", message)
+    place_and_line = re.match(rf"{re.escape(place)}:\d+(?=: )", message)  # "rows.csv:3: has 4 cells"
     location = place_and_line[0] if place_and_line else place
     return Failure(location, message.removeprefix(f"{location}: ").removeprefix(f"{place!r}: "))
 
@@ -200,7 +200,7 @@ def _extract_documents(
 def _compare_document(
     raw: RawDocument, location: str, label: str, get_stored_digest: GetStoredDigest
 ) -> NewDocument | FileDocument | Failure:
-    """Validate a document, as its reader yielded it, and compare it with the store.
+    """Validate ``raw``, a document as its reader yielded it, and compare it with the store.
 
     Return a FileDocument without content if the store has the same document, a Failure if the document is invalid,
     else a NewDocument. ``location`` is the path that is stored as the document's source, and ``label`` names the

@@ -126,7 +126,8 @@ def _find_files(
 ) -> tuple[list[Source], Counter[str], list[str]]:
     """Return the files that an ingest of ``paths`` would read, the numbers of skipped files by reason, and failures.
 
-    ``include`` has patterns for the files in folders. A failure is a message about a path or file that cannot be read.
+    ``include`` has patterns for the files in folders, and ``format`` is that of all files (None: by their names). A
+    failure is a message about a path or file that cannot be read.
     """
     files: list[Source] = []
     skipped: Counter[str] = Counter()
@@ -184,7 +185,7 @@ def _read_sample(
         items = pool.iter_items()
         for source in sample:
             file_bytes = 0.0
-            while (item := next(items)) is not None:
+            while (item := next(items)) is not None:  # None ends the items of the file
                 if isinstance(item, FileDocument):
                     content.documents += 1
                     _count_navigation(content.left_out, item)

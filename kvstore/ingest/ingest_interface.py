@@ -113,7 +113,7 @@ class Destination(Protocol):
         ...
 
     def update_origins(self, origins: Mapping[str, str | None]) -> None:
-        """Record the folder in which each unchanged document was last found."""
+        """Record the folder in which each unchanged document was last found, by key; None without a folder."""
         ...
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
@@ -147,7 +147,7 @@ class Destination(Protocol):
         ...
 
     def finish(self, paths: Sequence[str], report: IngestReport) -> None:
-        """End an ingest of ``paths`` that was not stopped early."""
+        """End an ingest of ``paths`` that was not stopped early, and keep its ``report``."""
         ...
 
 

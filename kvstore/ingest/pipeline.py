@@ -202,7 +202,7 @@ class _IngestRun:
                         unread_document = FileDocument(key, label=visit.source.path, digest=b"", extracted=None)
                         self._process_item(unread_document, visit)
                     continue
-                while (item := next(items)) is not None:
+                while (item := next(items)) is not None:  # None ends the items of the file
                     chunks_before = self.report.chunks
                     self._process_item(item, visit)
                     if isinstance(item, FileDocument) and item.extracted is not None:
@@ -281,7 +281,8 @@ class _IngestRun:
         A document whose key was already used in this ingest is skipped if it is the same, gets its alternative key
         (``other_key``) if it has one, and is a failure otherwise.
         """
-        if (earlier := self._seen_documents.get(file_document.key)) is not None:
+        earlier = self._seen_documents.get(file_document.key)
+        if earlier is not None:
             renamed_document = self._rename_document(file_document, earlier, visit)
             if renamed_document is None:
                 return
@@ -335,7 +336,7 @@ class _IngestRun:
         return replace(file_document, key=other_key, extracted=replace(file_document.extracted, key=other_key))
 
     def _add_to_batch(self, file_document: FileDocument, extracted: ExtractedDocument, root: str | None) -> None:
-        """Add a new or changed document, which was found in the folder ``root``, to the batch."""
+        """Add a new or changed document with the content ``extracted``, found in the folder ``root``, to the batch."""
         if not self._batch:
             self._batch_start = time.monotonic()
             self._is_batch_embedded = True
@@ -486,7 +487,10 @@ class _IngestRun:
 
 
 def _is_moved(document: ExtractedDocument | None, record: DocumentRecord | None) -> bool:
-    """True if a document equals the stored one, except that it comes from another file."""
+    """True if a document equals the stored one (``record``), except that it comes from another file.
+
+    False if either is None.
+    """
     if document is None or record is None or document.source == record.source:
         return False
     return _compute_digest_at(document, record.source) == record.digest

@@ -56,7 +56,8 @@ class Source:
     @property
     def name(self) -> str:
         """The file's name without its folders."""
-        return self.path.rpartition("/")[2]
+        *_, name = self.path.split("/")
+        return name
 
     @property
     def is_remote(self) -> bool:
@@ -133,6 +134,7 @@ def check_source(path: str, format: str | None = None) -> None:
     """Raise ReaderError or InputError if a path cannot be ingested, but walk no folder and list no files of an address.
 
     A pattern of local files is matched; for a pattern of an address, only the folder of its files must exist.
+    ``format`` is the format of all files (None: by their names).
     """
     if format is not None:
         check_format(format)
@@ -191,7 +193,10 @@ class _FileSearch:
         self._accepts = _make_filter(format, include)
 
     def add_path(self, requested: str) -> None:
-        """Add the files of one path, address or pattern, as the caller wrote it; raises ReaderError or InputError."""
+        """Add the files of ``requested``, a path, address or pattern as the caller wrote it.
+
+        Raises ReaderError or InputError.
+        """
         if not requested:
             raise InputError("the path is empty; write . for the current folder")
         if is_address(requested):
@@ -275,10 +280,12 @@ class _FileSearch:
                 self.skipped["sources of pages"] += 1
             elif self._has_known_format(relative_path):
                 self._add_file(str(path), relative_path, real_root, _get_location(path))
-            elif (format := _detect_format(str(path))) is not None:
-                self._append_file(str(path), relative_path, real_root, _get_location(path), format)
             else:
-                self._count_skipped(relative_path)
+                format = _detect_format(str(path))
+                if format is not None:
+                    self._append_file(str(path), relative_path, real_root, _get_location(path), format)
+                else:
+                    self._count_skipped(relative_path)
 
     def _add_matches(self, root: Path, pattern: str, requested: str) -> None:
         """Add the files below a folder that match a pattern; ``requested`` is the whole pattern for messages.

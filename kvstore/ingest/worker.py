@@ -127,6 +127,7 @@ class _LocalContext:
     """The store as seen by a worker on the same machine."""
 
     def __init__(self, environment: Environment) -> None:
+        """Read states of the store through ``environment``, its open LMDB environment."""
         self._environment = environment
 
     def get_digest(self, key: str) -> bytes | None:
@@ -152,7 +153,8 @@ Send = Callable[[tuple[Any, ...]], None]
 def limit_memory(memory_bytes: int) -> None:
     """Limit the private memory of this process to ``memory_bytes`` bytes; mapped files do not count."""
     with suppress(OSError, ValueError):  # the system does not support the limit, or has a lower one
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, hard_limit))
 
 
 def run_worker(

@@ -176,9 +176,9 @@ class WorkerPool:
                 )
 
     def _handle_messages(self, worker: _WatchedWorker, output: bytes) -> None:
-        """Process the messages in bytes that a worker sent: update its state, and queue the items of its files.
+        """Process the messages in ``output``, bytes that a worker sent: update its state, queue the items of its files.
 
-        :mod:`.worker` lists the messages. Raises the error of a ``failed`` message, which ends the ingest.
+        Raises the error of a ``failed`` message, which ends the ingest.
         """
         for message, size in worker.inbox.feed(output):
             match message:
@@ -226,7 +226,7 @@ class WorkerPool:
         self._is_done[file_number] = True
 
     def _remove_worker(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:
-        """Remove a worker that ended; the file that ended it fails, and its other files are assigned again.
+        """Remove a worker that ended for a ``reason``; the file that ended it fails, its others are assigned again.
 
         ``culprit`` is that file, or None if it is unknown: then its files are retried, each in its own task. Raises an
         error if too many workers ended before they were ready.
@@ -266,7 +266,7 @@ class WorkerPool:
         return [file._replace(num_received=self._num_received[file.number]) for file in task]
 
     def _build_start_error(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:
-        """Return the error for workers that end before they are ready."""
+        """Return the error for workers that end before they are ready; ``reason`` says how ``worker`` ended."""
         if worker.is_loading:
             shortage = SHORTAGE_MESSAGE.format(self._limits.get_memory_bytes(self._engine.workers) / 1e6)
             return errors.OutOfMemoryError(f"a worker ended while it loaded its models: {shortage}")

@@ -34,7 +34,7 @@ def _read_facts(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: Re
     """
 
     def make_items(fields: dict[str, JSON], position: str) -> Iterator[Item]:
-        """Yield the key of a document and the texts about it in the JSON object of a line, as a RawFact.
+        """Yield the key of a document and the texts about it in ``fields``, the JSON object of a line, as a RawFact.
 
         ``position`` is ``path:line``. Raises BadLineError for an invalid line.
         """

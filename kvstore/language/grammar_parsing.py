@@ -159,8 +159,9 @@ def _make_unexpected_error(
         reason += "; did you mean TOP?"
     elif "$END" in expected and token.text.upper() in _list_keywords(list_expected_terminals("")):
         reason += "; if a statement begins here, end the one before it with ';'"
-    elif token.kind == "word" and (suggestion := suggest(token.text, _list_keywords(expected))):
-        reason += f"; did you mean {suggestion}?"
+    elif token.kind == "word":
+        suggestion = suggest(token.text, _list_keywords(expected))
+        reason += f"; did you mean {suggestion}?" if suggestion else ""
     return make_statement_error(text, token.start, reason)
 
 

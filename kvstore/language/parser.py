@@ -45,7 +45,8 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
         raise make_statement_error(
             text.encode(errors="replace").decode(), error.start, "this character is not Unicode"
         ) from None
-    if (question := find_plain_question(text)) is not None:
+    question = find_plain_question(text)
+    if question is not None:
         start = len(text) - len(text.lstrip())
         raise make_statement_error(text, start, f"to ask a question, write ASK {format_literal(question)};")
     statements = list(split_statements(text))
@@ -72,7 +73,8 @@ def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
     """True if a statement of a script can store something in an empty store; checks the paths of INGEST and IMPORT.
 
-    Raises the errors of :func:`parse`, and ReaderError or InputError if INGEST or IMPORT names nothing readable.
+    Raises StatementError for an invalid script, and ReaderError or InputError if INGEST or IMPORT names nothing
+    readable.
     """
     statements = [parsed.statement for parsed in parse(text, parameters)]
     for statement in statements:

@@ -73,7 +73,10 @@ def omit_none(**clauses: Any) -> dict[str, Any]:
 def _make_typed_cursor(
     kind: str, columns: Mapping[str, str], rows: Iterable[Row], count: int, message: str | None = None
 ) -> Cursor:
-    """Return the cursor of ``count`` rows with fixed columns; ``columns`` has the type of each by its name."""
+    """Return the cursor of ``count`` rows with fixed columns; ``columns`` has the type of each by its name.
+
+    ``kind`` is the first word of the statement, and ``message`` a text for the user (None: no text).
+    """
     return Cursor(kind, tuple(columns), rows, types=tuple(columns.values()), rowcount=count, message=message)
 
 

@@ -55,11 +55,11 @@ class StatementCatalog(Protocol):
         ...
 
     def list_entity_names(self, prefix: str, limit: int) -> Sequence[str]:
-        """Return entities whose names begin with ``prefix``, ignoring case."""
+        """Return at most ``limit`` entities whose names begin with ``prefix``, ignoring case."""
         ...
 
     def list_document_keys(self, prefix: str, limit: int) -> Sequence[str]:
-        """Return the document keys that begin with ``prefix``."""
+        """Return at most ``limit`` document keys that begin with ``prefix``."""
         ...
 
     def list_paths(self, prefix: str) -> Sequence[str]:
@@ -77,7 +77,10 @@ class Completion:
 
 
 def complete_statement(typed_text: str, catalog: StatementCatalog) -> list[Completion]:
-    """Return the completions of ``typed_text``, the text before the cursor, the likeliest kinds first."""
+    """Return the completions of ``typed_text``, the text before the cursor, the likeliest kinds first.
+
+    ``catalog`` lists the names in the store.
+    """
     statement_start, partial = _find_partial_token(typed_text)
     start = len(typed_text) if partial is None else partial.start
     typed = typed_text[start:]
@@ -102,7 +105,10 @@ def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
 
 
 def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield each completion, with its kind, of ``typed``, the unfinished token after the text of a statement."""
+    """Yield each completion, with its kind, of ``typed``, the unfinished token after the text of a statement.
+
+    ``catalog`` lists the names in the store.
+    """
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
@@ -149,7 +155,8 @@ def _iter_strings(
 ) -> Iterator[tuple[str, str]]:
     """Yield each key, name, path or tree that begins with ``prefix`` and is valid here, as a literal, with its kind.
 
-    ``words`` are those of the statement before the literal, and ``allowed`` the terminals that may follow them.
+    ``words`` are those of the statement before the literal, ``allowed`` the terminals that may follow them, and
+    ``catalog`` lists the names in the store.
     """
     if "STRING" not in allowed or not words:
         return
@@ -170,7 +177,7 @@ def _iter_strings(
 
 
 def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield each name that is valid after ``words``, the beginning of a statement, with its kind (``strategy``)."""
+    """Yield each name of ``catalog`` that is valid after ``words``, the beginning of a statement, with its kind."""
     last_word = words[-1] if words else ""
     if last_word in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
         strategy_names = [
@@ -204,7 +211,8 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
     ``reranker`` is valid for every strategy.
     """
     if words[:2] == ["CREATE", "INDEX"]:
-        return language.list_index_kinds().get(words[2].lower(), ())
+        index_kind = words[2].lower()
+        return language.list_index_kinds().get(index_kind, ())
     strategies = catalog.list_strategies()
     strategy_name = words[words.index("USING") + 1].lower() if "USING" in words[:-1] else ""
     if strategy_name in strategies:
@@ -213,7 +221,10 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
 
 
 def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield each table, column and keyword that can follow the words of a query, with its kind (``column``)."""
+    """Yield each table and column of ``catalog``, and each keyword, that can follow the words of a query.
+
+    Each is yielded with its kind: ``table``, ``column`` or ``keyword``.
+    """
     tables = catalog.list_tables()
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
         yield from ((table, "table") for table in tables)

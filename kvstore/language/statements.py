@@ -147,7 +147,7 @@ def _format_retrieval_clauses(
     options: Mapping[str, Value] | None = None,
     as_segments: bool = False,
 ) -> str:
-    """Return the clauses of a SEARCH, RETRIEVE or ASK, each after a space."""
+    """Return the clauses of a SEARCH, RETRIEVE or ASK with these values, each after a space; None omits a clause."""
     text = "" if using is None else f" USING {', '.join(map(format_identifier, using.split(', ')))}"
     text += _format_clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
     text += "" if within is None else f" WITHIN {within} TOKENS"

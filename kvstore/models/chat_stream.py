@@ -148,7 +148,7 @@ def _split_events(received: Iterator[bytes]) -> Iterator[bytes]:
         buffer = bytearray(remainder)
         for line in complete_lines:
             if line.startswith(b"data:"):
-                lines.append(bytes(line[5:].removeprefix(b" ")))
+                lines.append(bytes(line.removeprefix(b"data:").removeprefix(b" ")))
             elif not line and lines:
                 yield b"\n".join(lines)
                 lines = []

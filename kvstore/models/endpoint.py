@@ -196,7 +196,10 @@ class Endpoint:
         raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
 
     def _send(self, url: str, payload: dict[str, Any], deadline: float) -> Reply:
-        """Send one request with the API key, if there is one, and return its reply; ``deadline`` is monotonic time."""
+        """Send ``payload`` as JSON with the API key, if there is one, and return the reply.
+
+        ``deadline`` is a time of ``time.monotonic``.
+        """
         from .http_client import post
 
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}

@@ -132,7 +132,8 @@ def is_adverb(word: str) -> bool:
 
 def is_past_form(word: str) -> bool:
     """True if a word in normal form is a past tense or participle: by its ending, or because it is listed as one."""
-    return (len(word) > 4 and word.endswith("ed")) or word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES
+    has_ending = len(word) > 4 and word.endswith("ed")  # not "need" or "bed"
+    return has_ending or word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES
 
 
 def is_common_verb(word: str) -> bool:

@@ -74,6 +74,7 @@ class HashingEmbedder:
 def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
     """Return the indexes of the vector components of a word's features, and the signed weights to add to them.
 
+    ``dimension`` is the number of components of the vector.
     The first feature is the word itself, the others are its letter trigrams. Source: Weinberger et al., "Feature
     Hashing for Large Scale Multitask Learning", ICML 2009, section 2.
     """

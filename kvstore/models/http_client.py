@@ -86,7 +86,10 @@ class Reply:
         body = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
         with self, suppress(OSError, ValueError):
-            while len(body) < MAX_ERROR_BYTES and (data := self.read(self._timeouts.between)):
+            while len(body) < MAX_ERROR_BYTES:
+                data = self.read(self._timeouts.between)
+                if not data:
+                    break
                 body += data
         return body[:MAX_ERROR_BYTES]
 
@@ -249,7 +252,10 @@ def _convert_error(problem: Exception) -> Exception:
 
 
 def _list_causes(problem: BaseException | None) -> list[BaseException]:
-    """Return an exception and the chain of its causes; in an exception group, the first exception continues it."""
+    """Return an exception and its causes, the exceptions during whose handling it was raised; empty for None.
+
+    If a cause is a group of exceptions, the first one of the group takes its place.
+    """
     causes: list[BaseException] = []
     while problem is not None and problem not in causes:
         causes.append(problem)

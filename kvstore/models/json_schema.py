@@ -191,7 +191,8 @@ def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location:
 def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject: str, unit: str) -> None:
     """Raise ValueError if a length violates the keywords ``minItems`` and ``maxItems``, or those with ``Length``.
 
-    ``keyword`` is the end of both keywords: ``Items`` or ``Length``. The message begins with ``subject``.
+    ``keyword`` is the end of both keywords in ``schema``: ``Items`` or ``Length``. The message begins with ``subject``,
+    followed by the length and its ``unit``.
     """
     low, high = schema.get(f"min{keyword}", 0), schema.get(f"max{keyword}")
     if length < low:

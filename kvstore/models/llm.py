@@ -44,6 +44,8 @@ _INVALID_STATUSES = ("status 400", "status 413", "status 422")
 _CONTEXT_PATTERN = compile_lazily(r"\bcontext\b|maximum (?:sequence|model) length|prompt is too long", re.IGNORECASE)
 _LIMIT_PATTERN = compile_lazily(r"(?:context|length)[\w\s]{0,20}?\D{0,10}?(\d[\d,]*)", re.IGNORECASE)
 _NUMBER_PATTERN = compile_lazily(r"\d[\d,]*")
+#: The share of the computed size of a shorter prompt that is used, because sizes are estimates.
+_ESTIMATE_SHARE = 0.95
 #: The field for ``max_tokens`` that newer models of OpenAI require.
 _NEW_LIMIT_FIELD = "max_completion_tokens"
 
@@ -120,9 +122,10 @@ class LanguageModel:
     ) -> ModelAnswer:
         """Send a prompt (``messages``) to the model, wait for the whole answer, and return it.
 
-        ``response_format`` is the field of this name in the OpenAI protocol. An answer without text is an error, unless
-        ``may_be_empty``. ``max_tokens`` limits the answer without its reasoning. ``estimated_tokens`` is the number of
-        tokens to count as sent if the server reports fewer; the default is an estimate from the messages.
+        ``response_format`` and ``temperature`` are the fields of these names in the OpenAI protocol. An answer without
+        text is an error, unless ``may_be_empty``. ``max_tokens`` limits the answer without its reasoning.
+        ``estimated_tokens`` is the number of tokens to count as sent if the server reports fewer; the default is an
+        estimate from the messages.
         """
         pieces = self.stream_pieces(
             messages,
@@ -167,7 +170,10 @@ class LanguageModel:
         detectors = {True: LoopDetector(), False: LoopDetector()}  # of the reasoning, and of the answer
         is_loop = False
         try:
-            while not is_loop and (piece := self._read_next_piece(pieces, text)) is not None:
+            while not is_loop:
+                piece = self._read_next_piece(pieces, text)
+                if piece is None:
+                    break
                 is_loop = detectors[piece.is_reasoning].feed(piece.text)
                 (reasoning if piece.is_reasoning else text).append(piece.text)
                 if piece.is_reasoning:
@@ -214,7 +220,7 @@ class LanguageModel:
     def _open_fitting_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send a request; return the stream and an iterator of its texts. If the prompt is too long, repeat it once.
+        """Send the prompt ``messages``; return the stream and its texts. If it is too long, repeat it once, limited.
 
         Some servers count the longest possible answer as part of the request, so the second request limits the answer
         to a part of the context, whose size the server named and ``self`` records. Raises PromptTooLongError if the
@@ -292,9 +298,10 @@ class LanguageModel:
 def _parse_prompt_limit(message: str) -> PromptTooLongError:
     """Return the error for a server's message that a prompt is too long, with the limit and the size in the message.
 
-    ``message`` is the message of an error of :class:`.Endpoint`: the status, then the server's text.
+    ``message`` has the word ``status``, the three digits of the HTTP status, and the server's text.
     """
-    reason = message.partition("status ")[2][3:]  # without the three digits of the status
+    _, _, status_and_reason = message.partition("status ")
+    reason = status_and_reason[3:]  # without the digits of the status
     limit_match = _LIMIT_PATTERN.search(reason)
     limit = _parse_number(limit_match[1]) if limit_match else None
     # A number above the limit is the size of the prompt, or of the prompt and the answer; the smallest is the prompt.
@@ -320,7 +327,7 @@ def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_toke
     prompt_limit = problem.limit - min(answer_tokens, problem.limit // 4)
     # The estimate is scaled by the ratio of the limit to the size that the server counted. The result is a little less,
     # because the error of the estimate depends on the text.
-    return int(0.95 * tokens * prompt_limit / max(problem.tokens or tokens, problem.limit))
+    return int(_ESTIMATE_SHARE * tokens * prompt_limit / max(problem.tokens or tokens, problem.limit))
 
 
 def open_language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:

@@ -43,8 +43,9 @@ class MultilingualEmbedder(RuntimeEmbedder):
         folder = get_models_folder() / f"{MULTILINGUAL_EMBEDDER}-{_WEIGHTS}"
         with contextlib.suppress(ValueError, OSError):
             return _open_export(folder)
-        if (package := find_first_missing(EXPORT_PACKAGES)) is not None:
-            raise EmbedderError(f"embedder {self.name} needs the package {package}; run {INSTALL_LANGUAGES}")
+        missing_package = find_first_missing(EXPORT_PACKAGES)
+        if missing_package is not None:
+            raise EmbedderError(f"embedder {self.name} needs the package {missing_package}; run {INSTALL_LANGUAGES}")
         try:
             with contextlib.suppress(OSError):
                 shutil.rmtree(folder, ignore_errors=True)  # it is missing or damaged

@@ -33,7 +33,7 @@ def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
 
     def create_embedder(name: str, options: Mapping[str, Any]) -> Embedder:
         """Return the embedder of a name; failures of the package become EmbedderErrors that name it."""
-        argument = name.partition(":")[2]
+        _, _, argument = name.partition(":")
         arguments = [argument] if argument else []
         return _call_plugin(plugin, lambda: PluginEmbedder(plugin, make(*arguments, **options)))
 

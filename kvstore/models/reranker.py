@@ -51,8 +51,9 @@ class CrossEncoderReranker:
         """Return the model, which is loaded on the first call; raises RerankerError."""
         with self._lock:
             if self._loaded is None:
-                if (package := find_first_missing(TORCH_PACKAGES)) is not None:
-                    raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL_MODELS}")
+                missing = find_first_missing(TORCH_PACKAGES)
+                if missing is not None:
+                    raise RerankerError(f"reranker {self.name!r} needs the package {missing}; run {INSTALL_MODELS}")
                 from sentence_transformers import CrossEncoder
 
                 try:

@@ -42,7 +42,9 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
         return
     subject = list(filter(None, [*phrases[:main], " ".join(words[main][: verbs[main]])]))
     # A subject, an attribute between punctuation marks, and the predicate, as in "Ann, a singer, sailed".
-    if main == 2 and verbs[2] == 0 and not connectives[2].strip().isalpha():
+    predicate_index = 2
+    has_bare_predicate = main == predicate_index and verbs[main] == 0  # the third phrase begins with the verb
+    if has_bare_predicate and not connectives[predicate_index].strip().isalpha():
         subject_words, attribute_words, predicate_words = words[:3]
         for attribute in _iter_attributes(subject_words, attribute_words, predicate_words[0].lower()):
             subject = phrases[:1]  # the later clauses do not repeat the attribute

@@ -91,8 +91,9 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
                 raise EmbedderError(f"embedder {self.name} runs only on the CPU; remove the option device")
             return self._load_original()
         folder = _get_cache_folder(self._find_source(), self._int8)
-        if (package := find_first_missing((*EXPORT_PACKAGES, "tokenizers"))) is not None:
-            return self._fall_back_to_torch(f"the package {package} is missing; run {INSTALL_MODELS}")
+        missing_package = find_first_missing((*EXPORT_PACKAGES, "tokenizers"))
+        if missing_package is not None:
+            return self._fall_back_to_torch(f"the package {missing_package} is missing; run {INSTALL_MODELS}")
         with contextlib.suppress(ValueError):
             return OnnxRuntime(folder)
         if sys.stderr.isatty():
@@ -214,5 +215,5 @@ def _get_cache_folder(model: str, int8: bool) -> Path:
             status = path.stat()
             properties.append((str(path.relative_to(folder)), status.st_size, status.st_mtime_ns))
     digest = hashlib.sha256(repr(properties).encode()).hexdigest()[:_DIGEST_DIGITS]
-    label = re.sub(r"[^\w.-]+", "-", Path(model).name)[:_MAX_LABEL]
+    label = re.sub(r"[^\w.-]+", "-", Path(model).name)[:_MAX_LABEL]  # other characters may be invalid in a file name
     return get_models_folder() / f"{label}-{digest}"

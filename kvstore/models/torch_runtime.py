@@ -25,11 +25,13 @@ class TorchRuntime:
     def __init__(self, name: str, model: str, *, device: str | None = None, offline: bool = False) -> None:
         """Load a model by its name or folder ``model``; ``name`` is the embedder's name in errors.
 
-        With ``offline``, the model hub is not contacted. Raises EmbedderError.
+        ``device`` is torch's name of a device (None: torch chooses). With ``offline``, the model hub is not contacted.
+        Raises EmbedderError.
         """
         self._name = name
-        if (package := find_first_missing(TORCH_PACKAGES)) is not None:
-            raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_MODELS}")
+        missing_package = find_first_missing(TORCH_PACKAGES)
+        if missing_package is not None:
+            raise EmbedderError(f"embedder {name} needs the package {missing_package}; run {INSTALL_MODELS}")
         with _use_hub_offline() if offline else nullcontext():
             self.model = _load_model(name, model, device)
         # On the CPU every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
@@ -68,7 +70,7 @@ class TorchRuntime:
 
 
 def _load_model(name: str, model: str, device: str | None) -> Any:
-    """Return the sentence-transformers model with the name or folder ``model``.
+    """Return the sentence-transformers model with the name or folder ``model``, on ``device`` (None: torch chooses).
 
     Raises EmbedderError, whose message begins with ``name``, the name of the embedder.
     """

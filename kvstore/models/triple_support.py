@@ -382,8 +382,8 @@ def check_name(name: str) -> list[str]:
     """
     words, stems = split_written_words(name), list_content_stems(name)
     forbidden_ends = _LINKS | _ARTICLES_AND_CONJUNCTIONS | LINKING_PARTICIPLES
-    ends_in_adverb = bool(words) and is_adverb(words[-1])
-    if not stems or ends_in_adverb or words[0] in _LINKS or words[-1] in forbidden_ends or len(words) > _MAX_NAME_WORDS:
+    has_invalid_end = bool(words) and (words[0] in _LINKS or words[-1] in forbidden_ends or is_adverb(words[-1]))
+    if not stems or has_invalid_end or len(words) > _MAX_NAME_WORDS:
         raise ValueError(f"{name[:40]!r} is not a name or a short term; write names without verbs")
     return stems
 

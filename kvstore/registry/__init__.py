@@ -467,6 +467,7 @@ class DeferredStrategy:
     retrieve: Callable[[Query], Evidence]
 
     def __init__(self, name: str, module: str, class_name: str) -> None:
+        """Prepare to load the class ``class_name`` of ``module`` on first use; ``name`` is that of the strategy."""
         self.name = name
         self._module = module
         self._class_name = class_name

@@ -32,8 +32,11 @@ def cache_list(function: Callable[[], Value]) -> Callable[[], Value]:
     def compute_once() -> Value:
         """Return the cached result, or a new one."""
         nonlocal cached
-        if (entry := cached) is not None and entry[0] is _state:
-            return entry[1]
+        entry = cached  # another thread may replace it
+        if entry is not None:
+            cached_state, cached_value = entry
+            if cached_state is _state:
+                return cached_value
         state = _state
         value = function()
         cached = state, value

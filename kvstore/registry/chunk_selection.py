@@ -36,6 +36,8 @@ Floats = npt.NDArray[np.float64]
 _DAMPING, _NUM_NEIGHBORS, _NUM_STEPS = 0.85, 5, 50
 #: The number of rarest terms of a chunk that are used to search for its neighbors.
 _NUM_TERMS = 10
+#: The number of bytes of a digest that is used as a pseudorandom number.
+_SCORE_BYTES = 6
 #: The BLEU precision of an order without matches ("floor" smoothing, as in the published code).
 _PRECISION_FLOOR = 0.1
 _MAX_ORDER = 4
@@ -130,7 +132,8 @@ def _score_by_digest(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
     def compute_score(text: str) -> float:
         """Return a pseudorandom number from 0 to 1 that depends only on the text, so every machine gets the same."""
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
+        digest = hashlib.blake2b(text.encode(), digest_size=_SCORE_BYTES).digest()
+        return int.from_bytes(digest) / (1 << 8 * _SCORE_BYTES)
 
     return np.array([compute_score(state.read_chunk_text(chunk)) for chunk in chunks.tolist()])
 

@@ -53,7 +53,10 @@ class ChunkedText:
 
 
 def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:
-    """Build the chunked text of a document that is not stored yet; ``facts`` are those stated about it, by kind."""
+    """Build the chunked text of ``extracted``, a document that is not stored yet.
+
+    ``facts`` are the facts stated about it, by kind.
+    """
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
     return ChunkedText(
         key=extracted.key,

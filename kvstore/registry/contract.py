@@ -125,7 +125,7 @@ class Maintainer(Protocol):
         ...
 
     def apply_delta(self, delta: Delta) -> None:
-        """Update the tables for the changes of a batch. Called once per batch, after the core tables are written."""
+        """Update the tables for ``delta``, the changes of a batch; called once per batch, after the core tables."""
         ...
 
 

@@ -89,7 +89,7 @@ def get_derivation(name: str) -> Derivation:
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations of a store, which compute data (such as units) from single documents.
+    """Return the derivations of the store that ``view`` reads; they compute data (such as units) from single documents.
 
     They are those of all systems and of the store's indexes, even of an index that is being dropped.
     """
@@ -115,7 +115,7 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
 
 
 def list_maintained_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations of a store (data computed from single documents) that every commit keeps up to date.
+    """Return the derivations (data computed from single documents) that every commit keeps up to date.
 
     Those of indexes that are being dropped are omitted.
     """
@@ -128,7 +128,7 @@ def derive_parts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """Return a copy of a document whose ``parts`` also have the data that each derivation computes from it.
+    """Return a copy of the document ``extracted`` whose ``parts`` also have the data that each derivation computes.
 
     Existing data stays, unless it depends on one of the stated ``facts``, which are keyed by their kind.
     """
@@ -152,7 +152,9 @@ def collect_missing_texts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """Return the texts of a document to embed, by vector space: that of the chunks, or the label of a derivation.
+    """Return the texts of the document ``extracted`` to embed, by vector space.
+
+    A vector space has the vectors of the chunks, or those of a derivation, whose label is its name.
 
     The texts of ``embedded_spaces`` have vectors already, and are left out. ``facts`` has the document's facts by kind.
     """

@@ -120,7 +120,7 @@ def make_list_table(
 ) -> SqlTable:
     """Build a small table from a function that returns its rows as tuples; ``rowid`` counts from 1.
 
-    ``columns`` maps each name to its SQL type.
+    ``columns`` maps each name to its SQL type. ``description`` is shown to users.
     """
 
     def make_column_reader(index: int) -> ReadColumn:
@@ -131,8 +131,7 @@ def make_list_table(
         name,
         description,
         {column_name: (kind, make_column_reader(index)) for index, (column_name, kind) in enumerate(columns.items())},
-        # Each row is (number, tuple of the values of its columns).
-        scan=lambda reader: enumerate(rows(reader), 1),
+        scan=lambda reader: enumerate(rows(reader), 1),  # each row is (number, tuple of the values of its columns)
         load=lambda reader, row: row[1],
         number=lambda reader, row: row[0],
         size=lambda reader: 20,  # an estimate for SQLite's planner: such lists are short

@@ -29,7 +29,10 @@ def _iter_versions() -> Iterator[tuple[SystemManifest, str, int]]:
 
 
 def _get_expected_versions(view: View) -> dict[str, int]:
-    """Return the current version of each structure and derivation (derived data) that a store keeps, by name."""
+    """Return this kvstore's version of each structure and derivation (derived data) that a store keeps, by name.
+
+    ``view`` reads the store.
+    """
     # A derivation with the name of an index is kept only in stores that have the index.
     return {
         name: version
@@ -46,18 +49,18 @@ def has_index(view: View, name: str) -> bool:
 
 
 def read_versions(view: View) -> dict[str, int]:
-    """Return the stored versions of the structures and derivations (derived data) in a store, by name."""
+    """Return the stored versions of the structures and derivations (derived data) in the store of ``view``, by name."""
     value = view.get(tables.META, _KEY)
     return {} if value is None else records.unpack(value, tables.META, _KEY)
 
 
 def write_versions(view: WriteView) -> None:
-    """Record in the store the current version of every structure and derivation (derived data) that it keeps."""
+    """Record in the store of ``view`` this kvstore's version of every structure and derivation that it keeps."""
     view.put(tables.META, _KEY, records.pack(_get_expected_versions(view)))
 
 
 def find_outdated(view: View) -> set[str]:
-    """Return the names of the derived data (structures and derivations) that a store lacks or has in an old version."""
+    """Return the names of the derived data that the store of ``view`` lacks or has in an old version."""
     stored_versions = read_versions(view)
     return {name for name, version in _get_expected_versions(view).items() if stored_versions.get(name, 0) < version}
 

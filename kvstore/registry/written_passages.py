@@ -328,8 +328,8 @@ class WrittenListFact(WrittenFact):
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
         """Convert the valid items of ``entry``, the list that the model wrote about a passage, to distinct texts.
 
-        ``check`` rejects unusable texts, see :meth:`convert_item`. Raises the error of the first invalid item if no
-        item is valid.
+        ``check`` raises ValueError for an unusable text. Raises the error of the first invalid item if no item is
+        valid.
         """
         from ..models.statement_support import SourcePassages
 

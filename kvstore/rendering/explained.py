@@ -153,7 +153,10 @@ def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]
 
 
 def _draw_bar(share: float, y: float, *, height: float, tooltip: str = "") -> list[str]:
-    """Return the SVG elements of a bar at the right margin, whose top is at ``y``; the fraction ``share`` is filled."""
+    """Return the SVG elements of a bar at the right margin, whose top is at ``y``; the fraction ``share`` is filled.
+
+    ``height`` is in pixels; ``tooltip`` is shown if the pointer is over the filled part.
+    """
     left = _WIDTH - _RIGHT_MARGIN - _BAR_WIDTH
     filled_width = svg.format_number(max(1.0, _BAR_WIDTH * share))
     ending = f"><title>{tooltip}</title></rect>" if tooltip else "/>"

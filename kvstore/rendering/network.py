@@ -49,7 +49,10 @@ def lay_out_names(names: Sequence[DrawnName], edges: Sequence[DrawnEdge]) -> Pos
 def draw_network(
     title: str, names: Sequence[DrawnName], edges: Sequence[DrawnEdge], positions: Positions, remark: str = ""
 ) -> str:
-    """Return the SVG of a network, with the names at the ``positions`` that :func:`lay_out_names` returned."""
+    """Return the SVG of a network with the center of each name at its position, in pixels.
+
+    ``edges`` refer to ``names`` by index. ``remark`` is added to the legend below the picture.
+    """
     elements = [svg.render_text(_MARGIN, 36, svg.truncate(title, _TITLE_SIZE, 2000), size=_TITLE_SIZE, weight=600)]
     box_widths = [*map(_measure_name, names)]
     content_width = max(

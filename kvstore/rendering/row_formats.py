@@ -62,7 +62,7 @@ _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r
 
 
 def render_csv(columns: Sequence[str], rows: Rows, delimiter: str = ",") -> Iterator[str]:
-    """Yield the header and each row as a record of RFC 4180, without the line end."""
+    """Yield the header and each row as a record of RFC 4180, with this delimiter and without the line end."""
     record: list[str] = []
 
     class RecordWriter:

@@ -19,7 +19,10 @@ MAX_COPIED = 200
 
 
 def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
-    """Return the error for the character ``offset`` of ``text``. An offset past the end means the end."""
+    """Return an error with a ``reason``, whose message shows the line of ``text`` with a caret below ``offset``.
+
+    An offset past the end means the end.
+    """
     offset = min(offset, len(text))
     line_start = text.rfind("\n", 0, offset) + 1
     line_end = text.find("\n", offset)

@@ -109,7 +109,7 @@ class _TableScan:
             self._reader.costs[self._table.name].rows += 1
 
     def Column(self, number: int) -> SqlValue:
-        """Return the value of a column (-1: the rowid) of the current row, whose record is loaded on first use."""
+        """Return the value of the column ``number`` (-1: the rowid) of the current row, whose record is then loaded."""
         if number < 0:
             return self.Rowid()
         if self._record is _END_OF_ROWS:
@@ -134,7 +134,7 @@ class _MeasuredScan(_TableScan):
     _is_measuring = False
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
-        """Start a scan and measure its cost."""
+        """Start a scan of the rows that ``plan`` selects (None: all), and measure its cost."""
         with self._measure_cost():
             super().Filter(number, plan, arguments)
 
@@ -144,7 +144,7 @@ class _MeasuredScan(_TableScan):
             super().Next()
 
     def Column(self, number: int) -> SqlValue:
-        """Return a column of the current row and measure the cost."""
+        """Return the value of the column ``number`` of the current row, and measure the cost."""
         with self._measure_cost():
             return super().Column(number)
 

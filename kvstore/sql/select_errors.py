@@ -36,7 +36,9 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
 
     ``make_error`` creates the error for a position in the query and a reason. Any other error is returned unchanged.
     """
-    if isinstance(error, apsw.BindingsError) and (counts := re.search(r"uses (\d+) and there are (\d+)", str(error))):
+    # "The current statement uses 2 and there are 1 supplied."
+    counts = re.search(r"uses (\d+) and there are (\d+)", str(error)) if isinstance(error, apsw.BindingsError) else None
+    if counts:
         num_expected, num_passed = map(int, counts.groups())
         values = format_count(num_expected, "parameter value")
         return make_error(None, f"expected {values}, one for each ?, but got {num_passed}")
@@ -54,7 +56,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
     if isinstance(error, UnicodeEncodeError):
         return InputError("a parameter contains half of a surrogate pair, which is not valid text")
     if isinstance(error, TypeError):
-        type_name = str(error).rpartition(" type ")[2]
+        _, _, type_name = str(error).rpartition(" type ")
         return InputError(f"a parameter must be text, a number, bytes or None, not {type_name}")
     return error
 
@@ -73,7 +75,9 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         suggestion = suggest(name, tables)
         remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
         return make_error(max(position, 0), f"there is no table {shorten(name)}; {remedy}")
-    if kind == "no such column" and (quoted_match := re.match(r'("[^"]+") - should this be a string', name)):
+    # no such column: "tea" - should this be a string literal in single-quotes?
+    quoted_match = re.match(r'("[^"]+") - should this be a string', name) if kind == "no such column" else None
+    if quoted_match:
         literal = format_literal(shorten(unquote(quoted_match[1]), MAX_COPIED))
         return make_error(
             position, f"there is no column {shorten(quoted_match[1])}; text is written in single quotes: {literal}"
@@ -100,14 +104,18 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         )
     if kind == "incomplete input":
         return make_error(len(text), "the query ends too early")
-    if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
+    if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):  # near "FORM": syntax error
         return make_error(position, f"{word_match[1]} is not valid here{_suggest_word(word_match[1], position, text)}")
     return make_error(position, message)
 
 
 def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
-    """Return a suggestion for the word that SQLite rejected at ``position``, or else for the word before it."""
-    preceding = re.search(r"([^\W\d]\w*)\s+$", text if position is None else text[:position])
+    """Return a suggestion for the word ``unexpected``, which SQLite rejected, or else for the word before it.
+
+    It is at ``position`` in ``text`` (None: at the end).
+    """
+    text_before = text if position is None else text[:position]
+    preceding = re.search(r"([^\W\d]\w*)\s+$", text_before)  # the last word
     words = [unexpected] if preceding is None else [unexpected, preceding[1]]
     for word in words:
         suggestion = suggest(word, _SQL_WORDS)

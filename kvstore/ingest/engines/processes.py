@@ -34,6 +34,7 @@ class ProcessEngine:
     max_failed_starts = 0
 
     def __init__(self, workers: int) -> None:
+        """Run ``workers`` processes."""
         self.workers = workers
 
     def start(self, job: Job, limits: Limits) -> WorkerProcess:
