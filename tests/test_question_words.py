@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
 import kvstore
 from kvstore.answering.answer_types import detect_answer_type
+from kvstore.retrieval.overview import is_overview_question, parse_summary_request
 from kvstore.text.languages import detect_question_language
 from kvstore.text.question_words import FOLDER, load_question_words
 
@@ -167,10 +169,49 @@ EVERYDAY_QUESTIONS = {
     ],
 }
 
+#: Two questions for an overview of all documents, and a question for a summary of one, with the words of its title.
+SUMMARIES = {
+    "german": (
+        "Worum geht es in diesen Dokumenten?",
+        "Fasse alles in 3 Sätzen zusammen.",
+        "Fasse die Satzung zusammen.",
+    ),
+    "french": ("De quoi parlent ces documents ?", "Fais un résumé.", "Résume le règlement de la cantine."),
+    "spanish": ("¿De qué tratan estos documentos?", "¿Qué hay en esta carpeta?", "Resume los estatutos."),
+    "italian": ("Di cosa parlano questi documenti?", "Cosa c'è in questa cartella?", "Riassumi lo statuto."),
+    "portuguese": ("Do que tratam estes documentos?", "Faça um resumo.", "Resuma o estatuto."),
+    "dutch": ("Waar gaan deze documenten over?", "Wat staat er in deze map?", "Vat het reglement samen."),
+    "polish": ("O czym są te dokumenty?", "Co zawiera ten folder?", "Podsumuj regulamin."),
+    "russian": ("О чём эти документы?", "Обобщи документы.", "Перескажи устав."),
+    "turkish": ("Bu belgeler ne hakkında?", "Belgeleri özetle.", "Yönetmeliği özetle."),
+    "arabic": ("ما موضوع هذه الوثائق؟", "لخص المستندات", "لخص العقد"),
+    "chinese": ("这些文件讲什么？", "这个文件夹里有什么内容？", "总结年假政策"),
+    "japanese": ("これらの文書は何についてですか", "文書を要約してください", "就業規則を要約して"),
+}
+
 
 def test_every_language_is_tested_above() -> None:
     languages = {path.stem for path in FOLDER.glob("*.toml")}
-    assert languages == QUESTIONS.keys() == EVERYDAY_QUESTIONS.keys()
+    assert languages == QUESTIONS.keys() == EVERYDAY_QUESTIONS.keys() == SUMMARIES.keys()
+
+
+@pytest.mark.parametrize("language", SUMMARIES)
+def test_requests_for_summaries_are_recognized(language: str) -> None:
+    *overviews, summary = SUMMARIES[language]
+    assert all(is_overview_question(question, language) for question in overviews)
+    request = parse_summary_request(summary, language)
+    assert request is not None and request.subject and not request.covers_all
+    others = [question for question, *_ in QUESTIONS[language] + EVERYDAY_QUESTIONS[language]]
+    assert not any(is_overview_question(question, language) for question in others)
+
+
+def test_a_german_store_is_summarized_in_german(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": "german"}) as store:
+        store.put("satzung", "Der Verein heißt Tidemoor und hat seinen Sitz in Husum.", title="Satzung des Vereins")
+        store.put("protokoll", "Die Versammlung wählte am Montag einen Vorstand.", title="Protokoll vom 3. Mai")
+        text = store.ask("Worum geht es in den Dokumenten?").text
+        assert "- Protokoll vom 3. Mai: Die Versammlung wählte am Montag einen Vorstand. [1]" in text
+        assert store.ask("Fasse die Satzung zusammen.").text.startswith("Der Verein heißt Tidemoor")
 
 
 @pytest.mark.parametrize("language", QUESTIONS)

@@ -263,6 +263,7 @@ def test_an_overview_samples_many_documents_and_counts_rows_of_a_file_as_one_sou
     answer = store.ask("What is in this folder?", top=4)
     assert [citation.document for citation in answer.citations] == ["note-0", "note-2", "note-5", "note-8"]
     assert answer.text.startswith("The store has 12 documents from 11 sources, among them:\n\n- note-0: Note 0 tells")
+    assert answer.remarks == ["SELECT key, title FROM documents lists all documents"]
     everything = store.ask("List all documents", top=20).text
     assert "from 11 sources:" in everything
     assert "- prices.csv (2 documents): item: beet price: 2 [11]" in everything

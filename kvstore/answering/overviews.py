@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ..registry import get_strategy, list_overview_strategies
 from ..retrieval.cover import CoverSentence, collect_cover_sentences, select_cover
 from ..retrieval.evidence import Evidence, Hit, TextSpan
-from ..retrieval.overview import asks_for_summary, find_named_titles, is_overview_question
+from ..retrieval.overview import parse_summary_request
 from ..retrieval.query import Query, Strategy
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.documents.documents import DocumentRecord
@@ -59,11 +59,13 @@ def retrieve_overview(query: Query, retrieve: Callable[[Strategy, Query], Eviden
     If titles or keys contain the words of the question, these documents are summarized, otherwise all that the query
     allows. ``retrieve`` runs a query with a strategy.
     """
-    if not asks_for_summary(query.question):
+    request = parse_summary_request(query.question, query.state.main_language)
+    if request is None:
         return None
     documents = _read_titles(query.state)
-    positions = find_named_titles(query.question, [f"{document.title} {document.record.key}" for document in documents])
-    if not documents or not (positions or is_overview_question(query.question)):
+    titles = (f"{document.title} {document.record.key}" for document in documents)
+    positions = request.find_titles(titles, query.stem)
+    if not documents or not (positions or request.covers_all):
         return None
     if positions:
         documents = [documents[position] for position in positions]
@@ -115,9 +117,16 @@ def _list_documents(query: Query, documents: Sequence[_TitledDocument], subject:
             count += f" from {len(groups):,} source{'s' * (len(groups) > 1)}"
         context = f"{subject} {count}{_PARTIAL * (num_listed < len(groups))}"
         step.detail, step.count = context, num_listed
-    pool = sum(document.record.chunk_count for document in documents)
-    steps = query.trace.steps
-    return Evidence(query.question, _LISTING, hits, steps=steps, pool=pool, context=[context], is_overview=True)
+    return Evidence(
+        query.question,
+        _LISTING,
+        hits,
+        steps=query.trace.steps,
+        pool=sum(document.record.chunk_count for document in documents),
+        context=[context],
+        hint="SELECT key, title FROM documents lists all documents" if num_listed < len(groups) else None,
+        is_overview=True,
+    )
 
 
 def _build_opening_hit(state: State, rank: int, documents: Sequence[_TitledDocument]) -> Hit:

@@ -177,7 +177,6 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     strategies that do.
     """
     from ..retrieval.evidence import Step
-    from ..retrieval.overview import is_overview_question
 
     evidence = strategy.retrieve(query)
     if query.original_question is not None:
@@ -186,7 +185,7 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
         from ..retrieval.filling import fill_evidence
 
         evidence = fill_evidence(evidence, query, get_strategy(query.fill))
-    if not is_overview_question(query.question):
+    if not query.asks_for_overview:
         return evidence
     if evidence.hits and all(hit.kind in ("summary", "report") for hit in evidence.hits):
         return replace(evidence, is_overview=True)

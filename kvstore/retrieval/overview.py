@@ -2,7 +2,7 @@
 
 In: a question. Out: True if nothing in it asks for a detail. "Summarize the whole meeting", "What is the plot of the
 story?" and "What are the main topics?" ask for an overview. "Summarize what was said about the budget" asks about the
-budget, which search finds. English only: no question in another language counts as an overview question.
+budget, which search finds. The words of other languages are in ``kvstore/text/questions``.
 
 Also in: titles of documents. Out: those that such a question names ("Summarize the travel policy").
 """
@@ -10,9 +10,13 @@ Also in: titles of documents. Out: those that such a question names ("Summarize 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Set
+from itertools import zip_longest
+from typing import NamedTuple
 
+from ..text.languages import detect_question_language
 from ..text.patterns import compile_lazily
+from ..text.question_words import load_question_words
 from ..text.words import FUNCTION_WORDS, get_stemmer, segment_words
 
 _stem = get_stemmer("english")
@@ -56,6 +60,7 @@ _REQUEST_STEMS = _stem_words(
 )
 _DISCUSSION_STEMS = _stem_words("discuss talk mention address cover raise tackle")
 _DESCRIPTION_STEMS = _stem_words("describe explain present")
+_GENERAL_STEMS = _SUMMARY_STEMS | _POINT_STEMS | _DOCUMENT_STEMS | _MEASURE_STEMS | _REQUEST_STEMS
 _TLDR_PATTERN = compile_lazily(r"\btl;? ?dr\b", re.IGNORECASE)
 #: Questions for the meaning of a word.
 _DEFINITION_PATTERN = compile_lazily(r"\s*what(?:'s|’s| is| are| was) an? ", re.IGNORECASE)
@@ -69,7 +74,7 @@ _CONTENT_PATTERN = compile_lazily(
     r"|\b(?:which|what) (?:documents|files) (?:are there|(?:do|does) (?:you|it|the \w+) (?:have|contain))\W*\Z",
     re.IGNORECASE,
 )
-_YEAR_PATTERN = compile_lazily(r"\b(?:19|20)\d\d\b")
+_YEAR_PATTERN = compile_lazily(r"(?:19|20)\d\d")
 #: Questions without a noun, for what the store has: "What is this about?", "What can I ask you?"
 _STORE_PATTERN = compile_lazily(
     r"\s*what(?:['’]s| is) (?:(?:all )?(?:this|it)(?: all)? about|(?:in )?here)\W*\Z"
@@ -78,21 +83,90 @@ _STORE_PATTERN = compile_lazily(
 )
 
 
-def is_overview_question(question: str) -> bool:
+class SummaryRequest(NamedTuple):
+    """What a question asks to summarize.
+
+    ``subject`` are the words that are not about summaries, documents or their points, and ``years`` those that are
+    years. ``covers_all`` is true if the question means all documents (unless words of it are in titles).
+    """
+
+    subject: frozenset[str]
+    years: frozenset[str]
+    covers_all: bool
+
+    def find_titles(self, titles: Iterable[str], stem: Callable[[str], str]) -> list[int]:
+        """Return the positions of the titles that have all words of the subject; empty without a subject.
+
+        If several have them, and some of these also have the years, only those are returned. ``stem`` maps a word to
+        its stem.
+        """
+        if not self.subject:
+            return []
+        subject = set(map(stem, self.subject))
+        stems_by_title = [set(map(stem, segment_words(title.replace("_", " ")))) for title in titles]
+        named = [position for position, stems in enumerate(stems_by_title) if subject <= stems]
+        return [position for position in named if self.years <= stems_by_title[position]] or named
+
+
+def is_overview_question(question: str, likely_language: str | None = None) -> bool:
     """True if a question asks for an overview of a document or of all documents, not for a detail.
 
     Any word that is not about summaries, documents, their points or the form of the answer makes it specific.
+    ``likely_language`` is the language of the question if its words do not show one.
 
-    >>> [is_overview_question(text) for text in ("Summarize the whole meeting.", "What are these documents about?")]
+    >>> [is_overview_question(text) for text in ("Summarize the whole meeting.", "Worum geht es in den Dokumenten?")]
     [True, True]
     >>> [is_overview_question(text) for text in ("Summarize the talk about the budget.", "What is leave?")]
     [False, False]
     """
+    request = parse_summary_request(question, likely_language)
+    return request is not None and request.covers_all
+
+
+def parse_summary_request(question: str, likely_language: str | None = None) -> SummaryRequest | None:
+    """Return what a question asks to summarize ("Summarize the travel policy"), or None if it asks for something else.
+
+    ``likely_language`` is the language of the question if its words do not show one.
+    """
+    request = _parse_english_request(question)
+    if request is not None:
+        return request
+    vocabulary = load_question_words(detect_question_language(question, likely_language))
+    subject = None if vocabulary is None else vocabulary.find_summary_subject(question)
+    if vocabulary is None or subject is None:
+        return None
+    words = {word for word in segment_words(subject) if word not in vocabulary.function_words}
+    return _build_request(words, covers_all=not words)
+
+
+def _parse_english_request(question: str) -> SummaryRequest | None:
+    """Return what an English question asks to summarize, or None if it asks for something else."""
     if _TLDR_PATTERN.search(question) or _STORE_PATTERN.match(question):
-        return True
-    stems = _stem_content_words(question)
-    if _select_specific_stems(stems) or _DEFINITION_PATTERN.match(question):
-        return False
+        return _build_request((), covers_all=True)
+    words = [word for word in segment_words(question) if word not in FUNCTION_WORDS]
+    stems_by_word = {word: _stem(word) for word in words if len(word) > 1 and not word.isdecimal()}
+    # A number is part of the subject ("chapter 3"), except one that counts ("3 sentences", "5 key points").
+    numbers = {
+        word
+        for word, next_word in zip_longest(words, words[1:], fillvalue="")
+        if word.isdecimal() and _stem(next_word) not in _GENERAL_STEMS
+    }
+    stems = set(stems_by_word.values())
+    covers_all = (
+        stems <= _GENERAL_STEMS
+        and not numbers
+        and not _DEFINITION_PATTERN.match(question)
+        and _asks_for_everything(question, stems)
+    )
+    if not (covers_all or stems & _SUMMARY_STEMS):
+        return None
+    document_stems = _DOCUMENT_STEMS - _COLLECTION_STEMS
+    subject = {word for word, stem in stems_by_word.items() if stem not in _GENERAL_STEMS or stem in document_stems}
+    return _build_request(subject | numbers, covers_all=covers_all)
+
+
+def _asks_for_everything(question: str, stems: Set[str]) -> bool:
+    """True if a question with these stems asks for a summary, main points or the contents of documents."""
     if stems & _SUMMARY_STEMS:
         return True
     if stems & _POINT_STEMS and stems & (_DOCUMENT_STEMS | _MEASURE_STEMS | _DISCUSSION_STEMS):
@@ -101,41 +175,7 @@ def is_overview_question(question: str) -> bool:
     return bool(stems & _DOCUMENT_STEMS and (asks_for_contents or stems & _DESCRIPTION_STEMS))
 
 
-def asks_for_summary(question: str) -> bool:
-    """True if a question asks for an overview, or for a summary of something ("Summarize the travel policy")."""
-    return is_overview_question(question) or bool(_stem_content_words(question) & _SUMMARY_STEMS)
-
-
-def find_named_titles(question: str, titles: Iterable[str]) -> list[int]:
-    """Return the positions of the titles that a question for a summary names: they have all words of its subject.
-
-    If several have them, and some of these also have the years of the question, only those are returned. The list is
-    empty if the question has no subject.
-
-    >>> find_named_titles("Summarize the travel policy 2024.", ["Travel policy 2023", "Travel policy 2024", "Travel"])
-    [1]
-    """
-    stems = _stem_content_words(question)
-    subject = _select_specific_stems(stems) | (stems & _DOCUMENT_STEMS - _COLLECTION_STEMS)
-    if not subject:
-        return []
-    stems_by_title = enumerate(map(_stem_content_words, titles))
-    named = [(position, stems) for position, stems in stems_by_title if subject <= stems]
-    years = set(_YEAR_PATTERN.findall(question))
-    return [position for position, stems in named if years <= stems] or [position for position, _ in named]
-
-
-def _stem_content_words(text: str) -> set[str]:
-    """Return the stems of the words of a text, without function words, single letters and numbers other than years."""
-    words = segment_words(text.replace("_", " "))
-    return {
-        _stem(word)
-        for word in words
-        if len(word) > 1 and word not in FUNCTION_WORDS and (not word.isdecimal() or _YEAR_PATTERN.fullmatch(word))
-    }
-
-
-def _select_specific_stems(stems: set[str]) -> set[str]:
-    """Return the stems that do not occur in requests for an overview of anything, without years."""
-    general = _SUMMARY_STEMS | _POINT_STEMS | _DOCUMENT_STEMS | _MEASURE_STEMS | _REQUEST_STEMS
-    return {stem for stem in stems - general if not stem.isdecimal()}
+def _build_request(words: Collection[str], *, covers_all: bool) -> SummaryRequest:
+    """Return the request to summarize a subject, given by its words and years."""
+    years = frozenset(filter(_YEAR_PATTERN.fullmatch, words))
+    return SummaryRequest(frozenset(words) - years, years, covers_all)

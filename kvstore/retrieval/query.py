@@ -133,6 +133,13 @@ class Query:
         reading = self.reading
         return open_question_stemmer(self.question, reading.settings.stemmer, reading.counters.languages)
 
+    @property
+    def asks_for_overview(self) -> bool:
+        """True if the question asks for an overview of documents, not for a detail."""
+        from .overview import is_overview_question
+
+        return is_overview_question(self.question, self.state.main_language)
+
     def embed_part(self, part: str) -> Vector:
         """Return the unit vector of the question or a part of it, or the user's vector if the user gave one.
 

@@ -57,7 +57,8 @@ class QuestionVocabulary(NamedTuple):
     name the kind of answer (*telephone number*); it takes precedence. Each phrase is a group of its pattern, and
     ``kinds`` maps the name of the group to the kind of answer, such as ``time``. ``forms`` are the patterns of answers
     by kind; an answer of a kind without a form is not recognized in texts. ``label`` matches a number that is a name,
-    as in *Article 7*, and ``date`` one that is part of a date.
+    as in *Article 7*, and ``date`` one that is part of a date. ``summary`` matches phrases that ask for a summary, and
+    ``general`` the words for documents and their contents that say nothing about a subject.
     """
 
     asking: re.Pattern[str]
@@ -66,6 +67,8 @@ class QuestionVocabulary(NamedTuple):
     forms: Mapping[str, re.Pattern[str]]
     label: re.Pattern[str]
     date: re.Pattern[str]
+    summary: re.Pattern[str]
+    general: re.Pattern[str]
     function_words: frozenset[str]
 
     def find_kind(self, question: str) -> str | None:
@@ -89,6 +92,17 @@ class QuestionVocabulary(NamedTuple):
         for match in reversed(list(matches)):  # from the end, so that the other offsets stay valid
             question = f"{question[: match.start()]} {question[match.end() :]}"
         return question
+
+    def find_summary_subject(self, question: str) -> str | None:
+        """Return the words of a question for a summary that can be its subject; None if it asks for no summary.
+
+        >>> load_question_words("german").find_summary_subject("Fasse das Handbuch in 3 Sätzen zusammen.").split()
+        ['das', 'handbuch', 'in', '.']
+        """
+        lower = _to_lower_same_length(question)
+        if not self.summary.search(lower):
+            return None
+        return self.general.sub(" ", self.summary.sub(" ", lower))
 
 
 def _to_lower_same_length(text: str) -> str:
@@ -132,6 +146,9 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     has_spaces = bool(data["spaced"])
     asking, asking_kinds = _build_phrase_pattern("asking", asks, has_spaces, _MAX_GAP_WORDS)
     noun, noun_kinds = _build_phrase_pattern("noun", nouns, has_spaces, _MAX_NOUN_GAP_WORDS)
+    summary_phrases = {"summary": split_phrases(data["summaries"]["requests"])}
+    summary, _ = _build_phrase_pattern("summary", summary_phrases, has_spaces, _MAX_GAP_WORDS)
+    general = _build_alternation(split_phrases(data["summaries"]["general"]), has_spaces)
     labels, months = (_build_alternation(answers[name], has_spaces) for name in ("labels", "months"))
     return QuestionVocabulary(
         asking=compile_lazily(asking),
@@ -143,6 +160,8 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
             rf"(?:\b\d{{1,2}}[.º°]?\s(?:de\s)?)?(?:{months})(?:\s\d{{1,2}}(?![\d.,]*\d))?|{_YEAR}|{_DIGITAL_TIME}",
             re.IGNORECASE,
         ),
+        summary=compile_lazily(summary),
+        general=compile_lazily(rf"(?:(?<!\d)\d{{1,3}}\s*)?{general}"),  # with a count: "3 sentences"
         function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
     )
 

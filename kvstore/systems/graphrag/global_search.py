@@ -30,7 +30,6 @@ from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.lexical_search import build_count_request, build_term_weights, parse_question_words
-from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, option
 from ...structures.clustering.affinity import IntArray
 from ...text.words import count_text_tokens
@@ -82,7 +81,7 @@ class GlobalStrategy:
         """
         scoring = _CommunityScoring.prepare(query)
         with query.trace.step("select communities") as step:
-            levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
+            levels = 0 if query.asks_for_overview else int(option(query, self, "levels"))
             selection = _select_communities(scoring, levels, query.top)
             step.detail = f"{selection.num_scored} scored, down to level {selection.deepest_level}"
             step.count = selection.num_candidates
@@ -138,7 +137,7 @@ class _CommunityScoring:
         rarities = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts).rarities
         placement = reading.fetch(UnassignedChunks(near_chunks=[chunk for chunk, _ in near_ranking]))
         # An overview, or a report that fills a limit of tokens, covers many chunks. Else the nearest are sufficient.
-        covers_many = query.within is not None or is_overview_question(query.question)
+        covers_many = query.within is not None or query.asks_for_overview
         unassigned = placement.unassigned[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
         num_omitted = len(placement.unassigned) - len(unassigned)
         return cls(query, rarities, placement.allowed, placement.newer, unassigned, num_omitted)

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 
 from ...arguments import Choice, Option
 from ...retrieval.evidence import Evidence
-from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, evidence_of, get_choice_option, option
 from ..hybrid.direct_search import search_hybrid
 from .summary import summarize
@@ -49,7 +48,7 @@ class RaptorStrategy:
         mode = get_choice_option(query, self, "mode")
         if mode == "auto":
             with query.trace.step("choose mode") as step:
-                mode = "cover" if is_overview_question(query.question) else "leaves"
+                mode = "cover" if query.asks_for_overview else "leaves"
                 subject = "an overview" if mode == "cover" else "something specific"
                 step.detail = f"{mode}: the question asks for {subject}"
         if mode == "cover":

@@ -20,7 +20,6 @@ from dataclasses import replace
 from ...retrieval.cover import CoverSentence, compute_word_weights, extract_question_words, select_cover
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, Hit, TextSpan
-from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query
 from ...structures.read_requests import BatchedReader
 from .node_requests import build_summary_hit
@@ -102,7 +101,7 @@ def _select_sentences(
     They come from at most ``query.top`` groups, which have the most weight; each group becomes one hit. ``get_group``
     returns the group of a sentence.
     """
-    question_words = () if is_overview_question(query.question) else extract_question_words(query.question)
+    question_words = () if query.asks_for_overview else extract_question_words(query.question)
     weights = compute_word_weights(sentences, question_words)
     selected = select_cover(sentences, max_tokens, weights=weights)
     group_weights: dict[int | None, float] = {}
