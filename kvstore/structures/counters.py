@@ -24,7 +24,8 @@ class Counters:
     ``next_group`` is the id of the next leaf abstract, which determines the ids of its chunks. ``next_upper`` is the id
     of the next upper abstract. ``languages`` has the number of documents by the name of their language ("" if it is
     unknown); they are counted only if the stemmer is ``multilingual``. ``words`` is the number of words of all chunks.
-    ``hits`` is the sum of the temperatures of all names.
+    ``introductions`` is the number of statements that make names known, and ``hits`` the number of lookups of names.
+    Trees, nodes and edges are those of the entity forest.
     """
 
     change: int = 0
@@ -53,7 +54,7 @@ class Counters:
 
     @classmethod
     def load(cls, view: View) -> Counters:
-        """Return the stored counters, or those of an empty store."""
+        """Return the counters stored in ``view`` (a snapshot or write transaction), or those of an empty store."""
         packed = view.get(tables.META, _KEY)
         return cls() if packed is None else cls(**records.unpack(packed, tables.META, _KEY))
 

@@ -51,7 +51,7 @@ class EntryCache(Generic[Key, Value]):
 
 
 class DecodedData:
-    """The data decoded by the states of one commit."""
+    """The data decoded by the states of one commit, which cache it here for each other."""
 
     def __init__(self) -> None:
         #: Records, sections and texts of documents and records of chunks, by id, and sizes of posting lists, by term.

@@ -19,7 +19,7 @@ from .vectors.vectors import Matrix, Vectors, VectorSpace, VectorWriter
 
 
 class DerivationSpec(Protocol):
-    """A derivation, which computes data with vectors from each document: its name, and how it stores vectors."""
+    """A derivation, which computes data with vectors from each document alone, such as a list of its sentences."""
 
     @property
     def name(self) -> str:
@@ -59,14 +59,17 @@ def split_vector_id(id: int) -> tuple[int, int]:
 
 
 class DerivedPart(NamedTuple):
-    """The part derived from a document, and the locations (block, row) of the vectors of its texts."""
+    """The data derived from a document (``part``), and the locations (block, row) of the vectors of its texts."""
 
     part: Any
     vector_locations: list[tuple[int, int]]
 
 
 class DerivedParts:
-    """The parts of one derivation in one view, by document, and the ``vectors`` of their texts."""
+    """The data (parts) that one derivation computed from documents, by document, and the ``vectors`` of their texts.
+
+    They are read through a view, a snapshot or a write transaction.
+    """
 
     vectors: Vectors
 
@@ -116,7 +119,10 @@ class DerivedParts:
 
 
 class DerivedPartWriter(DerivedParts):
-    """The parts of one write transaction. Their vectors are visible to other views after :meth:`VectorWriter.flush`."""
+    """The derived data (parts) of documents in one write transaction.
+
+    Their vectors are visible to other readers of the transaction after :meth:`VectorWriter.flush`.
+    """
 
     vectors: VectorWriter
 

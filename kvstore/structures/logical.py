@@ -53,8 +53,8 @@ class LogicalNames:
     def name_address(self, address: int, /) -> LogicalName:
         """Return the rank of an address, followed by the name of the place that it leads to, without ids.
 
-        The place is a node of the forest (tree and entity) if the rank is ``NODE_RANK``, and otherwise an abstract
-        (document key, level and position).
+        An address is a place where an entity occurs, packed into an integer. The place is a node of the forest (tree
+        and entity) if the rank is ``NODE_RANK``, and otherwise an abstract (document key, level and position).
         """
         rank, target = addresses.split_address(address)
         target_name = self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)

@@ -68,9 +68,9 @@ class OpenIndexes:
         return DecodedDataCache()
 
     def get_index_file(self, kind: str, read: Callable[[Path], Content]) -> LazyIndexFile[Content]:
-        """Return the index file of a kind of index, the same object on every call.
+        """Return the file of an index, given its kind (such as "vectors"); the same object on every call.
 
-        ``read`` reads its content on first use.
+        ``read`` reads the content of a file at a path, on first use.
         """
         return self._files.setdefault(kind, LazyIndexFile(build_index_path(self.environment.path, kind), read))
 

@@ -79,7 +79,7 @@ class TermSize(NamedTuple):
 
 
 class Postings(ViewReader):
-    """The postings of one view."""
+    """The postings of one view, a snapshot or a write transaction."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         """Read posting lists through ``view``, a snapshot or write transaction.
@@ -144,8 +144,8 @@ class Postings(ViewReader):
         """Return the chunks that contain all of the terms, ascending; empty for no terms.
 
         All postings of the rarest term are read. For each further term, only the blocks that may contain a remaining
-        chunk are read. ``known_sizes`` are the sizes of the terms, if the caller has them. ``narrow`` filters the
-        chunks of the rarest term before the other terms are read.
+        chunk are read. ``known_sizes`` are the sizes of the terms (None: they are read). ``narrow`` filters the chunks
+        of the rarest term before the other terms are read (None: no filter).
         """
         unique_terms = list(dict.fromkeys(terms))
         sizes = (
@@ -181,9 +181,10 @@ class Postings(ViewReader):
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
-        """Return the blocks of a term that may contain one of ``chunks`` (ascending).
+        """Return the blocks of a term that may contain one of ``chunks`` (ascending), as (key, sealed value).
 
-        ``size`` is the size of the term. If it has few blocks, all of them are returned.
+        A block has up to 256 postings. ``size`` has the number of blocks of the term; if they are few, all of them are
+        returned, because listing them is faster than searching for some.
         """
         if size.blocks <= _BLOCKS_PER_SEEK * len(chunks):
             return self.get_blocks(term)
@@ -276,11 +277,11 @@ class PostingWriter(ViewWriter, Postings):
         """
         changed_terms = self._changes.list_terms(only_terms)
         for start in range(0, len(changed_terms), _TERM_BATCH):
-            terms = batch = changed_terms[start : start + _TERM_BATCH]
-            term_keys = prefixes = [encode_term(term) for term in terms]
-            stops = [prefix + _END for prefix in prefixes]
-            # Each pass changes the last block below ``stops`` of each term, and returns the terms with changes in
-            # earlier blocks.
+            batch = changed_terms[start : start + _TERM_BATCH]
+            batch_keys = [encode_term(term) for term in batch]
+            # Each pass changes the last block below ``stops`` of each of ``terms``, and returns the terms with changes
+            # in earlier blocks.
+            terms, prefixes, stops = batch, batch_keys, [key + _END for key in batch_keys]
             block_changes: dict[bytes, bytes | None] = {}
             while terms:
                 blocks = self._view.get_last_many(tables.POSTINGS, list(zip(prefixes, stops, strict=True)))
@@ -289,7 +290,7 @@ class PostingWriter(ViewWriter, Postings):
                 except ValueError as error:
                     raise make_corruption_error(error) from error
             self._write_view.change_many(tables.POSTINGS, block_changes)
-            self._write_sizes(batch, term_keys)
+            self._write_sizes(batch, batch_keys)
             self._changes.forget(batch)
 
     def _write_sizes(self, terms: Sequence[str], keys: Sequence[bytes]) -> None:
@@ -307,9 +308,8 @@ class PostingWriter(ViewWriter, Postings):
             return
         stored_values = self._view.get_many(tables.TERM_COUNTS, list(counts_by_key))
         size_changes: dict[bytes, bytes | None] = {}
-        for (key, (last_block_postings, added_postings, added_blocks)), value in zip(
-            counts_by_key.items(), stored_values, strict=True
-        ):
+        for (key, counts), value in zip(counts_by_key.items(), stored_values, strict=True):
+            last_block_postings, added_postings, added_blocks = counts
             if value is None:  # the term had at most one block: one if it had postings
                 old_size = TermSize(last_block_postings, min(last_block_postings, 1))
             else:

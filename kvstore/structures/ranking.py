@@ -42,7 +42,7 @@ def best(
     caller must compute sums in an order that does not depend on ids.
     """
     ids = np.asarray(chunks, np.uint64)
-    if len(ids) > 4 * top:
+    if len(ids) > 4 * top:  # with fewer, sorting all takes no longer
         cutoff = np.partition(scores, len(ids) - top)[len(ids) - top]
         # Keep every chunk that ties with the last selected one.
         candidates = np.flatnonzero(scores >= cutoff)
@@ -61,6 +61,7 @@ def best(
         tied_chunks = [chunk for start, end in tied_ranges for chunk in ordered_chunks[start:end]]
         sort_keys = iter(state.get_sort_keys(tied_chunks))
         for start, end in tied_ranges:
+            # A sort key is (document key, chunk).
             ordered_chunks[start:end] = [chunk for _, chunk in sorted(islice(sort_keys, end - start))]
     return list(zip(ordered_chunks[:top], ordered_scores[:top], strict=True))
 

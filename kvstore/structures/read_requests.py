@@ -48,7 +48,10 @@ class ReadRequest(ABC, Generic[Answer]):
         """Read the answer to this request from a state."""
 
     def list_chunks(self, answer: Any) -> Iterable[int]:
-        """Return the chunks whose sort keys (document key and chunk id) are in ``answer``, and need no request."""
+        """Return the chunks in ``answer``, whose sort keys (document key and chunk id) then need no further request.
+
+        By default there are none.
+        """
         return ()
 
 
@@ -62,7 +65,7 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
         return state.get_sort_keys(self.chunks)
 
     def list_chunks(self, answer: list[ChunkSortKey]) -> Iterable[int]:
-        """Return the requested chunks, because the answer has the sort keys of all of them."""
+        """Return the requested chunks: the answer has the sort key of each (document key and chunk id)."""
         return self.chunks
 
 

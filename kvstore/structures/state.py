@@ -99,9 +99,8 @@ class State:
         """Drop everything read through this state and its restricted states; the snapshot or transaction stays open."""
         self._parts.clear()
         self._derived_parts.clear()
-        for state in list(
-            self.__dict__.get("restricted_states", ())
-        ):  # does not create the set, which is nearly never used
+        # ``self.restricted_states`` would create the set, which is nearly never used.
+        for state in list(self.__dict__.get("restricted_states", ())):
             state.close()
 
     def __enter__(self) -> Self:
@@ -258,10 +257,10 @@ class State:
         return self.aliases.resolve(key, self.filter)
 
     def find_addresses(self, identity: Identity, limit: int | None = None) -> Ids:
-        """Return at most ``limit`` addresses of an entity, under all its names, ascending.
+        """Return at most ``limit`` (None: all) addresses of an entity, under all its names, ascending.
 
-        An address is a rank and the id of a node or abstract, packed into an integer. Each node or abstract occurs
-        once, with its best rank.
+        An address is a place where the entity occurs: a rank and the id of a node of the entity forest or of an
+        abstract, packed into an integer. Each node or abstract occurs once, with its best rank.
         """
         import numpy as np
 

@@ -31,7 +31,8 @@ _ENDING_SUFFIXES = sorted({ending[start:] for ending in _ENDINGS for start in ra
 
 def iter_patterns(query: Phrase | Proximity) -> Iterator[WordPattern]:
     """Yield the words of a phrase, or of phrases near each other."""
-    for phrase in (query,) if isinstance(query, Phrase) else query.phrases:
+    phrases = [query] if isinstance(query, Phrase) else query.phrases
+    for phrase in phrases:
         yield from phrase.words
 
 
@@ -71,7 +72,10 @@ def union_sorted(chunk_arrays: Sequence[Ids]) -> Ids:
 
 
 def _list_shorter_stems(prefix: str, stem: Callable[[str], str]) -> set[str]:
-    """Return the stems of words beginning with ``prefix`` that do not begin with it themselves."""
+    """Return the stems of words beginning with ``prefix`` that do not begin with it themselves.
+
+    A query for words with the prefix "flyin" must also find the stem "fly", under which "flying" is stored.
+    """
     if stem is str:  # words are unchanged
         return set()
     stems = {stem(prefix + ending) for ending in _ENDING_SUFFIXES}

@@ -50,9 +50,10 @@ class Edges(NamedTuple):
 def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, max_levels: int = 4) -> list[Partition]:
     """Return partitions of ``num_nodes`` nodes, the finest first: the cluster of each node, shape (num_nodes,) each.
 
-    The strength between two clusters is the sum of the weights between them, divided by a power of their volumes (see
-    :func:`_compute_strengths`). In a round, at most ``max_cluster_size`` clusters join into one. There are
-    ``max_levels`` rounds, or fewer if a round joins nothing.
+    This is affinity clustering (Bateni et al. 2017): in each round, every cluster joins its strongest neighbor. The
+    strength between two clusters is the sum of the weights between them, divided by a power of their volumes (sums of
+    weights). In a round, at most ``max_cluster_size`` clusters join into one. There are ``max_levels`` rounds, or fewer
+    if a round joins nothing.
     """
     partitions: list[Partition] = []
     volumes = _compute_volumes(num_nodes, edges)
@@ -71,8 +72,9 @@ def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, m
 def cluster_vectors(vectors: Matrix, *, max_cluster_size: int = 12, max_levels: int = 4) -> Iterator[Partition]:
     """Yield partitions of unit vectors, shape (n, dimension), the finest first.
 
-    A partition holds the cluster of each vector, shape (n,). There are at most ``max_levels`` partitions. The
-    similarity of two clusters is the cosine of their centroids, which are summed in fixed point. In a round, at most
+    This is affinity clustering (Bateni et al. 2017): in each round, every cluster joins its nearest neighbor. A
+    partition holds the cluster of each vector, shape (n,). There are at most ``max_levels`` partitions. The similarity
+    of two clusters is the cosine of their centroids, which are summed in fixed point. In a round, at most
     ``max_cluster_size`` clusters join into one. This function releases ``vectors`` after the first partition.
     """
     sums: npt.NDArray[Any] = vectors

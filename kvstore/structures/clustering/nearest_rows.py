@@ -184,9 +184,8 @@ def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: R
         # Products of integers below 2^20 add up exactly in double precision, in any order.
         exact_products = np.einsum("ij,ij->i", rows * _SCALE, units[positions].astype(np.float64) * _SCALE)
         int_cosines = np.rint(exact_products * (_COSINE_ONE / _SCALE**2)).astype(np.int64)
-        is_better = (int_cosines > cosines[queries]) | (
-            (int_cosines == cosines[queries]) & (candidate_rows < nearest[queries])
-        )
+        is_tie_before = (int_cosines == cosines[queries]) & (candidate_rows < nearest[queries])
+        is_better = (int_cosines > cosines[queries]) | is_tie_before
         nearest[queries[is_better]], cosines[queries[is_better]] = candidate_rows[is_better], int_cosines[is_better]
 
 

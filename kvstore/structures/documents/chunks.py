@@ -48,7 +48,7 @@ class ChunkRecord(NamedTuple):
 
 
 class Chunks(ViewReader):
-    """The chunks of one view."""
+    """The chunks of one view, a snapshot or a write transaction."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         """Read chunks through ``view``, a snapshot or write transaction.
@@ -115,7 +115,7 @@ class ChunkWriter(ViewWriter, Chunks):
     """The chunks of one write transaction."""
 
     def put(self, chunk: int, record: ChunkRecord) -> None:
-        """Store or replace the record of a chunk."""
+        """Store or replace the record of a chunk: its place in the document and the location of its vector."""
         self._write_view.put(tables.CHUNKS, records.encode_u64(chunk), records.pack(record))
 
     def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
@@ -152,7 +152,7 @@ _get_fields = attrgetter(*(field.name for field in fields(AbstractRecord)))
 
 
 class Abstracts:
-    """The abstracts of one view; their texts are read from its documents."""
+    """The abstracts (summaries of chunks and sections) of one view; their texts are read from its documents."""
 
     def __init__(self, view: View, documents: Documents) -> None:
         """Read abstracts through ``view``, a snapshot or write transaction, and their texts from ``documents``."""

@@ -134,12 +134,10 @@ class Triples(ViewReader):
             return DocumentTriples(tuple(names), tuple(triples))
         passages = records.unpack(texts, tables.WRITTEN_TRIPLES, key)[0]
         # A passage is its digest, the model, and the texts that the model wrote: triples with tabs between their parts.
-        models = {
-            triple: model
-            for _, model, passage_texts in passages
-            for triple in (Triple(*text.split("\t")) for text in passage_texts)
-            if triple not in triples
-        }
+        models: dict[Triple, str] = {}
+        for _, model, passage_texts in passages:
+            written_triples = (Triple(*text.split("\t")) for text in passage_texts)
+            models.update((triple, model) for triple in written_triples if triple not in triples)
         return DocumentTriples(tuple(names), (*triples, *models), models)
 
     def list_documents(self) -> list[int]:

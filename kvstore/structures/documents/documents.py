@@ -51,9 +51,11 @@ class DocumentRecord:
 
     ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
     ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``uppers`` are the ids of the abstracts
-    above the leaves. ``changed_at`` counts seconds since 1970, UTC. ``origin`` is the folder it was ingested from.
-    ``left_out`` counts the characters of its page that were removed as navigation. ``own_chunks`` describes chunk
-    boundaries set by the user, in the format of :mod:`kvstore.extraction.validation`.
+    above the leaves. ``size`` is the length of the text in bytes, and ``digest`` changes if any part of the document
+    does. ``changed_at`` counts seconds since 1970, UTC. ``origin`` is the folder it was ingested from (None: it was not
+    ingested from one). ``left_out`` counts the characters of its page that were removed as navigation. ``own_vectors``
+    is true if the user supplied the vectors of its chunks. ``own_chunks`` describes chunk boundaries set by the user,
+    in the format of :mod:`kvstore.extraction.validation` (None: kvstore chose them).
     """
 
     id: int
@@ -161,9 +163,10 @@ def encode_text(text: bytes) -> bytes:
 
 
 def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
-    """Decode a text stored by :func:`encode_text` under ``key``, or at least its first ``max_bytes`` bytes.
+    """Decode a stored text (the encoding, then the text), or at least its first ``max_bytes`` bytes (None: all).
 
-    Raises CorruptionError for an unknown encoding, or a damaged or truncated stream.
+    ``key`` is the key of its record, for the error message. Raises CorruptionError for an unknown encoding, or a
+    damaged or truncated stream.
     """
     encoding, body = bytes(value[:1]), bytes(value[1:])
     if encoding == PLAIN:
@@ -220,7 +223,7 @@ def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int)
 
 
 class Documents(ViewReader):
-    """The documents of one view."""
+    """The documents of one view, a snapshot or a write transaction."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         """Read documents through ``view``, a snapshot or write transaction.

@@ -35,7 +35,7 @@ class IngestedFile:
 
 
 class IngestedFiles(ViewReader):
-    """The ingested files of one view."""
+    """The ingested files of one view, a snapshot or a write transaction."""
 
     def get(self, source: str) -> IngestedFile | None:
         """Return the record of the file whose documents have this source, or None."""
@@ -55,9 +55,10 @@ class IngestedFileWriter(ViewWriter, IngestedFiles):
     """The ingested files of one write transaction."""
 
     def put(self, file: IngestedFile, digests: list[bytes], documents: Documents) -> None:
-        """Record a file, unless another writer has since changed or removed one of its ``documents``.
+        """Record a file as completely ingested, unless a writer has since changed or removed one of its documents.
 
         ``digests`` are the digests that its documents were stored with, in the order of ``file.documents``.
+        ``documents`` reads the stored ones.
         """
         stored_records = map(documents.find_by_key, file.documents)
         if all(record and record.digest == digest for record, digest in zip(stored_records, digests, strict=True)):

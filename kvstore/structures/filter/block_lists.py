@@ -37,6 +37,10 @@ _MAX_NUMBER = (1 << 64) - 1
 _KEY_STRUCT = struct.Struct(">IQ")
 
 
+#: By entity: the numbers to remove from its list, and the numbers to add, both ascending.
+ListChanges = Mapping[int, tuple[Sequence[int], Sequence[int]]]
+
+
 class ChangeCounts(NamedTuple):
     """The count of removed numbers that existed, and of added numbers that were new."""
 
@@ -85,13 +89,14 @@ class BlockLists:
             return first_number
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
-    def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, ChangeCounts]:
+    def change_many(self, changes: ListChanges) -> dict[int, ChangeCounts]:
         """Remove and add numbers in the lists of many entities, and return the counts of effective changes by entity.
 
-        ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending.
+        ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending. A list is split
+        into blocks of ascending numbers, each of which is a record of the table.
         """
         view = self._require_writable()
-        totals = dict.fromkeys(changes, ChangeCounts(0, 0))  # a list is split into blocks of ascending numbers
+        totals = dict.fromkeys(changes, ChangeCounts(0, 0))
         pending = {entity: change for entity, change in changes.items() if any(change)}
         written: dict[bytes, bytes | None] = {}
         while pending:
@@ -149,7 +154,7 @@ class BlockLists:
             block_changes[next_key] = None
 
     def take(self, entity: int) -> bytes:
-        """Remove the whole list of an entity, and return its numbers as packed little-endian u64."""
+        """Remove the whole list of an entity, and return its numbers (addresses) as packed little-endian u64."""
         return self.take_many([entity])[entity]
 
     def take_many(self, entities: Collection[int]) -> dict[int, bytes]:

@@ -108,7 +108,13 @@ class FilterPage(NamedTuple):
 
 @frozen_dataclass
 class FilterStatistics:
-    """Statistics of a whole filter; ``bytes`` is the size of all its pages in LMDB, without long lists."""
+    """Statistics of a whole filter.
+
+    ``load`` is the used fraction of the slots for names. ``depth`` is the number of hash bits by which the directory
+    finds a bucket page, and ``forks`` the number of its entries that need further bits. ``kicks`` counts moves of
+    names to their other bucket; ``splits`` and ``merges`` count those of pages. ``bytes`` is the size of all pages in
+    LMDB, without long lists.
+    """
 
     entities: int
     addresses: int
@@ -144,8 +150,9 @@ def _as_addresses(addresses: Any) -> npt.NDArray[np.uint64]:
 
 
 class EntityFilter:
-    """The filter of one view. It can be read in a snapshot or a write transaction, and changed in a write transaction.
+    """The known names and the addresses of each, in a snapshot or a write transaction; only the latter can change them.
 
+    An address is a place where an entity occurs: a rank, and the id of a node of the entity forest or of an abstract.
     Changes are made in private copies of pages. :meth:`flush` writes them to the transaction and must be called before
     the commit. Several threads may read through one filter of a snapshot.
     """
@@ -369,7 +376,7 @@ class EntityFilter:
             )
 
     def check(self) -> Iterator[str]:
-        """Yield a sentence for every violated invariant of the pages and lists."""
+        """Yield a sentence for every violated invariant of the filter's pages and address lists."""
         self._pages.reader.require_open()
         yield from check_filter(self._index, self._pages, self._lists)
 

@@ -92,12 +92,27 @@ class _PageHeader(NamedTuple):
 
 
 class _PageKind(NamedTuple):
-    """The pages of one kind, their table, and the key prefixes of the pages and of the list of their free numbers."""
+    """The pages of one kind, their table, and the key prefixes of the pages and of the list of their free numbers.
+
+    ``free_list`` is the last of these prefixes (None: pages of this kind are never freed).
+    """
 
     pages: PageTable
     table: str
     prefix: bytes = b""
     free_list: bytes | None = None
+
+
+def _find_page_fault(page: memoryview, encoding: bytes, page_number: int) -> str:
+    """Return how a stored page differs from a valid page with this encoding and number; "" for a valid page."""
+    if len(page) != PAGE_BYTES:
+        return f"has {len(page)} bytes, not {PAGE_BYTES}"
+    header = _PageHeader._make(_PAGE_HEADER.unpack_from(page))
+    if header.encoding != encoding:
+        return f"is not of the encoding {encoding.decode()}"
+    if zlib.crc32(page[_COVERED_START:]) != header.checksum:
+        return "fails its checksum"
+    return "carries another page's number" if header.number != page_number else ""
 
 
 class PageReader:
@@ -117,7 +132,7 @@ class PageReader:
         self.has_room_flags: dict[int, int] = {}
 
     def load_page(self, table: str, prefix: bytes, encoding: bytes, page_number: int) -> memoryview:
-        """Read and verify the page of a table under ``prefix`` and its number.
+        """Read and verify the page (4 KiB) of a table under ``prefix`` and its number.
 
         In a write transaction, record the "has room" flag of a block-list page. Raises CorruptionError if the page is
         damaged, and ClosedError if the view is closed.
@@ -126,23 +141,16 @@ class PageReader:
             return _EMPTY_DIRECTORY
         with self._lock:
             page = self.view.get(table, prefix + records.encode_u32(page_number))
-        if page is None:
-            fault = "is missing"
-        elif len(page) != PAGE_BYTES:
-            fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
-        elif (page_header := _PageHeader._make(_PAGE_HEADER.unpack_from(page))).encoding != encoding:
-            fault = f"is not of the encoding {encoding.decode()}"
-        elif zlib.crc32(page[_COVERED_START:]) != page_header.checksum:
-            fault = "fails its checksum"
-        elif page_header.number != page_number:
-            fault = "carries another page's number"
-        else:
-            if encoding == BLOCK_ENCODING and self.view.writable:
-                self.has_room_flags[page_number] = page[ROOMY_OFFSET]
-            # Check this last, so that the snapshot cannot be closed between this check and the use of the page.
-            self.require_open()
-            return page
-        raise CorruptionError(f"table {table}: page {page_number} {fault}; run CHECK REPAIR, or restore from a backup")
+        fault = "is missing" if page is None else _find_page_fault(page, encoding, page_number)
+        if page is None or fault:
+            raise CorruptionError(
+                f"table {table}: page {page_number} {fault}; run CHECK REPAIR, or restore from a backup"
+            )
+        if encoding == BLOCK_ENCODING and self.view.writable:
+            self.has_room_flags[page_number] = page[ROOMY_OFFSET]
+        # Check this last, so that the snapshot cannot be closed between this check and the use of the page.
+        self.require_open()
+        return page
 
     def list_pages(self, prefix: bytes, page_table: str | None, last_number: int) -> list[int]:
         """Return up to 64 page numbers above ``last_number``, ascending, of the stored list under ``prefix``.
@@ -169,7 +177,11 @@ class PageReader:
 
 
 class FilterPages:
-    """The page tables of one view, and the compiled functions that use them."""
+    """The pages of the entity filter in a snapshot or a write transaction, and the compiled code that uses them.
+
+    There are four kinds: bucket pages (slots for names), block-list pages (their addresses), the directory and its
+    forks (which lead from a hash to a bucket page).
+    """
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
         """Read the filter's header, and set up the compiled page tables, which read pages on demand."""

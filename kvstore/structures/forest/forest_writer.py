@@ -134,7 +134,9 @@ class TransitiveReduction:
         status = self._forest.get_edge_status(child, parent)
         is_on_cycle = self._forest.is_on_cycle(child, parent)
         is_deferred = self._defer_if_costly(child)
-        component = self._find_component_edges(child) - {(child, parent)} if is_on_cycle and not is_deferred else set()
+        component: set[Edge] = set()  # the other edges on cycles with this one
+        if is_on_cycle and not is_deferred:
+            component = self._find_component_edges(child) - {(child, parent)}
         if is_on_cycle:
             self._forest.delete_edge(tables.LOOPED_EDGES, child, parent)
         if is_deferred:

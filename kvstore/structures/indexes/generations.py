@@ -42,10 +42,8 @@ KeyedRows = Iterable[tuple[bytes, Any]]
 class Generation(NamedTuple):
     """The result of one build of an index from the state at change number ``change``.
 
-    All chunk ids of this state are below ``chunk_stop``.
-
-    ``header`` is small plain data about the build, such as its sizes. ``rows`` holds the rows of each table, in key
-    order.
+    All chunk ids of this state are below ``chunk_stop``. ``header`` is small plain data about the build, such as its
+    sizes. ``rows`` holds the rows of each table, in key order.
     """
 
     change: int
@@ -136,8 +134,7 @@ class GenerationRows:
         """Read the rows of one build of an index, generation ``number``.
 
         ``generation`` is its description, :attr:`IndexRecord.state`, with the keys change, chunk_stop and head.
-
-        ``cache`` holds data computed from these rows, by name (default: a new cache).
+        ``cache`` holds data computed from these rows, by name (None: a new cache).
         """
         self._source = source
         self._prefix = records.encode_u32(number)  # of the keys of this generation
@@ -204,10 +201,10 @@ class GenerationIndex(Index, Generic[IndexReader]):
 
     @abstractmethod
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Build all rows of the index anew from the newest state, which ``states`` opens.
+        """Build all rows of the index from the newest state, which ``states`` opens; ``record`` has the options.
 
         The same documents give the same rows, independent of their ids, because everything is ordered by keys, ordinals
-        and names.
+        and names. ``tools`` embed texts, receive progress, and report if the build is cancelled.
         """
 
     @abstractmethod
@@ -226,7 +223,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         """
 
     def check(self, reader: IndexReader) -> Iterator[str]:
-        """Yield a sentence for each inconsistency in the rows."""
+        """Yield a sentence for each inconsistency in the stored rows of the index, for CHECK."""
         return iter(())
 
     def list_writing_tasks(self, reader: IndexReader) -> Iterable[WritingTask]:
@@ -241,13 +238,13 @@ class GenerationIndex(Index, Generic[IndexReader]):
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a language model to write the text of ``task``; the caller stores the parsed answer.
 
-        The sources have at most ``max_tokens`` tokens together. Returns None if a source no longer exists, or if not
-        even one source fits.
+        The sources have at most ``max_tokens`` tokens together (None: a default of the kind). Returns None if a source
+        no longer exists, or if not even one source fits.
         """
         raise NotImplementedError
 
     def build_outline(self, reader: IndexReader) -> Iterable[OutlineNode]:
-        """Return the coarsest groups of an index, such as topics, for EXPAND."""
+        """Return the coarsest groups of an index, such as its topics, with their subgroups, for EXPAND."""
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:

@@ -137,9 +137,11 @@ class FileIndex(Index, Generic[Content, IndexReader]):
 
     @abstractmethod
     def build(self, states: States, old: Content | None, record: IndexRecord, tools: BuildTools) -> IndexContent | None:
-        """Build the next file from the newest state; return None if nothing is new.
+        """Build the next file from the newest state, which ``states`` opens; return None if nothing is new.
 
-        ``old`` is the content of the last file if it can be extended; the build may modify it.
+        ``old`` is the content of the last file if it can be extended (None: it cannot); the build may modify it.
+        ``record`` has the options of the index. ``tools`` embed texts, receive progress, and report if the build is
+        cancelled.
         """
 
     @abstractmethod
@@ -165,7 +167,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
         """Return the next chunk id at which the store may need a file, given that it needs none in this state.
 
-        Without a ``record``, the index was dropped.
+        ``record`` is its record (None: the index was dropped).
         """
         return state.counters.next_chunk
 
@@ -248,7 +250,7 @@ def _validate_number(label: str, option: Option, value: Any) -> float:
 
 
 class Indexes(ViewReader):
-    """The index records of one view."""
+    """The index records of one view, a snapshot or a write transaction."""
 
     def get(self, index_kind: Index) -> IndexRecord | None:
         """Return the record of an index kind, or None if the store has no such index.

@@ -53,7 +53,11 @@ def make_build_tools(
     progress: ReportProgress | None = None,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> BuildTools:
-    """Return the callbacks for a build of an index; ``progress`` receives an :class:`IndexProgress` for each report."""
+    """Return the callbacks for a build of an index: embedding of texts, progress reports, and cancellation.
+
+    ``progress`` receives an :class:`IndexProgress` for each report (None: no reports). The build is cancelled once
+    ``is_cancelled`` returns true (None: never).
+    """
 
     def report(num_done: int, total: int) -> None:
         """Report progress to the caller, if the caller asked for it."""
@@ -104,8 +108,9 @@ class IndexBuilder(IndexFiller):
         """Update the file of a kind of index to the last commit; return True if there is a new file.
 
         ``progress`` receives the completed steps. Once ``is_cancelled`` returns true, the build ends, and its completed
-        part is kept. Returns False if the store has no such index, needs no file, or the file is up to date. Raises
-        IndexUnavailableError, LockTimeoutError, EmbedderError.
+        part is kept (None: a refresh that the user requested, which is not cancelled). Returns False if the store has
+        no such index, needs no file, or the file is up to date. Raises IndexUnavailableError, LockTimeoutError,
+        EmbedderError.
         """
         self._environment.verify_path()  # the directory may belong to another store by now
         path = index_file.build_index_path(self._environment.path, index_kind.name)

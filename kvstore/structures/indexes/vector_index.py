@@ -128,8 +128,9 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     ) -> IndexContent | None:
         """Build the next file from the chunks of the old file and the new chunks; return None if nothing is new.
 
-        A cancelled build keeps the rows linked so far. If no new row is linked, it adds the new rows without links to
-        the old file, or returns None without an old file.
+        ``states`` opens the newest state, and ``old`` is the content of the old file (None: no file). A cancelled build
+        keeps the rows linked so far. If no new row is linked, it adds the new rows without links to the old file, or
+        returns None without an old file.
         """
         options: dict[str, int | str] = {**record.get_int_options(("exact_below", *GRAPH_OPTIONS))}
         if record.get_str_option("engine") == _HNSWLIB:  # files of the default have no such entry
@@ -165,7 +166,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         )
 
     def read(self, stored: IndexContent) -> ChunkSegments:
-        """Return the HNSW segments of an index file, with an empty cache for the vectors of chunks added later."""
+        """Return the segments (HNSW graphs) of an index file, with an empty cache for vectors of chunks added later."""
         coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored.parts]
         if list(map(len, segments)) != stored.arrays["rows"].tolist():

@@ -27,6 +27,11 @@ from .vector_index import VECTOR_INDEX, ChunkSegments
 
 #: The number of chunks requested in addition, because some of the nearest may be deleted or tie with the last.
 _NUM_SPARE = 16
+#: The factor by which a search that returned too few usable chunks requests more.
+_RETRY_FACTOR = 4
+#: A search uses the cached vectors if they are at most this many times as many as the chunks of the state, plus a
+#: number for small stores. Beyond that, too many belong to chunks that the state does not have.
+_MAX_CACHED_SHARE, _MAX_CACHED_SURPLUS = 1.5, 1000
 #: The description of a search that compared every chunk.
 EXACT_METHOD = "exact cosine over all chunks"
 
@@ -36,8 +41,8 @@ def find_nearest_chunks(
 ) -> tuple[Ranking, str]:
     """Return the ``top`` chunks of largest cosine with a unit vector, best first, and a description of the search.
 
-    ``allowed`` restricts the chunks; ``exact`` compares all of them, even if there is an index. Vectors that are read
-    are cached in the state's open indexes.
+    ``allowed`` restricts the chunks (None: all); ``exact`` compares all of them, even if there is an index. Vectors
+    that are read are cached in the state's open indexes.
     """
     state = state.unrestricted  # vectors that are read are cached for every state
     if state.open_indexes is None:
@@ -56,8 +61,8 @@ def _search_index(
 ) -> Ranking | None:
     """Return the nearest chunks by the index, or None if the index is damaged or does not cover this state.
 
-    The search is repeated with more candidates until no unvisited row can be nearer than the last result. ``record`` is
-    the record of the index.
+    Each segment of the index is a graph of quantized vectors. The search is repeated with more candidates until no
+    unvisited row can be nearer than the last result. ``record`` has the options of the index.
     """
     with index.newer_vectors.lock:
         newer_batches = _update_vectors(state, index.newer_vectors)
@@ -85,7 +90,7 @@ def _search_index(
             _, last_cosine = ranking[-1]
             if last_cosine >= max(max_unseen_cosines):
                 return ranking
-        ef *= 4
+        ef *= _RETRY_FACTOR
 
 
 def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorBatch:
@@ -123,8 +128,7 @@ def _get_all_vectors(state: State, cache: VectorCache) -> list[VectorBatch]:
     """
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
-        # Beyond this number, too many cached vectors belong to chunks that this state does not have.
-        batches = _update_vectors(state, cache, max_vectors=1.5 * chunks + 1000)
+        batches = _update_vectors(state, cache, max_vectors=_MAX_CACHED_SHARE * chunks + _MAX_CACHED_SURPLUS)
         if batches is None:
             can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
             is_cache_newer = cache.vectors is not None and cache.vectors.coverage[-1].change > change
@@ -183,7 +187,7 @@ def rank_vectors(
         stored_positions = _find_top_stored(state, chunks, scores, top, known_chunks)
         if len(stored_positions) >= top or is_exhaustive:
             return best(state, chunks[stored_positions], scores[stored_positions], top)
-        num_requested *= 4
+        num_requested *= _RETRY_FACTOR
 
 
 def _find_top_stored(state: State, chunks: Ids, scores: Matrix, top: int, known_chunks: Collection[int]) -> list[int]:

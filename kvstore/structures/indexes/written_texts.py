@@ -41,7 +41,7 @@ class WrittenText:
 
 
 class WrittenTexts(ViewReader):
-    """The texts of one view that a language model wrote."""
+    """The texts that a language model wrote, by the digest of their sources, in one snapshot or write transaction."""
 
     def get(self, digest: bytes) -> WrittenText | None:
         """Return the text that a language model wrote from the sources with this digest, or None.

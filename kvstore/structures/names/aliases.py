@@ -73,7 +73,7 @@ class Identity(NamedTuple):
 
 
 class Aliases(ViewReader):
-    """The aliases of one view."""
+    """The aliases of one view, a snapshot or a write transaction."""
 
     def get(self, key: str) -> Alias | None:
         """Return the alias or merge that the user stated for the name ``key`` (a normal form), or None."""

@@ -201,7 +201,7 @@ def _make_corruption_error(key: bytes, error: ValueError) -> CorruptionError:
 
 
 class Entities(ViewReader):
-    """The entities of one view."""
+    """The entities of one view, a snapshot or a write transaction."""
 
     def get(self, entity: int) -> EntityRecord:
         """Return the record of an entity that must exist; raise CorruptionError if it does not."""
@@ -321,7 +321,10 @@ class EntityWriter(ViewWriter, Entities):
     """The entities of one write transaction."""
 
     def put_many(self, changes: Mapping[int, EntityRecord | None]) -> None:
-        """Write the records of entities into their blocks, replacing their old ones; None removes an entity."""
+        """Store the records of entities, replacing their old ones; None removes an entity.
+
+        The records of 16 entities with consecutive ids form a block, which is stored as a whole.
+        """
         block_changes: dict[bytes, bytes | None] = {}
         for key, value, ids in self._read_blocks(changes):
             new_records = {entity % BLOCK_SIZE: changes[entity] for entity in ids}

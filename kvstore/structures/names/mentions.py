@@ -68,7 +68,7 @@ class HeadingOccurrence(NamedTuple):
 
 
 class Mentions(ViewReader):
-    """The mentions of one view, by chunk and by document."""
+    """The occurrences of entities in chunks, titles and headings, in one view (a snapshot or write transaction)."""
 
     def get_occurrences(self, chunk: int) -> list[Occurrence]:
         """Return the occurrences of entities in a chunk's text, ordered by start, length and entity."""

@@ -120,8 +120,9 @@ class LayeredVectors:
     def find_nearest(self, query: Matrix, counts: Sequence[int], ef: int) -> list[list[tuple[int, float]]]:
         """Return about ``counts[l]`` nodes of largest cosine in each layer l and their cosines, best first.
 
-        Nodes are numbered within their layer. ``query`` is a unit vector. The search keeps ``ef`` candidates per layer.
-        Raises IndexUnavailableError if a visited node fails its checksum.
+        This is the search of C-HNSW (ArchRAG, section 3.2.1), one descent from the highest layer. Nodes are numbered
+        within their layer. ``query`` is a unit vector. The search keeps ``ef`` candidates per layer. Raises
+        IndexUnavailableError if a visited node fails its checksum.
         """
         try:
             nodes, cosines, bounds, _ = self._graph.search(query, np.array(counts, np.int64), ef)

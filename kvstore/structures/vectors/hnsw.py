@@ -131,7 +131,8 @@ class HnswGraph:
     def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
         """Return about ``ef`` labels (chunk ids) of largest cosine with a unit vector, among the ``allowed`` chunks.
 
-        The search follows links if that is faster than comparing all allowed codes.
+        With ``allowed`` None, all chunks are allowed. The search follows links (Malkov and Yashunin 2018) if that is
+        faster than comparing all allowed codes, which are quantized vectors.
         """
         labels = self.rows.labels
         groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None
@@ -172,7 +173,10 @@ class HnswGraph:
         return ranges
 
     def verify(self) -> None:
-        """Verify the checksum of every node; raise IndexUnavailableError if one is damaged."""
+        """Verify the checksum of every node of the graph (a quantized vector and its links).
+
+        Raises IndexUnavailableError if one is damaged.
+        """
         try:
             self._graph.verify()
         except ValueError as error:
@@ -192,7 +196,10 @@ class HnswBuilder:
     """
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
-        """Prepare to link ``rows``, which begin with the rows of ``base``; these are linked already."""
+        """Prepare to link ``rows``; those of ``base``, a smaller graph, come first and are linked already (None: none).
+
+        ``m`` and ``ef_construction`` are the parameters of HNSW: links per row, and candidates examined for them.
+        """
         num_rows = len(rows.labels)
         self._rows = rows
         #: The offsets of the rows in ``_upper_links``, which has their links in the layers above the lowest.
@@ -220,7 +227,7 @@ class HnswBuilder:
         )
 
     def link_nodes(self, count: int) -> int:
-        """Link up to ``count`` rows without holding the GIL, and return how many are left."""
+        """Link up to ``count`` rows to their near rows, without holding the GIL; return how many rows are left."""
         remaining = self._builder.link_nodes(count)
         self.num_linked = len(self._rows.labels) - remaining
         return remaining

@@ -27,14 +27,17 @@ class HnswlibBuilder:
     """Links rows to a graph with hnswlib; ``m`` and ``ef_construction`` as for :class:`~.hnsw.HnswBuilder`."""
 
     def __init__(self, rows: CodedRows, *, m: int, ef_construction: int) -> None:
-        """Prepare to link ``rows``, quantized vectors, with hnswlib; nothing is linked yet."""
+        """Prepare to link ``rows``, quantized vectors, with hnswlib; nothing is linked yet.
+
+        ``m`` is the number of links per row, and ``ef_construction`` the number of candidates examined for them.
+        """
         self._rows = rows
         self._index = import_hnswlib().Index("ip", rows.codes.shape[1])  # by inner product
         self._index.init_index(max(1, len(rows.labels)), M=m, ef_construction=ef_construction, random_seed=SEED)
         self.num_linked = 0
 
     def link_nodes(self, count: int) -> int:
-        """Link up to ``count`` rows without holding the GIL, and return how many are left."""
+        """Link up to ``count`` rows to their near rows, without holding the GIL; return how many rows are left."""
         stop = min(self.num_linked + count, len(self._rows.labels))
         span = slice(self.num_linked, stop)
         self._index.add_items(self._rows.codes[span] * self._rows.scales[span, None], np.arange(self.num_linked, stop))

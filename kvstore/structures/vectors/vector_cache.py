@@ -91,7 +91,7 @@ class VectorCacheContent:
         # Join batches of similar size, so that their number grows only with the logarithm of the vectors.
         while len(batches) > 1:
             (previous_ids, _), (last_ids, _) = batches[-2:]
-            if len(previous_ids) > 2 * len(last_ids):
+            if len(previous_ids) > 2 * len(last_ids):  # not similar
                 break
             batches[-2:] = [concatenate_batches(batches[-2:])]
         return VectorCacheContent(extend_coverage(self.coverage, change, stop), tuple(batches))

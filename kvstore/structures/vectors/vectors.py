@@ -189,10 +189,9 @@ class VerifiedBlocks:
 
 
 class Vectors:
-    """The vectors of one space in one view.
+    """The vectors of one space (such as those of chunks) in one view, a snapshot or a write transaction.
 
-    ``dimension`` is the dimension of the store's vectors. ``verified_blocks`` are the blocks that need not be verified
-    again.
+    They are stored in blocks of rows; a location is a block and a row.
     """
 
     def __init__(
@@ -204,7 +203,7 @@ class Vectors:
     ) -> None:
         """Read the vectors of ``space``, of ``dimension`` components each, through ``view`` (snapshot or transaction).
 
-        A block in ``verified_blocks`` is not verified again. Without them, a block is verified at every read.
+        A block in ``verified_blocks`` is not verified again; None: a block is verified at every read.
         """
         self._view = view
         self._verified_blocks = verified_blocks
@@ -246,12 +245,12 @@ class Vectors:
         return vectors
 
     def get_ids(self, locations: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the ids of the vectors at (block, row) locations."""
+        """Return the ids (of chunks or derived texts) of the vectors at (block, row) locations."""
         blocks = {block_number: self._get_block(block_number).ids for block_number, _ in locations}
         return [int(blocks[block_number][row]) for block_number, row in locations]
 
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
-        """Yield blocks in order of their numbers: ids (n) and vectors (n, dimension), without free rows."""
+        """Yield the ids (n) and the vectors (n, dimension) of each block, in order of the blocks' numbers."""
         for key, value in self._view.scan(self.space.blocks):
             block = self._open_block(value, int(records.U32.unpack(key)[0]))
             is_used = block.ids != FREE_ID
@@ -387,7 +386,8 @@ class VectorWriter(Vectors):
     def empty_last_blocks(self, max_blocks: int) -> list[tuple[int, int, int]]:
         """Empty up to ``max_blocks`` of the last blocks by moving their vectors to free rows of earlier blocks.
 
-        Returns the moved vectors: id, new block, new row. Must be called when no other changes are pending.
+        This makes the store smaller. Returns the moved vectors: id, new block, new row; the caller stores the new
+        locations. Must be called when no other changes are pending.
         """
         free_records = self._view.scan(self.space.free_rows)
         free_counts = {
