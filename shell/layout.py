@@ -99,7 +99,7 @@ def wrap_message(text: str, width: int | None) -> str:
 
 
 def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> Iterator[str]:
-    """Yield the lines of terms and their descriptions in two columns; descriptions are wrapped to fit ``width``."""
+    """Yield the lines of pairs of a term and its description in two columns, wrapped to ``width`` (None: no limit)."""
     widest = max((measure_width(term) for term, _ in pairs), default=0)
     for term, text in pairs:
         yield from wrap_after(f"{term}{' ' * (widest - measure_width(term))}  ", text, width)
@@ -165,7 +165,7 @@ class Grid:
     """The drawing style of a table: the characters between, around and under its columns."""
 
     def __init__(self, left: str, separator: str, right: str, rules: Sequence[tuple[str, str, str, str]]) -> None:
-        """Set the texts before, between and after the cells of a row, and the three horizontal rules."""
+        """Set the texts before, between and after the cells of a row, and the rules: top, below the header, foot."""
         self.left, self.separator, self.right = left, separator, right
         #: The left end, line, crossing and right end of the rules above, below the header, and at the foot; empty: no
         #: rule.

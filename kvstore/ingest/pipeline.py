@@ -426,7 +426,7 @@ class _IngestRun:
             self._facts = {}
 
     def _write_batch(self, deleted: Sequence[str] = ()) -> None:
-        """Commit and empty the batch with the records of files, and delete the documents with the keys ``deleted``."""
+        """Commit the batch and the records of its files, delete the documents ``deleted`` (keys), and begin a batch."""
         if self._batch or deleted or self._files:
             self._destination.write(self._batch, deleted, self._files)
             self.report.documents += len(self._batch)
@@ -487,10 +487,7 @@ class _IngestRun:
 
 
 def _is_moved(document: ExtractedDocument | None, record: DocumentRecord | None) -> bool:
-    """True if a document equals the stored one (``record``), except that it comes from another file.
-
-    False if either is None.
-    """
+    """True if a document equals the stored one, ``record``, but comes from another file; False if either is None."""
     if document is None or record is None or document.source == record.source:
         return False
     return _compute_digest_at(document, record.source) == record.digest

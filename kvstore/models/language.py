@@ -96,7 +96,10 @@ class LanguagePipeline:
         yield from self._parse_batch(batch, extract)
 
     def _parse_batch(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
-        """Return ``extract(text, parses)`` for each text, in order. Memory grows with the size of ``texts``."""
+        """Return ``extract(text, parses)`` for each text, in order; the parses are spaCy's, of the pieces of the text.
+
+        Memory grows with the size of ``texts``.
+        """
         if not texts:
             return []
         with self._lock:

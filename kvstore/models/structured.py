@@ -63,7 +63,7 @@ class StructuredPrompt(Generic[Result]):
 
     @property
     def sent_schema(self) -> Mapping[str, Any]:
-        """The schema that the model is asked for."""
+        """The schema in the request: ``requested_schema`` (possibly stricter than the accepted ``schema``), if set."""
         return self.requested_schema or self.schema
 
     @property

@@ -103,7 +103,12 @@ def _is_mail(start: bytes) -> bool:
     """True if a file begins with at least ``_MIN_MAIL_FIELDS`` different header fields of mail."""
     mail_fields: set[bytes] = set()
     offset = 0
-    while len(mail_fields) < _MIN_MAIL_FIELDS and (header := _HEADER_PATTERN.match(start, offset)):
-        mail_fields |= {header[1].lower()} & _MAIL_FIELDS
+    while len(mail_fields) < _MIN_MAIL_FIELDS:
+        header = _HEADER_PATTERN.match(start, offset)
+        if header is None:
+            return False
+        field_name = header[1].lower()
+        if field_name in _MAIL_FIELDS:
+            mail_fields.add(field_name)
         offset = header.end()
-    return len(mail_fields) >= _MIN_MAIL_FIELDS
+    return True

@@ -458,7 +458,7 @@ class _LatexText(LatexCursor):
             self._add_blocks(make_code_block(code.rstrip(), language))
 
     def _add_items(self, body: str, environment: str) -> None:
-        """Add the list in the body of an environment; text before the first item becomes blocks before the list."""
+        """Add the list in the body of ``environment`` (a name); text before its first item becomes blocks before it."""
         items: list[ListItem] = []
         for option, text in split_items(body, "bibitem" if environment == "thebibliography" else "item"):
             if option is None and not items and not text.strip():

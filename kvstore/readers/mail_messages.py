@@ -40,6 +40,8 @@ from .text import SIGNATURE_PATTERN, get_quote_depth, join_flowed_lines
 
 #: The maximum size in bytes of a message in a file of messages.
 _MAX_MESSAGE_BYTES = 256 << 20
+#: The number of bytes of the first line of such a file that are read.
+_MAX_FIRST_LINE_BYTES = 1 << 16
 #: The maximum number of parts of a message, and their maximum depth.
 _MAX_PARTS = 10_000
 _MAX_DEPTH = 50
@@ -169,7 +171,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 
     A line ``From …`` after a blank line begins a message if it contains a time or a header follows it.
     """
-    first_line = stream.readline(1 << 16)
+    first_line = stream.readline(_MAX_FIRST_LINE_BYTES)
     if not first_line.removeprefix(BOM_UTF8).strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if _FROM_LINE_PATTERN.match(first_line) is None:

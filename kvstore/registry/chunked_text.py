@@ -71,7 +71,10 @@ def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -
 
 
 def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
-    """Load the chunked text of a stored document; ``facts`` are those stated about it, by kind."""
+    """Load the chunked text of a stored document: its text with its sections and chunks.
+
+    ``facts`` are the facts stated about it, by kind.
+    """
     text, sections = state.documents.read_text(record.id), state.documents.get_sections(record.id)
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
     language = find_document_language(record.meta, text)

@@ -34,7 +34,7 @@ class ProcessEngine:
     max_failed_starts = 0
 
     def __init__(self, workers: int) -> None:
-        """Run ``workers`` processes."""
+        """Prepare an engine for this number of worker processes."""
         self.workers = workers
 
     def start(self, job: Job, limits: Limits) -> WorkerProcess:

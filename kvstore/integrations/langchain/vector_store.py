@@ -64,7 +64,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         return self._embedding
 
     def record_manager(self, source_id_key: str | Callable[[Document], Any] = "source") -> KvstoreRecordManager:
-        """Return the record manager of this namespace, for :func:`langchain_core.indexing.index`."""
+        """Return the record manager of this namespace, for :func:`langchain_core.indexing.index`.
+
+        ``source_id_key`` is the metadata field with the group of a document, or a function of the document.
+        """
         from .record_manager import KvstoreRecordManager
 
         return KvstoreRecordManager(self.namespace, store=self.store, source_id_key=source_id_key)
