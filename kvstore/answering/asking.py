@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
 from ..process.frozen_dataclass import frozen_dataclass
+from ..retrieval.overview import parse_summary_request
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .answer_reader.reading import PassageReading
     from .citations import Citation
     from .confidence import Confidence
-    from .extractive import ExtractedAnswer, ScoredPassages, SnippetScorer
+    from .extractive import ScoredPassages, SnippetScorer
     from .prompt import Prompt
 
 #: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
@@ -127,7 +128,16 @@ class Asker:
                 reading = None  # rules choose the sentences
                 max_words = _MAX_CHAIN_WORDS if max_words is None else max_words
             if confidence.value < self.get_session().least_confidence:
-                refusal = _build_refusal(query, evidence, scored_passages, reading, confidence)
+                from .extractive import build_refusal
+
+                refusal = build_refusal(
+                    query,
+                    evidence,
+                    scored_passages,
+                    None if reading is None else {snippet.position: snippet.score for snippet in reading.readings},
+                    unknown=confidence.unknown,
+                    missing_type=confidence.formless,
+                )
                 abstained = Answer(
                     refusal.text,
                     refusal.citations,
@@ -212,10 +222,13 @@ class Asker:
 
         If the statement names a strategy, or the session's strategy gives overviews, that strategy runs in any case.
         """
+        request = None
         if clauses.get("using") is None and not getattr(strategy, "overview", False):
+            request = parse_summary_request(query.question, query.state.main_language)
+        if request is not None:
             from .overviews import retrieve_overview
 
-            overview = retrieve_overview(query, self.retrieve_evidence)
+            overview = retrieve_overview(query, request, self.retrieve_evidence)
             if overview is not None:
                 return overview
         return self.retrieve_evidence(strategy, query)
@@ -438,48 +451,13 @@ class Asker:
         return SnippetScorer(query.question, language, rarities, stem, embedder, compute_similarities)
 
 
-def _build_refusal(
-    query: Query,
-    evidence: Evidence,
-    scored_passages: ScoredPassages,
-    reading: PassageReading | None,
-    confidence: Confidence,
-) -> ExtractedAnswer:
-    """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
-
-    ``reading`` is the answer reader's result, which chooses these sentences; without it, ``scored_passages`` does. If
-    the evidence has summaries or reports, their beginnings replace the sentences. If the condition selects no
-    documents, nothing follows.
-    """
-    from .excerpts import list_best_excerpts
-    from .extractive import (
-        MAX_NEAREST,
-        NO_ANSWER,
-        ExtractedAnswer,
-        build_refusal,
-        build_refusal_from_hits,
-    )
-
-    if query.allowed is not None and not len(query.allowed.documents):
-        return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
-    if any(hit.kind in ("summary", "report") for hit in evidence.hits):
-        return build_refusal_from_hits(evidence.hits, confidence.unknown, confidence.formless)
-    if reading is None:
-        scores = scored_passages.snippet_scores.scores
-    else:
-        scores = {snippet_reading.position: snippet_reading.score for snippet_reading in reading.readings}
-    passages = scored_passages.passages
-    nearest = list_best_excerpts(passages, scores, MAX_NEAREST)
-    return build_refusal(passages, nearest, scored_passages.scorer, confidence.unknown, confidence.formless)
-
-
 def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     """Return an extractive answer; it abstains if no passage has a sentence to quote.
 
     ``problem`` explains why the language model did not answer; None if it was not asked.
     """
     from .answer import Answer
-    from .extractive import ExtractedAnswer, extract_answer
+    from .extractive import ExtractedAnswer, build_refusal, extract_answer
 
     evidence, confidence, scored_passages = prepared.evidence, prepared.confidence, prepared.scored_passages
     with prepared.query.trace.step("choose sentences") as step:
@@ -491,7 +469,14 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
             extracted = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
         else:
             extracted = extract_answer(evidence, scored_passages, prepared.max_words)
-        content = extracted or _build_refusal(prepared.query, evidence, scored_passages, None, confidence)
+        content = extracted or build_refusal(
+            prepared.query,
+            evidence,
+            scored_passages,
+            reader_scores=None,
+            unknown=confidence.unknown,
+            missing_type=confidence.formless,
+        )
         reason = "no language model is configured" if problem is None else "the language model did not answer"
         chooser = "rules" if prepared.reading is None else "the answer reader"
         step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(content.citations)

@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..models.embedder import is_english_only
 from ..models.protocol import MULTILINGUAL_EMBEDDER
 from ..process.frozen_dataclass import frozen_dataclass
-from ..retrieval.evidence import Evidence, Hit
+from ..retrieval.evidence import Evidence
 from ..text.blocks import to_plain_text
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.words import find_reference_numbers, list_terms, segment_words
@@ -31,12 +31,16 @@ from .excerpts import (
     Excerpt,
     SnippetPosition,
     Stem,
+    list_best_excerpts,
     put_best_first,
     render_excerpt,
     select_excerpts,
 )
 from .passages import Passage
 from .snippets import Snippet, truncate_snippet
+
+if TYPE_CHECKING:
+    from ..retrieval.query import Query
 
 NO_ANSWER = "The documents do not say this."
 #: The maximum number of hits whose snippets are scored, and of sentences shown if the store does not answer.
@@ -355,45 +359,39 @@ def _select_group_excerpts(
 
 
 def build_refusal(
-    passages: Sequence[Passage],
-    nearest: Sequence[Excerpt],
-    scorer: SnippetScorer,
+    query: Query,
+    evidence: Evidence,
+    scored_passages: ScoredPassages,
+    reader_scores: Mapping[SnippetPosition, float] | None,
+    *,
     unknown: Sequence[str],
-    missing_type: str = "",
+    missing_type: str,
 ) -> ExtractedAnswer:
-    """Return a refusal: a text that says that the documents do not answer the question, then the ``nearest`` excerpts.
+    """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
 
-    ``unknown`` are names of the question that no document has. ``missing_type`` is what the question asks for, such as
-    a telephone number, if no passage has any.
+    ``reader_scores`` are the scores by the answer reader, which choose these sentences; without them, those of
+    ``scored_passages`` do. If the evidence has summaries or reports, their beginnings replace the sentences. If the
+    condition selects no documents, nothing follows. ``unknown`` are names of the question that no document has.
+    ``missing_type`` is what the question asks for, such as a telephone number, if no passage has any.
     """
-    heading = _describe_refusal(unknown, missing_type)
-    text, citations = render_excerpts(passages, nearest, scorer)
-    return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
-
-
-def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], missing_type: str) -> ExtractedAnswer:
-    """Return a refusal: a text that says that the documents do not answer, then the beginnings of the first hits.
-
-    The hits are summaries or reports, and each is cited as a whole. ``unknown`` are names of the question that no
-    document has. ``missing_type`` is what the question asks for, such as a telephone number, if no passage has any.
-    """
-    citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
-    paragraphs = [
-        f"{neutralize_citations(truncate_snippet(to_plain_text(citation.text)))} [{citation.number}]"
-        for citation in citations
-    ]
-    heading = f"{_describe_refusal(unknown, missing_type)} Nearest:"
-    return ExtractedAnswer("\n\n".join([heading, *paragraphs]), citations)
-
-
-def _describe_refusal(unknown: Sequence[str], missing_type: str) -> str:
-    """Return the sentences that say that the documents do not answer, for example because of ``unknown`` names."""
-    text = NO_ANSWER
+    if query.allowed is not None and not len(query.allowed.documents):
+        return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
+    heading = NO_ANSWER
     if unknown:
-        text += f" No document names {' or '.join(unknown)}."
+        heading += f" No document names {' or '.join(unknown)}."
     if missing_type:
-        text += f" No passage found has any {missing_type}."
-    return text
+        heading += f" No passage found has any {missing_type}."
+    if any(hit.kind in ("summary", "report") for hit in evidence.hits):
+        citations = [cite_hit(number, hit) for number, hit in enumerate(evidence.hits[:MAX_NEAREST], 1)]
+        paragraphs = [
+            f"{neutralize_citations(truncate_snippet(to_plain_text(citation.text)))} [{citation.number}]"
+            for citation in citations
+        ]
+        return ExtractedAnswer("\n\n".join([f"{heading} Nearest:", *paragraphs]), citations)
+    scores = scored_passages.snippet_scores.scores if reader_scores is None else reader_scores
+    excerpts = list_best_excerpts(scored_passages.passages, scores, MAX_NEAREST)
+    text, citations = render_excerpts(scored_passages.passages, excerpts, scored_passages.scorer)
+    return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
 
 
 def _find_technical_tokens(text: str) -> list[str]:

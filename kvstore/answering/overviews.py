@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ..registry import get_strategy, list_overview_strategies
 from ..retrieval.cover import CoverSentence, collect_cover_sentences, select_cover
 from ..retrieval.evidence import Evidence, Hit, TextSpan
-from ..retrieval.overview import parse_summary_request
+from ..retrieval.overview import SummaryRequest
 from ..retrieval.query import Query, Strategy
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.documents.documents import DocumentRecord
@@ -53,15 +53,14 @@ class _TitledDocument(NamedTuple):
     title: str
 
 
-def retrieve_overview(query: Query, retrieve: Callable[[Strategy, Query], Evidence]) -> Evidence | None:
-    """Return an overview of the documents that a question asks to summarize; None if it asks for something else.
+def retrieve_overview(
+    query: Query, request: SummaryRequest, retrieve: Callable[[Strategy, Query], Evidence]
+) -> Evidence | None:
+    """Return an overview of the documents that a question for a summary asks for; None if it asks for something else.
 
     If titles or keys contain the words of the question, these documents are summarized, otherwise all that the query
-    allows. ``retrieve`` runs a query with a strategy.
+    allows. ``request`` is what the question asks to summarize. ``retrieve`` runs a query with a strategy.
     """
-    request = parse_summary_request(query.question, query.state.main_language)
-    if request is None:
-        return None
     documents = _read_titles(query.state)
     titles = (f"{document.title} {document.record.key}" for document in documents)
     positions = request.find_titles(titles, query.stem)
