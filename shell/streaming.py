@@ -61,7 +61,7 @@ class AnswerStream:
             self._write(" " + word, self._column + 1 + size)
 
     def _write(self, text: str, column: int) -> None:
-        """Write text, after which the cursor is in ``column``."""
+        """Write text, after which the cursor is in ``column``, and note both."""
         self._out.write(text)
         self._column = column
         self.has_output = True

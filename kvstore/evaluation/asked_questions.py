@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..answering.answer import Answer
     from ..store.store import Store
 
+#: A citation in an answer, with the space before it: `` [1, 2]``.
 _CITATION_PATTERN = re.compile(r"(?<!\s)\s*+\[\d+(?:, \d+)*\]")
 #: The numbers of hits for hit rates.
 HIT_DEPTHS = (1, 3, 8)
@@ -45,7 +46,8 @@ class AskedQuestion:
     """A question with the outcome of asking it.
 
     ``text`` is the answer without citations, and ``first`` its first sentence. ``answered`` is False if the store
-    abstained. ``hits`` are the spans of each hit, best hit first, and ``cited`` the spans that the answer cites.
+    abstained; ``confidence`` is that of the answer, from 0 to 1. ``hits`` are the spans of each hit, best hit first,
+    and ``cited`` the spans that the answer cites.
     ``cpu_ms`` and ``ms`` are the processor time and the elapsed time in milliseconds.
     """
 
@@ -94,7 +96,7 @@ class AskedQuestion:
         return next((1 / depth for depth in range(1, len(self.hits) + 1) if self.has_hit(depth)), 0.0)
 
     def _overlaps_span(self, span: DocumentSpan) -> bool:
-        """True if a span overlaps the question's span in a gold document."""
+        """True if a span overlaps the span that holds the question's answer, in a gold document."""
         assert self.question.span is not None
         document, start, end = span
         question_start, question_end = self.question.span

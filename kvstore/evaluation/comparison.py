@@ -64,7 +64,7 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class Advice:
-    """A value of a setting that may be better than the current one.
+    """A value, ``name``, of the ``compared`` setting that may be better than its value ``current``.
 
     ``gain`` is how much better its score is on questions that were not used to choose it, and ``low`` to ``high`` is
     the 95 % interval of the gain.
@@ -138,7 +138,8 @@ def evaluate_store(
     ``strategies`` are compared with the current one (default: :data:`DEFAULT_STRATEGIES`), and ``limit`` is the maximum
     number of questions that are made. ``model`` is the language model of :meth:`kvstore.Store.ask`. Without
     ``compare_chunk_sizes``, no temporary stores with other chunk sizes are built. Raises InputError if a strategy is
-    unknown or lacks its index, or if no question can be made from the documents.
+    unknown or lacks its index, or if no question can be made from the documents. ``progress`` is called after each
+    question.
     """
     if questions is None:
         questions = make_questions(store, limit)

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast, get_args
 
 from ..errors import InputError
 
+#: What a question is to a store: answerable from its documents, a near miss, or foreign.
 Kind = Literal["answerable", "near", "foreign"]
 
 _NEGATION_PATTERN = re.compile(r"\b(?:not|never|no|without|cannot|none|nor)\b|n['’]t\b", re.IGNORECASE)
@@ -128,8 +129,8 @@ def _parse_line(line: str, location: str) -> Question:
         raise InputError(f"{location}: is not JSON ({error}); write one object per line") from error
     if not isinstance(row, dict) or not isinstance(row.get("question"), str):
         raise InputError(f'{location}: has no question; write {{"question": "...", "answer": "..."}}')
-    answers = [row["answer"]] if row.get("answer") else row.get("answers") or ()
-    gold = [row["document"]] if row.get("document") else row.get("gold") or ()
+    answers = [row["answer"]] if row.get("answer") else (row.get("answers") or ())
+    gold = [row["document"]] if row.get("document") else (row.get("gold") or ())
     has_no_answer = "answer" in row and row["answer"] is None
     kind = row.get("kind") or ("near" if has_no_answer else "answerable")
     span = (row["start"], row["end"]) if "start" in row and "end" in row else None
@@ -145,13 +146,13 @@ def _parse_line(line: str, location: str) -> Question:
 
 
 def write_questions(path: Path, questions: Iterable[Question]) -> None:
-    """Write questions as JSON lines that :func:`read_questions` reads."""
+    """Write a file of JSON lines, one object per question."""
     lines = [json.dumps(_to_json_object(question), ensure_ascii=False) + "\n" for question in questions]
     path.write_text("".join(lines), encoding="utf-8")
 
 
 def _to_json_object(question: Question) -> Mapping[str, Any]:
-    """Return a question as the JSON object that :func:`_parse_line` reads."""
+    """Return a question as an object of a file of JSON lines; what the question does not have is left out."""
     row: dict[str, Any] = {"question": question.text, "kind": question.kind, "part": question.part}
     if question.answers:
         row["answers"] = list(question.answers)

@@ -47,20 +47,24 @@ _MAX_DOCUMENTS, _MAX_SPAN_CHARACTERS, _MAX_PARTNERS = 400, 700, 12
 _MIN_BODY_WORDS, _MAX_TITLE_WORDS, _MAX_CELL_WORDS = 8, 9, 12
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DATE = rf"(?:(?:\d{{1,2}} )?(?:{_MONTHS})(?: \d{{1,2}})?,? )?\d{{4}}(?:-\d\d-\d\d)?"
+#: The beginning of a sentence with a passive and a date: "The mill was built by monks in May 1843".
 _DATE_PATTERN = re.compile(
     rf"^((?:The |A |An )?[A-Z][^,;:()]{{2,50}}?) (was|were) ([a-z]+(?:ed|en|n|t|d|rn|lt|un)\b[^,;:()]{{0,40}}?) "
     rf"(?:in|on) ({_DATE})\b"
 )
+#: The beginning of a sentence that says what something is: "A tea bush is a", "Assam means the".
 _DEFINITION_PATTERN = re.compile(
     r"^(?:An? )?((?:[\w'’./-]+ ){0,3}[\w'’./-]+) (?:is|are|was|were|means|refers to) (?:a|an|the|one of)\b"
 )
-#: A sentence with an auxiliary verb, or with a word in -s before a function word, which is likely to be a verb.
+#: A sentence with an auxiliary verb, or with a word in -s before a function word, which is likely to be a verb:
+#: "The lock must be oiled weekly", "The pump moves the water". The groups are the subject, the verb and the rest.
 _STATEMENT_PATTERN = re.compile(
     r"^([A-Z][\w'’-]*(?: [\w'’-]+){0,5}?) "
     r"((?:is|are|was|were|has|have|had|can|may|must|should|will|does|do|cannot)(?: not| also| only)?|"
     r"\w{2,}[^\Wsu]s(?= (?:the|a|an|to|in|on|at|for|from|with|by|into|all|its|their|your|\d)\b)) "
     r"([^,;:().]+)"
 )
+#: A line with a name and a value, possibly an item in Markdown: "- **Phone:** 555 1234".
 _FIELD_PATTERN = re.compile(r"^(?:[-*] )?(?:\*\*)?([A-Z][\w /-]{1,40}?)(?:\*\*)?:(?:\*\*)? +(\S.*)$")
 #: Names of fields that say nothing about their values.
 _LABELS = frozenset(
@@ -68,7 +72,9 @@ _LABELS = frozenset(
 )
 _ARTICLE_PATTERN = re.compile(r"^(?:The|A|An|Our|Your|Their) ")
 _PRONOUNS = frozenset("it its he his she her they their them we our you your i my this that these those".split())
+#: Two letters in a row, which a name has, unlike "3 a".
 _LETTERS_PATTERN = re.compile(r"[^\W\d_]{2}")
+#: The capital letter of a word that is otherwise in lower case: the ``S`` of "Setup", but not that of "SQL".
 _TITLE_CASE_PATTERN = re.compile(r"\b[A-Z](?=[a-z]+\b)")
 
 
@@ -318,7 +324,7 @@ def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -
 
 
 def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, number: int) -> Question | None:
-    """Return a near miss, the question about ``fact`` with the subject of ``other``, or None.
+    """Return a near miss: the question about the attribute of ``fact``, but with the subject of ``other``.
 
     ``number`` selects the phrase. Returns None if the two do not combine, or if a document may answer the question.
     """
@@ -344,5 +350,5 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
 
 
 def _build_all_words_condition(words: Sequence[str]) -> str:
-    """Return the full-text query for texts with all of the words."""
+    """Return the full-text query for texts with all of the words: ``"green" AND "tea"``."""
     return " AND ".join(f'"{word}"' for word in words)

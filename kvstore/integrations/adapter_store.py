@@ -29,7 +29,7 @@ def make_async(
 
     @wraps(method)
     async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        """Run the method in a thread, and return its result."""
+        """Run ``method`` in a thread, and return its result."""
         return await asyncio.to_thread(method, self, *args, **kwargs)
 
     return call

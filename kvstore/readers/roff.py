@@ -35,17 +35,19 @@ _COMMENT_PATTERN = re.compile(r"\\[\"#].*")
 _ARGUMENT_PATTERN = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s\\])+|\\$)')
 _ESCAPE_PATTERN = re.compile(
     r"\\(?:"
-    r"\[(?P<long>[^\]\n]{1,80})\]|\((?P<two>..)|C'(?P<named>[^'\n]{1,80})'"
-    r"|\*(?P<string>\[[^\]\n]{0,80}\]|\(..|.)"
-    r"|n(?P<register>[-+]?(?:\[[^\]]{0,80}\]|\(..|.))"
-    r"|(?:[fFmMgkYV])(?:\[[^\]\n]{0,80}\]|\(..|.)"
-    r"|s(?:\[[^\]\n]{0,20}\]|'[^'\n]{0,20}'|[-+]?\(\d\d|[-+]?\d{1,2})"
-    r"|w(?P<q1>['\"])(?P<width>[^\n]{0,500}?)(?P=q1)"
-    r"|o(?P<q2>['\"])(?P<over>[^\n]{0,80}?)(?P=q2)"
-    r"|N'(?P<number>\d{1,6})'"
-    r"|[hvlLDXxRHSBAZ](?P<q3>[^\s\\\w])[^\n]{0,500}?(?P=q3)"
-    r"|(?P<one>.)|$)"
+    r"\[(?P<long>[^\]\n]{1,80})\]|\((?P<two>..)|C'(?P<named>[^'\n]{1,80})'"  # \[bu], \(bu or \C'bu': a bullet
+    r"|\*(?P<string>\[[^\]\n]{0,80}\]|\(..|.)"  # \*[name], \*(xx or \*x: a string
+    r"|n(?P<register>[-+]?(?:\[[^\]]{0,80}\]|\(..|.))"  # \n[name], \n(xx or \n+x: a number
+    r"|(?:[fFmMgkYV])(?:\[[^\]\n]{0,80}\]|\(..|.)"  # \fB: a font; also colors and the environment
+    r"|s(?:\[[^\]\n]{0,20}\]|'[^'\n]{0,20}'|[-+]?\(\d\d|[-+]?\d{1,2})"  # \s-1: a font size
+    r"|w(?P<q1>['\"])(?P<width>[^\n]{0,500}?)(?P=q1)"  # \w'text': the width of a text
+    r"|o(?P<q2>['\"])(?P<over>[^\n]{0,80}?)(?P=q2)"  # \o'e^': characters over each other
+    r"|N'(?P<number>\d{1,6})'"  # \N'233': the character with a number in the font
+    r"|[hvlLDXxRHSBAZ](?P<q3>[^\s\\\w])[^\n]{0,500}?(?P=q3)"  # \h'2m': a motion, a line or a drawing
+    r"|(?P<one>.)|$)"  # \-: one character
 )
+#: The numbers of Latin-1 characters, without the control characters below the space.
+_PRINTABLE_LATIN_1 = range(32, 256)
 #: Single-character escapes; other characters represent themselves.
 _CHARACTER_ESCAPES = {
     **dict.fromkeys("&|^/,:)%{}durpzac!?t", ""),
@@ -164,13 +166,14 @@ class RoffInterpreter:
 
         def expand_escape(escape: re.Match[str]) -> str:
             """Return the text of an escape; escapes for fonts, sizes and motions have none."""
-            name = escape["long"] or escape["two"] or escape["named"]  # \[name], \(xx or \C'name'
-            if name:
-                return _get_glyph(name)
+            character_name = escape["long"] or escape["two"] or escape["named"]
+            if character_name:
+                return _get_glyph(character_name)
             if escape["one"]:
                 return _CHARACTER_ESCAPES.get(escape["one"], escape["one"])
             if escape["string"]:
-                value = self._strings.get(_strip_brackets(escape["string"]).split(" ")[0], "")
+                string_name = _strip_brackets(escape["string"]).split(" ")[0]  # without the arguments of the string
+                value = self._strings.get(string_name, "")
                 self._count_expansion(value)
                 return self.render_text(value, depth + 1)[:_MAX_STRING_CHARACTERS] if depth < _MAX_STRING_DEPTH else ""
             if escape["register"]:
@@ -180,7 +183,8 @@ class RoffInterpreter:
             if escape["over"]:
                 # Of characters printed over each other, keep the first.
                 return self.render_text(escape["over"], depth + 1)[:1] if depth < _MAX_STRING_DEPTH else ""
-            return chr(int(escape["number"])) if escape["number"] and int(escape["number"]) in range(32, 256) else ""
+            code = int(escape["number"] or 0)
+            return chr(code) if code in _PRINTABLE_LATIN_1 else ""
 
         return _ESCAPE_PATTERN.sub(expand_escape, source)
 

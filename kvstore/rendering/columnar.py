@@ -15,6 +15,7 @@ from ..extensions.extras import import_extra
 
 #: The Arrow type of each SQL column type.
 ARROW_TYPES: Mapping[str, str] = {"TEXT": "string", "INTEGER": "int64", "REAL": "double", "BLOB": "binary"}
+#: The names of columns, the rows, and the SQL type of each column (None, or an empty sequence: unknown).
 NamedRows = tuple[Sequence[str], Iterable[Sequence[Any]], Sequence[str | None]]
 #: The pandas type of a column without values, for each SQL column type.
 _EMPTY_TYPES: Mapping[str, str] = {"TEXT": "str", "INTEGER": "int64", "REAL": "float64"}
@@ -26,7 +27,7 @@ class Columnar:
     __slots__ = ()
 
     def _get_named_rows(self) -> NamedRows:
-        """Return the names of columns, the rows, and the types of the columns (an empty sequence if unknown)."""
+        """Return the names of the columns, the rows, and the types of the columns."""
         raise NotImplementedError
 
     def to_arrow(self) -> Any:
@@ -50,7 +51,7 @@ class Columnar:
 
 
 def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
-    """Build a ``pyarrow.Table`` from rows; ``types`` are the SQL types of the columns, if known.
+    """Build a ``pyarrow.Table`` from rows; ``types`` are the SQL types of the columns (empty, or None: unknown).
 
     Raises MissingExtraError without pyarrow.
     """
@@ -67,7 +68,7 @@ def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types:
 
 
 def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
-    """Build a ``pandas.DataFrame`` from rows; ``types`` are the SQL types of the columns, if known.
+    """Build a ``pandas.DataFrame`` from rows; ``types`` are the SQL types of the columns (empty, or None: unknown).
 
     Raises MissingExtraError without pandas.
     """
@@ -118,8 +119,8 @@ def _find_types(values: Iterable[Any]) -> frozenset[type]:
 def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
     """Build a ``pyarrow.Array`` from the values of a column; ``pa`` is the module pyarrow.
 
-    ``declared`` is the SQL type, which is used only if all values are NULL. Numbers of several types become floats or
-    integers. Values of other mixed types become text.
+    ``declared`` is the SQL type (None: unknown), which is used only if all values are NULL. Numbers of several types
+    become floats or integers. Values of other mixed types become text.
     """
     value_types = _find_types(values)
     if not value_types:
@@ -139,7 +140,7 @@ def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any
 def _build_series(pd: Any, values: list[Any], declared: str | None) -> Any:
     """Build a ``pandas.Series`` from the values of a column; ``pd`` is the module pandas.
 
-    ``declared`` is the SQL type, which is used only if there are no rows.
+    ``declared`` is the SQL type (None: unknown), which is used only if there are no rows.
     """
     value_types = _find_types(values)
     if not value_types:

@@ -27,13 +27,17 @@ _QUESTION_LINE, _DETAIL_LINE = 25, 17
 _STEP_HEIGHT, _HIT_HEIGHT = 34.0, 42
 #: The height of the summary below the question, and the distance from the heading to the steps.
 _SUMMARY_LINE, _HEADING_GAP = 22, 12
+#: The height of a dot's center above the baseline of the name beside it.
+_DOT_RISE = 5
+#: The horizontal position of the ranks of hits, and the font sizes of the titles of hits and of their paths.
+_RANK_X, _TITLE_SIZE, _PATH_SIZE = 38, 13.5, 12
 #: The maximum number of lines of the question or a step's detail, and of shown hits.
 _MAX_LINES, _MAX_HITS = 3, 10
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnStep:
-    """A step: its name, its detail, the number of results, and its time in milliseconds."""
+    """A step: its name, its detail, the number of results, and its time in milliseconds (None: unknown)."""
 
     name: str
     detail: str
@@ -72,7 +76,7 @@ def _draw_heading(question: str, summary: str) -> tuple[list[str], float]:
     elements: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, _QUESTION_SIZE, _WIDTH - 2 * _RIGHT_MARGIN, _MAX_LINES):
-        elements.append(svg.render_text(_RIGHT_MARGIN, y, line, size=_QUESTION_SIZE, weight=600))
+        elements.append(svg.render_text(_RIGHT_MARGIN, y, line, size=_QUESTION_SIZE, bold=True))
         y += _QUESTION_LINE
     if summary:
         elements.append(svg.render_text(_RIGHT_MARGIN, y, summary, "quiet", size=_DETAIL_SIZE))
@@ -91,10 +95,10 @@ def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float)
     for step in steps:
         last_y = y
         lines = svg.wrap_text(step.detail, _DETAIL_SIZE, _TEXT_WIDTH, _MAX_LINES)
-        dots.append(f'<circle class="kv-accent" cx="{_RAIL_X}" cy="{svg.format_number(y - 5)}" r="5"/>')
+        dots.append(f'<circle class="kv-accent" cx="{_RAIL_X}" cy="{svg.format_number(y - _DOT_RISE)}" r="5"/>')
         elements += _draw_step(step, lines, y, max_milliseconds)
         y += _STEP_HEIGHT + _DETAIL_LINE * len(lines)
-    endpoints = f'y1="{svg.format_number(top - 5)}" y2="{svg.format_number(last_y - 5)}"'
+    endpoints = f'y1="{svg.format_number(top - _DOT_RISE)}" y2="{svg.format_number(last_y - _DOT_RISE)}"'
     rail = f'<line class="kv-line" x1="{_RAIL_X}" x2="{_RAIL_X}" {endpoints} stroke-width="2"/>'
     return [rail, *dots, *elements], y  # the dots cover the line
 
@@ -104,7 +108,7 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
     if not hits:
         return [], top
     y = top + 8
-    elements = [svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=_NAME_SIZE, weight=600)]
+    elements = [svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=_NAME_SIZE, bold=True)]
     y += 26
     max_score = max(abs(hit.score) for hit in hits) or 1.0  # not 0, because it is a divisor
     for rank, hit in enumerate(hits[:_MAX_HITS], 1):
@@ -123,7 +127,7 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
     The bar of its time is drawn if ``max_milliseconds``, the time of the longest step, is above 0.
     """
     name = svg.truncate(step.name, _NAME_SIZE, _TEXT_WIDTH)
-    elements = [svg.render_text(_LEFT_MARGIN, y, name, size=_NAME_SIZE, weight=600)]
+    elements = [svg.render_text(_LEFT_MARGIN, y, name, size=_NAME_SIZE, bold=True)]
     for line_index, line in enumerate(lines):
         line_y = y + 18 + _DETAIL_LINE * line_index
         elements.append(svg.render_text(_LEFT_MARGIN, line_y, line, "quiet", size=_DETAIL_SIZE))
@@ -139,15 +143,18 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
 
 
 def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]:
-    """Return the SVG elements of a hit whose title is at the y coordinate ``y``, with a bar for its score."""
-    title = svg.truncate(hit.title, 13.5, _TEXT_WIDTH)
-    path = svg.truncate(" ".join(hit.path.split()), 12, _TEXT_WIDTH + _BAR_WIDTH)
+    """Return the SVG elements of a hit whose title is at the y coordinate ``y``, with a bar for its score.
+
+    ``rank`` counts from 1. ``max_score`` is the highest score, which has the longest bar.
+    """
+    title = svg.truncate(hit.title, _TITLE_SIZE, _TEXT_WIDTH)
+    path = svg.truncate(" ".join(hit.path.split()), _PATH_SIZE, _TEXT_WIDTH + _BAR_WIDTH)
     # The rank in a circle, the title with the path below it, and the bar.
     return [
-        f'<circle class="kv-accent" cx="38" cy="{svg.format_number(y - 5)}" r="10.5"/>',
-        svg.render_text(38, y - 1, str(rank), "on-accent", size=11, anchor="middle", weight=600),
-        svg.render_text(_LEFT_MARGIN, y, title, size=13.5, weight=600),
-        svg.render_text(_LEFT_MARGIN, y + 17, path, "quiet", size=12),
+        f'<circle class="kv-accent" cx="{_RANK_X}" cy="{svg.format_number(y - _DOT_RISE)}" r="10.5"/>',
+        svg.render_text(_RANK_X, y - 1, str(rank), "on-accent", size=11, anchor="middle", bold=True),
+        svg.render_text(_LEFT_MARGIN, y, title, size=_TITLE_SIZE, bold=True),
+        svg.render_text(_LEFT_MARGIN, y + _DETAIL_LINE, path, "quiet", size=_PATH_SIZE),
         *_draw_bar(abs(hit.score) / max_score, y - 9, height=7, tooltip=f"{hit.score:.4g}"),
     ]
 

@@ -61,8 +61,8 @@ def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans (start, end) in order, with those that touch or overlap merged."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        last_start, last_end = merged[-1] if merged else (0, 0)
-        if merged and start <= last_end:
+        if merged and start <= merged[-1][1]:
+            last_start, last_end = merged[-1]
             merged[-1] = last_start, max(end, last_end)
         else:
             merged.append((start, end))

@@ -16,9 +16,10 @@ from .stress import Positions, compute_layout
 MAX_DRAWN_NAMES = 2000
 _FONT_SIZE, _BOX_HEIGHT, _MAX_NAME_WIDTH = 13.0, 26.0, 190.0
 _MARGIN = 28.0
-#: The distance of a name from the left and right edge of its box.
-_BOX_PADDING = 11
-_TITLE_SIZE, _HEADER_HEIGHT, _MIN_WIDTH = 17.0, 44.0, 420.0
+#: The distance of a name from the left and right edge of its box, and of its baseline from the middle of the box.
+_BOX_PADDING, _BASELINE_OFFSET = 11, 4.5
+_TITLE_SIZE, _TITLE_Y, _MAX_TITLE_WIDTH = 17.0, 36, 2000
+_HEADER_HEIGHT, _MIN_WIDTH = 44.0, 420.0
 #: The length of an arrowhead in pixels, and the angle of its sides to the line in radians.
 _ARROW_LENGTH, _ARROW_ANGLE = 8, 0.42
 
@@ -53,7 +54,8 @@ def draw_network(
 
     ``edges`` refer to ``names`` by index. ``remark`` is added to the legend below the picture.
     """
-    elements = [svg.render_text(_MARGIN, 36, svg.truncate(title, _TITLE_SIZE, 2000), size=_TITLE_SIZE, weight=600)]
+    shown_title = svg.truncate(title, _TITLE_SIZE, _MAX_TITLE_WIDTH)
+    elements = [svg.render_text(_MARGIN, _TITLE_Y, shown_title, size=_TITLE_SIZE, bold=True)]
     box_widths = [*map(_measure_name, names)]
     content_width = max(
         [x + box_width / 2 for (x, _), box_width in zip(positions.tolist(), box_widths, strict=True)], default=0.0
@@ -109,7 +111,7 @@ def _draw_box(x: float, y: float, name: DrawnName) -> str:
     title = f"<title>{svg.escape_text(name.name)}</title>" if label != name.name else ""
     text_style = "on-accent" if is_center else "ink"
     label_text = svg.render_text(
-        x, y + 4.5, label, text_style, size=_FONT_SIZE, anchor="middle", weight=600 if is_center else 400
+        x, y + _BASELINE_OFFSET, label, text_style, size=_FONT_SIZE, anchor="middle", bold=is_center
     )
     return f"<g>{title}{box}{label_text}</g>"
 

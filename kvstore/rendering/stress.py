@@ -30,6 +30,10 @@ _X_STRETCH = 1.7
 _GROWTH_FACTOR, _MAX_GROWTH, _MAX_OVERLAP_SHARE = 1.1, 2.4, 1.2
 #: The maximum number of iterations of pushing boxes apart.
 _MAX_PUSHES = 600
+#: The angle in radians between successive points of a spiral, at which no two of them are in line with its center.
+_GOLDEN_ANGLE = 2.399963
+#: Two nodes with less distance than this are at the same point, so neither pulls the other.
+_MIN_LENGTH = 1e-9
 #: The length of an edge in pixels.
 _EDGE_LENGTH = 75.0
 #: The minimum gap between boxes, and between components that are laid out in rows, in pixels.
@@ -135,7 +139,8 @@ def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]
             break
         previous_stress = stress
         # One step of majorization: minimize the quadratic function that bounds the stress from above.
-        pulls = np.where(lengths > 1e-9, -weights * distances / np.maximum(lengths, 1e-9), 0.0)
+        safe_lengths = np.maximum(lengths, _MIN_LENGTH)  # not 0, because it is a divisor
+        pulls = np.where(lengths > _MIN_LENGTH, -weights * distances / safe_lengths, 0.0)
         np.fill_diagonal(pulls, 0.0)
         np.fill_diagonal(pulls, -pulls.sum(1))
         positions = inverse @ (pulls @ positions)
@@ -156,8 +161,9 @@ def _compute_initial_positions(distances: Distances) -> Positions:
         axes = np.hstack([axes, np.zeros((num_nodes, 1))])
     # The sign of an eigenvector is arbitrary; the largest value of each axis is made positive.
     largest = axes[np.abs(axes).argmax(0), np.arange(2)]
-    angles = 2.399963 * np.arange(num_nodes)  # the golden angle
-    spiral = np.stack([np.cos(angles), np.sin(angles)], 1) * (0.05 + 0.25 * np.arange(num_nodes)[:, None] / num_nodes)
+    angles = _GOLDEN_ANGLE * np.arange(num_nodes)
+    radii = 0.05 + 0.25 * np.arange(num_nodes)[:, None] / num_nodes  # much shorter than an edge, which has length 1
+    spiral = np.stack([np.cos(angles), np.sin(angles)], 1) * radii
     return np.asarray(axes * np.where(largest < 0, -1.0, 1.0) + spiral)
 
 

@@ -82,16 +82,16 @@ def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]
 
 
 def render_text(
-    x: float, y: float, line: str, style: str = "ink", *, size: float = 13, anchor: str = "start", weight: int = 400
+    x: float, y: float, line: str, style: str = "ink", *, size: float = 13, anchor: str = "start", bold: bool = False
 ) -> str:
     """Return the SVG of a line of text with its baseline at ``y``.
 
     The direction of the text is that of its first strong character. ``style`` is a class of the picture without its
-    prefix: ``ink``, ``quiet`` or ``on-accent``. ``size``, ``anchor`` and ``weight`` are the attributes ``font-size``,
-    ``text-anchor`` and ``font-weight``.
+    prefix: ``ink``, ``quiet`` or ``on-accent``. ``size`` is the font size in pixels. ``anchor`` is the point of the
+    line that is at ``x``: ``start``, ``middle`` or ``end``.
     """
     anchor_attribute = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    weight_attribute = "" if weight == 400 else f' font-weight="{weight}"'
+    weight_attribute = ' font-weight="600"' if bold else ""
     position_attributes = f'x="{format_number(x)}" y="{format_number(y)}" font-size="{format_number(size)}"'
     return (
         f'<text class="kv-{style}" {position_attributes}{anchor_attribute}{weight_attribute}>{escape_text(line)}</text>'

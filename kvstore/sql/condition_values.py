@@ -92,7 +92,10 @@ def parse_json_key(text: str) -> tuple[str, ...]:
 
 
 def parse_path(text: str) -> tuple[str, ...]:
-    """Return the names of a path such as ``$.a."b c"``. Raises InvalidPath, or UnsupportedForm for an array index."""
+    """Return the names of a path such as ``$.a."b c"``.
+
+    Raises InvalidPath, or UnsupportedForm for a path with an array index or without a name.
+    """
     if not _PATH_PATTERN.fullmatch(text):
         raise InvalidPath
     names: list[str] = []

@@ -40,7 +40,7 @@ class _BoundedProtocol(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Start the timer of a new connection. If too many connections wait, close the oldest of them."""
+        """Start the timer of a new connection. If too many connections wait for a request, close the oldest of them."""
         super().connection_made(transport)
         self._update_request_timeout()
         if len(self._waiting) > MAX_WAITING:
