@@ -96,25 +96,11 @@ class AbstractTree:
 TermCounts = dict[str, int]
 
 
-def build_tree(
-    sections: Sequence[Heading],
-    chunks: Sequence[Chunk],
-    sentences: Sequence[Mapping[Span, str]],
-    texts: Sequence[str],
-    stem: Callable[[str], str],
-) -> AbstractTree:
-    """Build the abstract tree of a document with at least one chunk (Bridge-RAG §4.1).
+class AbstractTreeBuilder:
+    """The construction of the abstract tree of one document with at least one chunk (Bridge-RAG §4.1).
 
     Its leaves summarize up to five consecutive chunks, and the abstracts above them follow the sections.
-
-    ``sentences[i]`` maps the spans of the sentences of chunk *i*, in text order, to their texts. ``texts[i]`` is the
-    text of chunk *i*; ``stem`` converts its words to terms.
     """
-    return _TreeBuilder(sections, chunks, sentences, texts, stem).build()
-
-
-class _TreeBuilder:
-    """The construction of one tree; the parameters are those of :func:`build_tree`."""
 
     def __init__(
         self,
@@ -124,7 +110,11 @@ class _TreeBuilder:
         texts: Sequence[str],
         stem: Callable[[str], str],
     ) -> None:
-        """Prepare the construction of the abstracts above the chunks; see :func:`build_tree` for the parameters."""
+        """Prepare the construction of the abstracts above the ``chunks`` of a document with these ``sections``.
+
+        ``sentences[i]`` maps the spans of the sentences of chunk *i*, in text order, to their texts. ``texts[i]`` is
+        the text of chunk *i*; ``stem`` converts its words to terms.
+        """
         self._sections = sections
         self._chunks = chunks
         self._texts = texts

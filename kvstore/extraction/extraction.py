@@ -46,7 +46,7 @@ from ..text.normalize import compose, to_entity_key
 from ..text.sentences import split_sentences
 from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
 from ..text.words import count_chunk_terms, get_document_stemmer
-from .abstracts import AbstractTree, build_tree
+from .abstracts import AbstractTree, AbstractTreeBuilder
 from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text
 from .document_names import Introduction, collect_introductions, find_occurring_keys
 from .stated_relations import Relation, extract_structural_relations, get_own_tree_name, parse_pairs
@@ -285,7 +285,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     stem = get_document_stemmer(settings.stemmer, chunked.language)
     chunk_texts = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
     sentences = [_get_sentences_by_span(text, chunk, byte_offsets) for chunk in chunked.chunks]
-    tree = build_tree(chunked.sections, chunked.chunks, sentences, chunk_texts, stem)
+    tree = AbstractTreeBuilder(chunked.sections, chunked.chunks, sentences, chunk_texts, stem).build()
     sections = [
         Section(
             heading.level,

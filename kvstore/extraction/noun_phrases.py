@@ -80,8 +80,8 @@ class NounPhrases:
         Returns None if the phrase names nothing, or is a part of a longer word or name.
         """
         word = self._words[index]
-        if not word.is_nominal or self._is_negated(index):
-            return None
+        if not word.is_nominal or self._sentence.get_dependent_lemmas(index, "det", "cc", "advmod") & _NEGATIONS:
+            return None  # not a noun, or negated, as in "no boat"
         first, last = self.find_phrase_bounds(index)
         is_empty = word.lemma in _EMPTY_NOUNS or word.lemma in QUALIFYING_ADJECTIVES or len(word.text) < 2
         if (first == last and is_empty) or not any(map(str.isalpha, word.text)):
@@ -205,17 +205,11 @@ class NounPhrases:
     def get_coordinated_nouns(self, index: int) -> tuple[int, ...]:
         """Return the index of a noun, and those of the nouns that "and" or "or" joins to it (``X, Y and Z``).
 
-        The list ends before a verb, colon or semicolon. It is cached.
-        """
-        if index not in self._coordinated_nouns:  # each member of a long list needs the list
-            self._coordinated_nouns[index] = tuple(self._find_coordinated_nouns(index))
-        return self._coordinated_nouns[index]
-
-    def _find_coordinated_nouns(self, index: int) -> list[int]:
-        """Return the index of a noun, and those of the nouns that "and" or "or" joins to it (``X, Y and Z``).
-
         The list ends before a verb, colon or semicolon. An apposition counts if it is really the second item of a list.
+        The result is cached, because each member of a long list needs it.
         """
+        if index in self._coordinated_nouns:
+            return self._coordinated_nouns[index]
         members = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):
@@ -226,7 +220,8 @@ class NounPhrases:
                 if any(word.tag in FINITE_VERB_TAGS or word.text in ";:" for word in words_between):
                     break
                 members += [conjunct, *continuation]
-        return members
+        self._coordinated_nouns[index] = tuple(members)
+        return self._coordinated_nouns[index]
 
     def find_list_items(self, index: int) -> list[int]:
         """Return the index of a noun, and those of the nouns that follow it in its list (``X, the Y and Z``).
@@ -412,10 +407,6 @@ class NounPhrases:
             if has_conjunct and next_index == last and words[last + 2].head == next_index:
                 last += 2  # "Weights and Measures", but not "Law and the Faculty"
         return last
-
-    def _is_negated(self, index: int) -> bool:
-        """True if a noun has a negation, as in "no boat"."""
-        return bool(self._sentence.get_dependent_lemmas(index, "det", "cc", "advmod") & _NEGATIONS)
 
     @staticmethod
     def _is_descriptor(word: Word) -> bool:

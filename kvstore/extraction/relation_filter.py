@@ -6,8 +6,8 @@ is informative if its names have the same meaning in every context. A proper nam
 (several words, or a noun that is not an everyday word) usually does. An everyday noun does if it is generic (*cats are
 animals*, *a cat is an animal*), or if it is the class of a named thing.
 
-A clause that is denied, asked, supposed or doubted states nothing: :class:`Factuality` weighs each clause with 1 if it
-is stated as a fact, less if it is only possible, and 0 if it is not stated.
+A clause that is denied, asked, supposed or doubted states nothing: :func:`compute_factuality` weighs each clause with 1
+if it is stated as a fact, less if it is only possible, and 0 if it is not stated.
 """
 
 from __future__ import annotations
@@ -367,53 +367,42 @@ def _is_code(text: str) -> bool:
     return not text.replace("-", "").isalpha() or not (text.islower() or text.istitle())
 
 
-class Factuality:
-    """The factuality of the clauses of one sentence."""
+def compute_factuality(sentence: Sentence, head: int) -> float:
+    """Return the weight of the clause whose verb or predicate is ``head``: 1 for a fact, 0.8 for a possibility.
 
-    def __init__(self, sentence: Sentence) -> None:
-        """Prepare to decide if the clauses of a parsed sentence state facts, possibilities or denials."""
-        self._sentence = sentence
-        self._words = sentence.words
-
-    def compute_weight(self, head: int) -> float:
-        """Return the weight of the clause whose verb or predicate is ``head``: 1 for a fact, 0.8 for a possibility.
-
-        It is 0 for a denied, doubted or conditional statement, also if a governing clause denies or doubts it.
-        """
-        if self._is_negated(head):
+    It is 0 for a denied, doubted or conditional statement, also if a governing clause denies or doubts it.
+    """
+    if _is_negated(sentence, head):
+        return 0.0
+    words = sentence.words
+    verbs = [head]  # whose auxiliaries apply to the clause
+    index = head
+    for _ in range(len(words)):  # a parse can have a cycle
+        label = words[index].label.partition(":")[0]
+        if sentence.get_dependent_lemmas(index, "mark", "advmod") & _CONDITIONAL_WORDS:
             return 0.0
-        words = self._words
-        auxiliaries = self._get_auxiliaries(head)
-        index = head
-        for _ in range(len(words)):  # a parse can have a cycle
-            label = words[index].label.partition(":")[0]
-            if self._sentence.get_dependent_lemmas(index, "mark", "advmod") & _CONDITIONAL_WORDS:
-                return 0.0
-            governor = words[index].head
-            if label not in _CLAUSE_LABELS or governor < 0:
-                break
-            if label in ("ccomp", "xcomp", "csubj") and (
-                words[governor].lemma in _NONFACTUAL_VERBS or self._is_negated(governor)
-            ):
-                return 0.0
-            if label == "conj" and index == head and not self._sentence.has_dependent(index, "nsubj"):
-                # "may contain A and include B": the auxiliary of the first verb applies to the second too.
-                auxiliaries |= self._get_auxiliaries(governor)
-            index = governor
-        if auxiliaries & _HYPOTHETICAL_AUXILIARIES:
+        governor = words[index].head
+        if label not in _CLAUSE_LABELS or governor < 0:
+            break
+        if label in ("ccomp", "xcomp", "csubj") and (
+            words[governor].lemma in _NONFACTUAL_VERBS or _is_negated(sentence, governor)
+        ):
             return 0.0
-        return POSSIBLE_WEIGHT if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
+        if label == "conj" and index == head and not sentence.has_dependent(index, "nsubj"):
+            verbs.append(governor)  # "may contain A and include B": the auxiliary of the first verb also applies to it
+        index = governor
+    auxiliaries = {words[child].text.lower() for verb in verbs for child in sentence.find_dependents(verb, "aux")}
+    if auxiliaries & _HYPOTHETICAL_AUXILIARIES:
+        return 0.0
+    return POSSIBLE_WEIGHT if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
 
-    def _get_auxiliaries(self, index: int) -> set[str]:
-        """Return the distinct auxiliaries of a verb, in lower case."""
-        return {self._words[child].text.lower() for child in self._sentence.find_dependents(index, "aux")}
 
-    def _is_negated(self, index: int) -> bool:
-        """True if a word has a negation (``not``, ``no``), directly or at one of its adverbs."""
-        for child in self._sentence.find_dependents(index, "advmod", "det", "cc"):
-            word = self._words[child]
-            if word.text.lower() in _NEGATIONS or word.lemma in _NEGATIONS:
-                return True
-            if word.label == "advmod" and self._sentence.get_dependent_lemmas(child, "advmod", "det") & _NEGATIONS:
-                return True
-        return False
+def _is_negated(sentence: Sentence, index: int) -> bool:
+    """True if a word has a negation (``not``, ``no``), directly or at one of its adverbs."""
+    for child in sentence.find_dependents(index, "advmod", "det", "cc"):
+        word = sentence.words[child]
+        if word.text.lower() in _NEGATIONS or word.lemma in _NEGATIONS:
+            return True
+        if word.label == "advmod" and sentence.get_dependent_lemmas(child, "advmod", "det") & _NEGATIONS:
+            return True
+    return False

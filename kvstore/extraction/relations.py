@@ -19,7 +19,7 @@ from ..text.names import to_singular
 from ..text.normalize import to_entity_key
 from .clause_arguments import ClauseArguments
 from .noun_phrases import FINITE_VERB_TAGS, NounPhrases
-from .relation_filter import Factuality, RelationFilter
+from .relation_filter import RelationFilter, compute_factuality
 from .relation_words import (
     ACT_ENDINGS,
     BELONGS_TO,
@@ -73,16 +73,14 @@ def extract_statements(sentence: Sentence) -> list[StatedRelation]:
     """Return the relations that a sentence states: the most confident statement for each pair of names and kind."""
     best_statements: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in _SentenceRelations(sentence).find_statements():
-        child_key, parent_key = _to_singular_key(statement.child), _to_singular_key(statement.parent)
+        # Singular, so that "Cats" and "cat" are equal.
+        child_key, parent_key = (
+            to_entity_key(to_singular(name) or name) for name in (statement.child, statement.parent)
+        )
         best = best_statements.get((child_key, parent_key, statement.kind))
         if child_key != parent_key and (best is None or best.confidence < statement.confidence):
             best_statements[child_key, parent_key, statement.kind] = statement
     return list(best_statements.values())
-
-
-def _to_singular_key(name: str) -> str:
-    """Return the normal form of a name in the singular, so that "Cats" and "cat" are equal."""
-    return to_entity_key(to_singular(name) or name)
 
 
 class _SentenceRelations:
@@ -97,7 +95,6 @@ class _SentenceRelations:
         self._words = sentence.words
         self._phrases = NounPhrases(sentence)
         self._arguments = ClauseArguments(sentence, self._phrases)
-        self._factuality = Factuality(sentence)
         self._filter = RelationFilter(sentence, self._phrases)
         # A sentence without a verb is a title or, if it has more words and a period, its verb was tagged as a noun.
         has_verb = any(word.tag in FINITE_VERB_TAGS or word.pos in ("VERB", "AUX") for word in self._words)
@@ -144,7 +141,7 @@ class _SentenceRelations:
 
         :data:`VERB_FRAMES` has the patterns (frames) by which each verb states relations.
         """
-        weight = self._factuality.compute_weight(verb)
+        weight = compute_factuality(self._sentence, verb)
         if not weight:
             return
         word = self._words[verb]
@@ -176,7 +173,7 @@ class _SentenceRelations:
 
     def _find_becoming_relations(self, verb: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X became a Y`` and ``X forms part of Y``; ``verb`` is the index of the verb."""
-        weight = self._factuality.compute_weight(verb)
+        weight = compute_factuality(self._sentence, verb)
         if not weight or self._arguments.is_passive(verb):
             return
         predicates = [
@@ -196,7 +193,7 @@ class _SentenceRelations:
 
         ``predicate`` is the index of ``Y`` or of ``dependent``.
         """
-        weight = self._factuality.compute_weight(predicate)
+        weight = compute_factuality(self._sentence, predicate)
         subjects = list(self._arguments.find_subjects(predicate))
         if not weight or not subjects:
             return
@@ -416,7 +413,7 @@ class _SentenceRelations:
     ) -> Iterator[StatedRelation]:
         """Yield a statement for each pair of one of ``children`` and ``parents``, indexes of nouns, if both have names.
 
-        ``kind`` is the relation, such as ``IS_A``.
+        ``kind`` is the relation, such as ``IS_A``. The span of a statement is from the first of its nouns to the last.
         """
         parent_names = [(index, name) for index in parents if (name := self._phrases.get_name(index))]
         # Most nouns have no parent, and finding a name is slow.
@@ -424,17 +421,7 @@ class _SentenceRelations:
             child = self._phrases.get_name(index)
             if child:
                 for parent_index, parent in parent_names:
-                    yield self._make_statement(child, parent, kind, confidence, index, parent_index)
-
-    def _make_statement(
-        self, child: str, parent: str, kind: str, confidence: float, child_index: int, parent_index: int
-    ) -> StatedRelation:
-        """Return the relation that the name ``child`` is below the name ``parent``, as the sentence states it.
-
-        ``kind`` is the relation, such as ``IS_A``. ``child_index`` and ``parent_index`` are the nouns of the names; the
-        span of the relation is from the first of them to the last.
-        """
-        first, last = min(child_index, parent_index), max(child_index, parent_index)
-        span = self._words[first].start, self._words[last].end
-        is_informative = self._filter.is_informative(kind, child_index, parent_index, confidence)
-        return StatedRelation(child, parent, kind, round(confidence, 3), *span, is_informative)
+                    first, last = sorted((index, parent_index))
+                    span = self._words[first].start, self._words[last].end
+                    is_informative = self._filter.is_informative(kind, index, parent_index, confidence)
+                    yield StatedRelation(child, parent, kind, round(confidence, 3), *span, is_informative)

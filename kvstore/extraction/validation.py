@@ -34,13 +34,11 @@ MAX_OWN_CHUNK_BYTES = 65_535
 MAX_METADATA_DEPTH = 100
 
 
-def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str) -> OwnChunks:
+def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]], text: str) -> OwnChunks:
     """Check the user's chunks of a document, and return them with offsets in the text with ``\\n`` line ends.
 
     ``chunks`` has offsets in ``text``, in characters, with any line ends. Raises InputError.
     """
-    if chunks is None:
-        return None
     if isinstance(chunks, str):
         if chunks != "whole":
             raise InputError(f"document {key!r}: chunks must be 'whole' or a list of (start, end), not {chunks!r}")
@@ -187,7 +185,7 @@ def validate(
     encoded = _encode_text(key, text, format)
     if chunks is not None and format == PAIRS_FORMAT:
         raise InputError(f"document {key!r} consists of pairs, which have no chunks; omit chunks")
-    own_spans = parse_own_chunks(key, chunks, original_text)
+    own_spans = None if chunks is None else parse_own_chunks(key, chunks, original_text)
     try:
         metadata = _to_json_values(meta) if meta else {}
         pack(metadata)  # raises an error for values that a record cannot store, such as very large integers
