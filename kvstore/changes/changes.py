@@ -111,7 +111,8 @@ class Changes:
         documents, stated_facts = pending.new_documents, pending.list_stated_facts()
         only_adds_documents = self._only_adds_documents(pending)
         if not only_adds_documents:
-            self._link_unlinked()
+            if self._unlinked is not None:
+                self._link_unlinked(self._unlinked)
             more_follow = False
         if more_follow and self._unlinked is None:
             self._unlinked = UnlinkedDocuments(self._make_linker())
@@ -196,7 +197,7 @@ class Changes:
         else:
             linker.flush()
             if not more_follow:
-                self._link_unlinked()
+                self._link_unlinked(self._unlinked)
         if self._unlinked is None or self._unlinked.detect_new_batch():
             self._postings.flush()
         for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
@@ -219,14 +220,12 @@ class Changes:
         batches = iter_batches(pending.documents, _MAX_REMOVED_DOCUMENTS)
         return not any(self.documents.find_by_keys(keys) for keys in batches)  # no stored document is replaced
 
-    def _link_unlinked(self) -> None:
-        """Link the documents whose linking to the names in them was deferred, if any.
+    def _link_unlinked(self, unlinked: UnlinkedDocuments) -> None:
+        """Link the documents whose linking to the names in them was deferred; no documents are deferred afterwards.
 
         Their texts are read from the store again.
         """
-        unlinked, self._unlinked = self._unlinked, None
-        if unlinked is None:
-            return
+        self._unlinked = None
         self._update_structures(unlinked.linker)
         batches = unlinked.batches
         read_derived_parts = make_parts_reader(self.state)
@@ -262,8 +261,9 @@ class Changes:
 
     def write_back(self) -> None:
         """Link deferred documents, and write all data held in memory to the transaction, so that its view has them."""
-        with pause_collection():
-            self._link_unlinked()
+        if self._unlinked is not None:
+            with pause_collection():
+                self._link_unlinked(self._unlinked)
         self.filter.flush()
         self.counters.save(self._view)
 
@@ -453,7 +453,8 @@ class Changes:
         for stored_derivation, parts in self._derived_writers:
             if stored_derivation.maintained:
                 parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
-        self._store_relations(extracted, document, ids, linker)
+        if extracted.relations:
+            self._store_relations(extracted, document, ids, linker)
         counters.documents += 1
         if self._settings.stemmer == MULTILINGUAL:
             counters.count_language(extracted.language or "", change=1)

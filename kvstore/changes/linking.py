@@ -26,12 +26,10 @@ from ..structures.filter.entity_filter import SearchKeys
 from ..structures.forest.forest_writer import NodeEntityPairs
 from ..structures.names.mentions import (
     HeadingOccurrence,
-    Mention,
     MentionWriter,
     Occurrence,
     RankedTargets,
     collect_mentioning_abstracts,
-    find_mentions,
     iter_headed_abstracts,
 )
 from ..structures.state import State
@@ -217,7 +215,8 @@ class Linker:
             folded = fold(heading.text)
             folded_headings.append(folded.data)
             heading_occurrences.update(
-                heading.make_occurrence(mention.entity, mention.key) for mention in self._find_mentions(folded)
+                heading.make_occurrence(entity, self._keys[entity])
+                for entity, _, _ in self._filter.find_mentions(folded, self._max_name_words, self._keys, Occurrence)
             )
         self._traces.add(record.id, folded_headings, texts)
         if heading_occurrences:
@@ -426,12 +425,6 @@ class Linker:
                         AddedChunk(chunk, text.encode(), record.section, occurrences)
                     )
         return mentioned_chunks
-
-    def _find_mentions(self, folded: FoldedText) -> list[Mention]:
-        """Return the mentions in a text, and cache the normal forms of their entities."""
-        mentions = list(find_mentions(self._filter, folded, self._max_name_words))
-        self._keys.update((mention.entity, mention.key) for mention in mentions)
-        return mentions
 
     def _load_missing_keys(self, entities: Iterable[int]) -> None:
         """Load into ``_keys`` the normal forms of those entities that it lacks."""

@@ -303,7 +303,9 @@ def complete_pending(
     changed_facts = {
         key: document_facts for key, document_facts in facts_by_key.items() if key not in pending.documents
     }
-    pending.parts = _derive_changed_parts(state, derivations, changed_facts, embed, find_vectors)
+    pending.parts = (
+        _derive_changed_parts(state, derivations, changed_facts, embed, find_vectors) if changed_facts else {}
+    )
 
 
 def _derive_changed_parts(

@@ -84,7 +84,7 @@ class BatchedChanges:
         existing = self.find_document(key)
         if existing is not None and existing.digest == document.document.digest:
             return False
-        valid_facts = self._select_valid_facts(existing, document)
+        valid_facts = [] if existing is None else self._select_valid_facts(existing, document)
         self.pending.put(document)
         for fact_kind, value in valid_facts:
             self.pending.put_fact(fact_kind, key, value)
@@ -116,15 +116,15 @@ class BatchedChanges:
         return True
 
     def _select_valid_facts(
-        self, existing: ValidDocument | DocumentRecord | None, document: PendingDocument
+        self, existing: ValidDocument | DocumentRecord, document: PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
         """Return the stated facts, such as triples, that stay valid if ``document`` replaces the document ``existing``.
 
         Each fact is a pair of its kind and its value, which is adapted to the new text. ``existing`` is the pending or
-        stored document with the same key, or None.
+        stored document with the same key.
         """
         valid_document = document.document
-        if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
+        if PAIRS_FORMAT in (existing.format, valid_document.format):
             return []  # a document of pairs has no text to state facts about
         stated_facts = self._list_facts(valid_document.key)
         if not stated_facts:
@@ -441,11 +441,6 @@ class OwnedTransaction(Queryable):
         self._is_open = False
         self._changes.close()
         self._write_transaction.abort()
-
-    def _apply_if_batch_is_large(self) -> None:
-        """Apply the pending changes if there are many."""
-        if self._changes.is_large:
-            self._apply(more_follow=True)
 
     def _require_open(self) -> None:
         """Raise ClosedError if the transaction has ended."""

@@ -105,7 +105,8 @@ class Transaction(OwnedTransaction):
         if not replace and self._changes.find_document(document.document.key) is not None:
             return False
         is_changed = self._changes.put_document(document)
-        self._apply_if_batch_is_large()
+        if self._changes.is_large:
+            self._apply(more_follow=True)
         return is_changed
 
     @in_owner_thread
@@ -340,7 +341,8 @@ class Transaction(OwnedTransaction):
         if isinstance(fact_kind, DocumentFact):
             self._require_text(fact_kind, str(key))
         is_changed = self._changes.put_fact(fact_kind, key, value, keep_existing=keep_existing)
-        self._apply_if_batch_is_large()
+        if self._changes.is_large:
+            self._apply(more_follow=True)
         return is_changed
 
     def _require_text(self, fact_kind: DocumentFact[Any], key: str) -> None:

@@ -7,25 +7,16 @@ In: a state of the store. On disk: ``structures`` in ``meta``: msgpack map, name
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ..errors import StoreFormatError
 from ..storage import records
 from ..storage.view import View, WriteView
 from ..structures import tables
-from . import SystemManifest, list_manifests
+from . import list_manifests
 
 _KEY = b"structures"
 #: The structure whose version shows by which rule triples introduce names, and the first version with the current rule:
 #: only phrases that are written like proper names.
 _GRAPH_NAME, _MIN_GRAPH_VERSION = "passage_graph", 2
-
-
-def _iter_versions() -> Iterator[tuple[SystemManifest, str, int]]:
-    """Yield (manifest of its system, name, current version) for each structure and derivation (derived data)."""
-    for manifest in list_manifests():
-        for name, version in (*manifest.structures.items(), *manifest.derivations.items()):
-            yield manifest, name, version
 
 
 def _get_expected_versions(view: View) -> dict[str, int]:
@@ -36,7 +27,8 @@ def _get_expected_versions(view: View) -> dict[str, int]:
     # A derivation with the name of an index is kept only in stores that have the index.
     return {
         name: version
-        for manifest, name, version in _iter_versions()
+        for manifest in list_manifests()
+        for name, version in (*manifest.structures.items(), *manifest.derivations.items())
         if name not in manifest.indexes or has_index(view, name)
     }
 
@@ -84,7 +76,9 @@ def explain_read_only(view: View) -> str | None:
 
     The reason is derived data of a newer version, which this kvstore cannot keep up to date.
     """
-    known_versions = {name: version for _, name, version in _iter_versions()}
+    known_versions: dict[str, int] = {}
+    for manifest in list_manifests():
+        known_versions |= {**manifest.structures, **manifest.derivations}
     unknown = [
         f"{name} (version {version})"
         for name, version in read_versions(view).items()

@@ -271,12 +271,19 @@ class ChangeBuffer:
         """Add the changes of the next stored segment (a batch of changes); raise CorruptionError if it is damaged."""
         for table, pieces in unpack_segment(key, value).items():
             self.get_table(table).add(pieces)
-        self.register_segment(key, len(value))
-
-    def register_segment(self, key: bytes, size: int) -> None:
-        """Record key and size in bytes of a stored segment (a batch of changes); the buffer has its changes already."""
         self.segment_keys = (*self.segment_keys, key)
-        self.bytes += size
+        self.bytes += len(value)
+
+    def register_segment(self, segment: bytes) -> bytes:
+        """Record a new segment (a batch of changes) whose changes the buffer has already; return the key to store it.
+
+        The key is the number of the segment (u32) and random bytes, which make it unique in the history of the store.
+        """
+        segment_number = 1 + (records.U32.unpack_from(self.segment_keys[-1])[0] if self.segment_keys else 0)
+        key = records.encode_u32(segment_number) + os.urandom(_TOKEN_BYTES)
+        self.segment_keys = (*self.segment_keys, key)
+        self.bytes += len(segment)
+        return key
 
     def merge_changes(
         self, table: str, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
@@ -316,10 +323,6 @@ class ChangeBuffer:
             yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
             changed_key = next(keys, None)
 
-    def is_full(self, max_bytes: int) -> bool:
-        """True if the segments (batches of changes) must be merged: too many, or at least ``max_bytes`` bytes."""
-        return len(self.segment_keys) >= MAX_SEGMENTS or self.bytes >= max_bytes
-
 
 def _yield_if_present(
     table: str, key: bytes, chain: Chain, stored_value: memoryview | None
@@ -331,15 +334,6 @@ def _yield_if_present(
     value = resolve_value(table, key, chain, stored_value)
     if value is not None:
         yield key, value
-
-
-def make_segment_key(last_key: bytes | None) -> bytes:
-    """Return a key for the segment after the segment with key ``last_key``, or for the first segment if that is None.
-
-    It is the number of the segment (u32) and random bytes, which make the key unique in the history of the store.
-    """
-    segment_number = 1 if last_key is None else records.U32.unpack_from(last_key)[0] + 1
-    return records.encode_u32(segment_number) + os.urandom(_TOKEN_BYTES)
 
 
 def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:

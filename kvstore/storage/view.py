@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -254,14 +255,13 @@ class LmdbView:
     def _get_buffer(self) -> ChangeBuffer:
         """Return the change buffer (changes not yet in their tables) as this view sees it; read it on first use."""
         if self._cached_buffer is None:
-            self._cached_buffer = self._owner.buffer_reader.read_buffer(self._scan_segments)
+            scan_segments = partial(self._scan_stored, engine_tables.RECENT)  # segments: stored batches of changes
+            self._cached_buffer = self._owner.buffer_reader.read_buffer(scan_segments)
         return self._cached_buffer
 
-    def _scan_segments(self, start: bytes) -> Iterator[Record]:
-        """Yield the stored segments (batches of changes) of the change buffer, from the key ``start`` on."""
-        return self._scan_stored(engine_tables.RECENT, start, None, reverse=False)
-
-    def _scan_stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
+    def _scan_stored(
+        self, table: str, start: bytes, stop: bytes | None = None, reverse: bool = False
+    ) -> Iterator[Record]:
         """Yield the records with ``start <= key < stop`` in the table itself, without the change buffer.
 
         They are in key order, or in descending order if ``reverse``.
@@ -347,7 +347,7 @@ class ReadTransaction(LmdbView):
         Returns a sentence for each commit whose changes are lost. A record whose changes cannot be applied is removed.
         """
         self._get_transaction().skips_damage = True
-        self._cached_buffer, losses = salvage_segments(self._scan_segments)
+        self._cached_buffer, losses = salvage_segments(partial(self._scan_stored, engine_tables.RECENT))
         buffer = self._cached_buffer
         for table in buffer.tables:
             changes = buffer.get_table(table)

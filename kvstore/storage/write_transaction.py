@@ -26,7 +26,6 @@ from .change_buffer import (
     ChangeBuffer,
     TableChanges,
     make_chain_error,
-    make_segment_key,
     pack_segments,
 )
 from .lmdb_errors import MAX_KEY_BYTES, READ_ERRORS, make_key_error, translate_error
@@ -174,13 +173,11 @@ class WriteTransaction(LmdbView):
         """
         buffer = self._cached_buffer
         if buffer is not None and self._own_changes:
-            if buffer.is_full(self._max_buffer_bytes):
+            if len(buffer.segment_keys) >= change_buffer.MAX_SEGMENTS or buffer.bytes >= self._max_buffer_bytes:
                 self.merge_buffer()
             else:
                 for segment in pack_segments(self._own_changes):
-                    key = make_segment_key(buffer.segment_keys[-1] if buffer.segment_keys else None)
-                    self._write_record(engine_tables.RECENT, key, segment)
-                    buffer.register_segment(key, len(segment))
+                    self._write_record(engine_tables.RECENT, buffer.register_segment(segment), segment)
         transaction = self._get_transaction()
         try:
             self._owner.transaction_thread.run(transaction.commit)

@@ -69,7 +69,7 @@ class _SentenceRules(NamedTuple):
 
     def is_ordinal(self, word: str, text_before: str, text_after: str) -> bool:
         """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*), by the text around both."""
-        if not self.before_ordinals or not word.isdigit() or len(word) > 2:
+        if not word.isdigit() or len(word) > 2:
             return False
         next_word = re.match(r"\w+", text_after)
         word_before = _WORD_BEFORE_PATTERN.search(text_before)
@@ -174,7 +174,7 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
     return not (
         word.lower() in rules.abbreviations
         or (len(word) == 1 and word.isupper())
-        or rules.is_ordinal(word, text_before, text_after)
+        or (rules.before_ordinals and rules.is_ordinal(word, text_before, text_after))
     )
 
 

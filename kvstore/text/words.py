@@ -122,9 +122,9 @@ def split_words(text: str) -> list[str]:
     return _WORD_PATTERN.findall(fold_text(text))
 
 
-def count_text_tokens(text: str) -> int:
-    """Return the size of a text in tokens (words and punctuation marks), the unit of chunk sizes and of WITHIN."""
-    return count_tokens(text)
+#: A function that returns the size of a text in tokens (words and punctuation marks), the unit of chunk sizes and of
+#: WITHIN.
+count_text_tokens = count_tokens
 
 
 #: The number of words whose stems are cached. The limit bounds memory when new names keep coming; most words of real

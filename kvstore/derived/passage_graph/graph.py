@@ -337,7 +337,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         for (entity, other_entity, kind), change in self._link_changes.items():
             if change:
                 changes_by_entity.setdefault(entity, {})[other_entity, kind] = change
-        has_links = self._flush_links(changes_by_entity)
+        has_links = self._flush_links(changes_by_entity) if changes_by_entity else {}
         entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
         degrees = self._flush_chunks(old_degrees)
@@ -416,8 +416,9 @@ class GraphWriter(ViewWriter, PassageGraph):
             )
             if total < 2:
                 short_lists.append(entity)
-        for entity, packed_edge in self._lists.take_many(short_lists).items():
-            degrees[entity] = int.from_bytes(packed_edge, "little")  # 0 for an empty list
+        if short_lists:
+            for entity, packed_edge in self._lists.take_many(short_lists).items():
+                degrees[entity] = int.from_bytes(packed_edge, "little")  # 0 for an empty list
         return degrees
 
     def _flush_links(self, changes_by_entity: Mapping[int, Mapping[tuple[int, int], int]]) -> dict[int, bool]:
@@ -431,8 +432,6 @@ class GraphWriter(ViewWriter, PassageGraph):
             for entity, changes in changes_by_entity.items()
             for link, change in changes.items()
         }
-        if not count_changes:
-            return {}
         keys = sorted(count_changes)
         new_values: dict[bytes, bytes | None] = {}
         for key, value in zip(keys, self._view.get_many(ENTITY_LINKS, keys), strict=True):

@@ -36,13 +36,11 @@ _MAX_COUNTS = edges.CAPITALIZED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER
 _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
 
-def find_title_pair(title: str | None, max_words: int) -> tuple[str, str] | None:
+def find_title_pair(title: str, max_words: int) -> tuple[str, str] | None:
     """Return the normal forms of a title and of the same title without the part in parentheses at its end.
 
     Returns None if they are equal, or if either is not a name of at most ``max_words`` words.
     """
-    if title is None:
-        return None
     keys = tuple(to_entity_key(title_form) for title_form in get_title_forms(title))
     if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, max_words) for key in keys):
         return None
@@ -79,7 +77,9 @@ class DocumentRows:
         self._filter = entity_filter
         self._max_words = max_words
         self._first_chunk = next(record.chunk_ids(), None)
-        self._title_flags = self._find_name_flags(record.title or "", edges.TITLE_WHOLE, edges.TITLE_PART)
+        self._title_flags = (
+            self._find_name_flags(record.title, edges.TITLE_WHOLE, edges.TITLE_PART) if record.title else {}
+        )
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}  # by section (-1: none) and entity
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:

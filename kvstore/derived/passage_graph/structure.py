@@ -43,7 +43,8 @@ class GraphMaintainer:
 
     def apply_delta(self, delta: Delta) -> None:
         """Write the edges of chunks and entities, and the links, that ``delta``, a batch of changes, affects."""
-        self._graph.remove_entities(delta.removed_mentions)
+        if delta.removed_mentions:
+            self._graph.remove_entities(delta.removed_mentions)
         self._graph.put_chunks({chunk: {} for chunk in self._removed_chunks})
         self._removed_chunks.clear()
         for link, change in delta.links.items():
@@ -67,7 +68,8 @@ class GraphMaintainer:
                 self._graph.put_mentions(counts, delta.names_removed.keys())
                 counts = {}
         self._graph.put_chunks(rows)
-        self._graph.put_mentions(counts, delta.names_removed.keys())
+        if counts:
+            self._graph.put_mentions(counts, delta.names_removed.keys())
         self._graph.flush()
 
     def _build_rows_of_stored_document(
@@ -105,7 +107,9 @@ class GraphMaintainer:
         The short form is the title without the part in parentheses at its end. Does nothing if there is no such part,
         or if the document has no chunks.
         """
-        pair = find_title_pair(record.title, self._state.settings.name_words) if record.groups else None
+        if record.title is None or not record.groups:
+            return
+        pair = find_title_pair(record.title, self._state.settings.name_words)
         if pair is not None:
             full_title, short_title = map(int, self._state.filter.find_many(pair))
             self._graph.change_link(full_title, short_title, TITLE_LINK, change)
