@@ -115,8 +115,8 @@ class Changes:
                 self._link_unlinked(self._unlinked)
             more_follow = False
         if more_follow and self._unlinked is None:
-            self._unlinked = UnlinkedDocuments(self._make_linker())
-        linker = self._make_linker() if self._unlinked is None else self._unlinked.linker
+            self._unlinked = UnlinkedDocuments(Linker(self.state, self._mentions, self._traces))
+        linker = Linker(self.state, self._mentions, self._traces) if self._unlinked is None else self._unlinked.linker
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
 
@@ -208,10 +208,6 @@ class Changes:
         """True if no document of the store is linked yet, so linking of new ones can wait until all have arrived."""
         return self._unlinked is not None or not self.counters.documents
 
-    def _make_linker(self) -> Linker:
-        """Return a new linker, which connects names with the chunks and headings that mention them."""
-        return Linker(self.state, self._mentions, self._traces)
-
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
         """True if the changes only add new documents, and no document of the store is linked yet."""
         has_deletions = len(pending.new_documents) < len(pending.documents)
@@ -231,7 +227,7 @@ class Changes:
         read_derived_parts = make_parts_reader(self.state)
         del unlinked  # frees the names
         for documents in batches:
-            linker = self._make_linker()
+            linker = Linker(self.state, self._mentions, self._traces)
             for unlinked_document in iter_unlinked_documents(self.state, documents, read_derived_parts):
                 linker.link_document(*unlinked_document)
             self._update_structures(linker)

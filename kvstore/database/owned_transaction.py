@@ -264,10 +264,6 @@ class BatchedChanges:
             pending.release()
         changes.finish(lookup_counts)
 
-    def close(self) -> None:
-        """Close the state, and drop what it has cached."""
-        self.state.close()
-
     def _open_changes(self, transaction: WriteTransaction) -> Changes:
         """Return an object that applies changes to a transaction, with the cached entity filter of its state."""
         store = self._session.store
@@ -439,7 +435,7 @@ class OwnedTransaction(Queryable):
     def _close(self) -> None:
         """End the transaction without a commit: roll it back, and close its state."""
         self._is_open = False
-        self._changes.close()
+        self._changes.state.close()
         self._write_transaction.abort()
 
     def _require_open(self) -> None:

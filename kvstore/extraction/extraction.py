@@ -23,6 +23,7 @@ from ..structures.documents.documents import Section, build_heading_path
 from ..text.blocks import (
     Block,
     format_summary_sentence,
+    is_address_field,
     is_mail_header,
     parse_blocks,
     split_chunk_blocks,
@@ -32,7 +33,7 @@ from ..text.blocks import (
 )
 from ..text.capital_names import CapitalNames, load_name_words
 from ..text.languages import detect_english, find_document_language
-from ..text.mail_names import extract_mail_names, is_address_field
+from ..text.mail_names import extract_mail_names
 from ..text.names import (
     Name,
     SentenceNames,
@@ -450,10 +451,9 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
             if (sentence, is_english) not in mail_headers
         ]
     yield from _find_english_names([(sentence, kind) for sentence, kind, is_english in prose if is_english])
-    yield from _find_non_english_names(
-        [sentence for sentence, _, is_english in prose if not is_english],
-        settings.get_sentence_language(chunked.language),
-    )
+    foreign_sentences = [sentence for sentence, _, is_english in prose if not is_english]
+    if foreign_sentences:
+        yield from _find_non_english_names(foreign_sentences, settings.get_sentence_language(chunked.language))
     for code, kind, _ in sentences:
         if kind == "code":
             yield from find_identifiers(code)
@@ -478,7 +478,7 @@ def _find_non_english_names(sentences: Sequence[str], language: str | None) -> I
     """
     for sentence in sentences:
         yield from find_code_terms(sentence)
-    name_words = load_name_words(language) if sentences else None
+    name_words = load_name_words(language)
     if language is not None and name_words is not None:
         lines = [line for sentence in sentences for line in split_field_lines(sentence)]
         capital_names = CapitalNames(lines, language, name_words)

@@ -164,16 +164,12 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
                 continue
             content = _MARKER_PATTERN.sub("", text[sentence.start : sentence.end], count=1)
             plain_text = compose(to_plain_text(replace_sound_annotations(unwrap_links(content))))
-            if _is_prose(plain_text):
+            num_letters, num_spaces = sum(map(str.isalpha, plain_text)), plain_text.count(" ")
+            # Prose has at least three words, and two thirds of its characters other than spaces are letters.
+            if num_spaces >= 2 and 3 * num_letters >= 2 * (len(plain_text) - num_spaces):
                 chunk_prose.add(plain_text, sentence, starts_paragraph="\n" in text[previous_end : sentence.start])
         previous_end = sentence.end
     return chunk_prose
-
-
-def _is_prose(text: str) -> bool:
-    """True if a text has at least three words, and two thirds of its characters other than spaces are letters."""
-    num_letters, num_spaces = sum(map(str.isalpha, text)), text.count(" ")
-    return num_spaces >= 2 and 3 * num_letters >= 2 * (len(text) - num_spaces)
 
 
 def _make_name(form: str) -> Name:

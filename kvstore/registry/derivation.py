@@ -181,7 +181,7 @@ def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
 
 def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
     """Return the text to embed for each chunk: the document's title, the headings, the context and the chunk."""
-    contexts = _build_contexts(document, settings)
+    contexts = _build_contexts(document, settings) if settings.chunk_context else [""] * len(document.chunks)
     return [
         build_embedding_text(
             document.title, document.list_headings(ordinal), document.get_chunk_text(ordinal).decode(), context
@@ -193,11 +193,10 @@ def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> lis
 def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
     """Return the context of each chunk: the text to embed between its headings and its own text.
 
-    It is what the document's facts say about the chunk, or else the first sentence of the document. It is empty if the
-    store has no context of chunks.
+    It is what the document's facts say about the chunk, or else the first sentence of the document.
     """
-    if not settings.chunk_context or not document.chunks:
-        return [""] * len(document.chunks)
+    if not document.chunks:
+        return []
     first_sentence = get_first_sentence(
         document.get_chunk_text(0).decode(), settings.get_sentence_language(document.language)
     )

@@ -332,7 +332,7 @@ class DataFile:
         if used_bytes <= self._min_known_size:  # the common case
             return
         with contextlib.suppress(StoreNotFoundError):  # moved since the transaction began
-            if self.is_short():
+            if self.size < used_bytes:
                 with contextlib.suppress(OSError):  # no space: the next opening verifies the pages instead
                     os.truncate(self.path, used_bytes)
             self._min_known_size = self.size

@@ -41,11 +41,12 @@ _WIKI_LINK_PATTERN = compile_lazily(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[
 #: Words in braces between spaces, as transcripts mark sounds that are not words.
 _SOUND_ANNOTATION_PATTERN = compile_lazily(r"(?<!\S)(?:\{[a-z]+\})+(?=[\s.,;:!?)]|\Z)")
 _DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
-#: Fields that mails begin with, and fields of any name.
+#: Fields that mails begin with, fields of any name, and fields of mails with an address.
 _MAIL_FIELD_PATTERN = compile_lazily(
     r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE
 )
 _FIELD_PATTERN = compile_lazily(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
+_ADDRESS_FIELD_PATTERN = compile_lazily(r"(?:From|To|Cc|Sender|Reply-To): [^\n]*<[^<>\s][^<>\s@]*+@[^<>\s]++>\s*")
 #: The label of a field on a line below the first one: a few words before a colon.
 _LABEL_PATTERN = compile_lazily(r"(?<=\n)[ \t]*[^\W\d_][\w '’()-]{0,40}:(?=[ \t])")
 
@@ -440,6 +441,15 @@ def is_mail_header(text: str, start: int, end: int) -> bool:
     if text.find("\n", start, end) < 0:
         return False
     return _MAIL_FIELD_PATTERN.match(text, start) is not None and len(_MAIL_FIELD_PATTERN.findall(text, start, end)) > 1
+
+
+def is_address_field(text: str) -> bool:
+    """True if a text is exactly one address field of a mail header, such as ``From``, with an address in ``<>``.
+
+    >>> is_address_field("From: Juno Ferreira <juno@example.org>"), is_address_field("From: Juno")
+    (True, False)
+    """
+    return _ADDRESS_FIELD_PATTERN.fullmatch(text) is not None
 
 
 def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -12,21 +12,11 @@ from .everyday_words import is_everyday
 from .names import Name, extract_title_names, is_term
 from .patterns import compile_lazily
 
-#: Fields of a mail that name persons; an address; separators of addresses; prefixes of replies before a subject.
+#: Fields of a mail that name persons; addresses and comments to remove; a person; prefixes of replies before a subject.
 _PERSON_FIELDS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
-_ADDRESS_FIELD_PATTERN = compile_lazily(r"(?:From|To|Cc|Sender|Reply-To): [^\n]*<[^<>\s][^<>\s@]*+@[^<>\s]++>\s*")
 _MAIL_ADDRESS_PATTERN = compile_lazily(r"<[^<>]*>|\([^()]*\)")
 _PERSON_PATTERN = compile_lazily(r"\"[^\"]+\"|[^\",;]+")
 _REPLY_PREFIX_PATTERN = compile_lazily(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)
-
-
-def is_address_field(text: str) -> bool:
-    """True if a text is exactly one address field of a mail header, such as ``From``, with an address in ``<>``.
-
-    >>> is_address_field("From: Juno Ferreira <juno@example.org>"), is_address_field("From: Juno")
-    (True, False)
-    """
-    return _ADDRESS_FIELD_PATTERN.fullmatch(text) is not None
 
 
 def extract_mail_names(field: str, is_english: bool = True) -> Iterator[Name]:

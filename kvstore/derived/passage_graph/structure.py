@@ -107,7 +107,7 @@ class GraphMaintainer:
         The short form is the title without the part in parentheses at its end. Does nothing if there is no such part,
         or if the document has no chunks.
         """
-        if record.title is None or not record.groups:
+        if not record.title or not record.groups:
             return
         pair = find_title_pair(record.title, self._state.settings.name_words)
         if pair is not None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from kvstore_cext.compact import change_blocks, locate_last_blocks, unpack_numbers
 
-from ...errors import CorruptionError, ReadOnlyError
+from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View, WriteView
 from ...storage.view import Record
@@ -52,7 +52,10 @@ class BlockLists:
     """The lists of numbers of entities, such as addresses, that one table stores in blocks."""
 
     def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
-        """Read and change the lists in ``table``, ascending numbers such as addresses by entity, through ``view``."""
+        """Read the lists in ``table``, ascending numbers such as addresses by entity, through ``view``.
+
+        They can be changed if ``view`` is a write transaction.
+        """
         self.view = view
         self._table = table
 
@@ -95,7 +98,7 @@ class BlockLists:
         ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending. A list is split
         into blocks of ascending numbers, each of which is a record of the table.
         """
-        view = self._require_writable()
+        view = cast(WriteView, self.view)
         totals = dict.fromkeys(changes, ChangeCounts(0, 0))
         pending = {entity: change for entity, change in changes.items() if any(change)}
         written: dict[bytes, bytes | None] = {}
@@ -159,7 +162,7 @@ class BlockLists:
 
     def take_many(self, entities: Collection[int]) -> dict[int, bytes]:
         """Remove the whole lists of entities, and return the numbers of each as packed little-endian u64."""
-        view = self._require_writable()
+        view = cast(WriteView, self.view)
         blocks = view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         numbers = dict.fromkeys(entities, b"")
         for key, value in blocks:
@@ -171,12 +174,6 @@ class BlockLists:
         """Yield every block of every list: its entity, its first number according to its key, and all its numbers."""
         for key, value in self.view.scan(self._table):
             yield records.U32.unpack_from(key)[0], _get_first_number(key), _decode(self._table, key, value)
-
-    def _require_writable(self) -> WriteView:
-        """Return the view as a write view; raise ReadOnlyError if it is a snapshot."""
-        if not self.view.writable:
-            raise ReadOnlyError("addresses can be changed in a write transaction only")
-        return self.view  # type: ignore[return-value]
 
     def _change_blocks(
         self,
