@@ -127,7 +127,7 @@ class DerivedPartWriter(DerivedParts):
     vectors: VectorWriter
 
     def __init__(self, view: WriteView, derivation: DerivationSpec, dimension: int) -> None:
-        """Write the parts (derived data of documents) of ``derivation`` to ``view``.
+        """Write the parts (derived data of documents) of ``derivation`` to ``view``, a write transaction.
 
         The vectors of its texts have ``dimension`` components.
         """

@@ -39,7 +39,10 @@ class LogicalNames:
         return self._documents[record.document].key, record.ordinal
 
     def name_abstract(self, abstract: int, /) -> LogicalName:
-        """Return an abstract's document key, "leaf" or "upper", and its position in the document among that kind."""
+        """Return an abstract's document key, "leaf" or "upper", and its position in the document among that kind.
+
+        An abstract is a summary of chunks (leaf) or of other abstracts (upper).
+        """
         record = self._documents[self._state.abstracts.get(abstract).document]
         if abstract < FIRST_UPPER_ABSTRACT:
             return record.key, "leaf", abstract - record.first_group

@@ -177,7 +177,7 @@ class Postings(ViewReader):
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)
 
     def get_blocks(self, term: str) -> list[Record]:
-        """Return all blocks of a term, ascending: keys and sealed values."""
+        """Return all blocks (of up to 256 postings) of a term, ascending: keys and sealed values."""
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
@@ -208,7 +208,7 @@ class Postings(ViewReader):
             yield key[:-_SUFFIX_BYTES], _decode(key, value)
 
     def scan_sizes(self) -> Iterator[tuple[bytes, TermSize]]:
-        """Yield the stored sizes of terms with more than one block, in order of the terms' bytes."""
+        """Yield the stored numbers of postings and blocks of terms with several blocks, by the bytes of the terms."""
         for key, value in self._view.scan(tables.TERM_COUNTS):
             yield key[:-1], _decode_size(key, value)
 
@@ -234,7 +234,7 @@ class PostingWriter(ViewWriter, Postings):
     """
 
     def __init__(self, view: WriteView) -> None:
-        """Change posting lists through ``view``; there are no collected changes yet."""
+        """Change posting lists through ``view``, a write transaction; there are no collected changes yet."""
         super().__init__(view)
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 
@@ -255,7 +255,7 @@ class PostingWriter(ViewWriter, Postings):
         return super().get_sizes(terms)
 
     def get_blocks(self, term: str) -> list[Record]:
-        """Return all blocks of a term, after writing its collected changes."""
+        """Return all blocks (of up to 256 postings) of a term, after writing its collected changes."""
         self.flush([term])
         return super().get_blocks(term)
 
@@ -270,7 +270,7 @@ class PostingWriter(ViewWriter, Postings):
         return super().find_chunks_by_prefix(prefix)
 
     def flush(self, only_terms: Iterable[str] | None = None) -> None:
-        """Write the collected changes of ``only_terms`` (default: all terms), each block once.
+        """Write the collected changes of ``only_terms`` (None: all terms), each block of postings once.
 
         A replaced document and its new version share most terms. Collecting the changes of both writes each shared
         block once.
@@ -294,7 +294,7 @@ class PostingWriter(ViewWriter, Postings):
             self._changes.forget(batch)
 
     def _write_sizes(self, terms: Sequence[str], keys: Sequence[bytes]) -> None:
-        """Update the stored sizes of changed terms, whose encoded forms are ``keys``.
+        """Update the stored sizes (numbers of postings and blocks) of changed terms, whose encoded forms are ``keys``.
 
         The size of a term with a single block is not stored. Most terms of a replaced document keep their sizes,
         because its new version has them too.

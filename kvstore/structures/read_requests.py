@@ -148,7 +148,7 @@ class BatchedReader:
     ) -> tuple[First, Second, Third, Fourth]: ...
 
     def fetch(self, *requests: ReadRequest[Any]) -> Any:
-        """Send one round of requests and return their answers in order; for a single request, its answer alone."""
+        """Send requests together (one round) and return their answers; for a single request, its answer alone."""
         answers = self.fetch_all(requests)
         return answers[0] if len(requests) == 1 else tuple(answers)
 

@@ -137,7 +137,7 @@ class RestrictedChunks(Chunks):
         ]
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
-        """Yield the chunks with ``start`` <= id < ``stop`` of documents that the query allows."""
+        """Yield the chunks with ``start`` <= id < ``stop`` (None: no end) of documents that the query allows."""
         for document_start, document_stop in zip(
             self._allowed.starts.tolist(), self._allowed.stops.tolist(), strict=True
         ):
@@ -233,7 +233,7 @@ class RestrictedForest(Forest):
         return node if node is not None and self.has_node(node) else None
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
-        """Yield the nodes that have an edge stated by the user or by a document that the query allows."""
+        """Yield the nodes of a tree (None: of all trees) with an edge stated by the user or by an allowed document."""
         return ((node, tree_node) for node, tree_node in super().iter_nodes(tree) if self.has_node(node))
 
     def find_tree(self, name: str) -> int | None:
@@ -295,7 +295,7 @@ class RestrictedFilter(EntityFilter):
         return entities
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """Return the entity and the first visible address of each name; 0 for an unknown name or a missing address."""
+        """Return the entity and the first visible address (place of occurrence) of each name; 0 for none."""
         entities, first_addresses = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         for index, key in enumerate(keys):
             visible_entry = self._look_up(key, limit=None, start=0)
@@ -306,7 +306,7 @@ class RestrictedFilter(EntityFilter):
         return entities, first_addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return each name's addresses (nodes, abstracts) below ``stop`` that are visible to the query."""
+        """Return each name's addresses (places of occurrence) below ``stop`` that are visible to the query."""
         address_arrays = (np.array(row, np.uint64) for row in super().get_addresses_below(keys, stop))
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 

@@ -147,7 +147,7 @@ class State:
 
     @property
     def main_language(self) -> str | None:
-        """The name of the language of most documents according to the settings and counters, or None."""
+        """The name of the language of most documents according to the settings and counters, or None if unknown."""
         from ..text.languages import get_main_language
 
         return get_main_language(self.settings.stemmer, self.counters.languages)
@@ -238,7 +238,7 @@ class State:
 
     @cached_property
     def filter(self) -> EntityFilter:
-        """The entity filter: the known names and the addresses of each."""
+        """The entity filter: the known names, and the addresses (places of occurrence) of each."""
         from .filter.entity_filter import EntityFilter
 
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)

@@ -31,7 +31,7 @@ FIRST_UPPER_ABSTRACT = 1 << 40
 
 
 class ChunkRecord(NamedTuple):
-    """A chunk: bytes ``start`` to ``end`` of its document's stored text.
+    """A chunk: bytes ``start`` to ``end`` of its document's stored text; ``ordinal`` is its number there, from 0.
 
     ``section`` is the index of its section in the document (-1: before the first heading). ``words`` is the length that
     BM25 divides by. ``block`` and ``row`` locate its vector.
@@ -100,7 +100,7 @@ class Chunks(ViewReader):
         return records.unpack_numbers(self._view.get_many(tables.CHUNKS, keys), tables.CHUNKS, keys, _NUM_FIELDS)
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
-        """Yield the chunks with ``start`` <= id < ``stop``, in order of their ids."""
+        """Yield the chunks with ``start`` <= id < ``stop`` (None: no end), in order of their ids."""
         end = None if stop is None else records.encode_u64(stop)
         for key, value in self._view.scan(tables.CHUNKS, records.encode_u64(start), end):
             yield records.U64.unpack(key)[0], ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
@@ -132,7 +132,8 @@ class ChunkWriter(ViewWriter, Chunks):
 class AbstractRecord:
     """A node of a document's tree of abstracts (summaries).
 
-    ``level`` 0 is a leaf. ``first_chunk`` to ``last_chunk``, both included, are the chunks of its descendants.
+    ``parent`` is the id of the abstract above it (None: the root), and ``children`` are those below it. ``level`` 0 is
+    a leaf. ``first_chunk`` to ``last_chunk``, both included, are the chunks of its descendants.
     ``section`` is the index of its section in the document (-1: the whole document). ``summary`` holds the
     byte spans of its summary sentences in the document's text, ascending.
     """
@@ -160,11 +161,11 @@ class Abstracts:
         self._documents = documents
 
     def get(self, abstract: int) -> AbstractRecord:
-        """Return the record of an abstract that must exist; raise CorruptionError if it does not."""
+        """Return the record of an abstract (summary) that must exist; raise CorruptionError if it does not."""
         return self.get_many([abstract])[0]
 
     def get_many(self, abstracts: Iterable[int]) -> list[AbstractRecord]:
-        """Return the records of abstracts that must exist; raise CorruptionError if one does not."""
+        """Return the records of abstracts (summaries) that must exist; raise CorruptionError if one does not."""
         abstract_ids = list(abstracts)
         keys = list(map(records.encode_u64, abstract_ids))
         values = self._view.get_many(tables.ABSTRACTS, keys)
@@ -176,7 +177,7 @@ class Abstracts:
         return abstract_records
 
     def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
-        """Yield all abstracts in order of their ids: first the leaves (over chunks), then those above."""
+        """Yield all abstracts (summaries) in order of their ids: first the leaves (over chunks), then those above."""
         for key, value in self._view.scan(tables.ABSTRACTS):
             record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
             yield records.U64.unpack(key)[0], record
@@ -199,7 +200,7 @@ class Abstracts:
         return " ".join(format_summary_sentence(unwrap_links(sentence)) for sentence in sentences)
 
     def get_chunk_ids(self, abstract: int) -> range:
-        """Return the range of ids that contains the abstract's chunks; some of the ids may be unused."""
+        """Return the range of the ids of the chunks that an abstract summarizes; some of the ids may be unused."""
         if abstract < FIRST_UPPER_ABSTRACT:
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
         record = self.get(abstract)
@@ -210,7 +211,7 @@ class AbstractWriter(Abstracts):
     """The abstracts of one write transaction."""
 
     def __init__(self, view: WriteView, documents: Documents) -> None:
-        """Write abstracts to ``view``, and read their texts from ``documents``."""
+        """Write abstracts (summaries) to ``view``, a write transaction, and read their texts from ``documents``."""
         super().__init__(view, documents)
         self._write_view = view
 

@@ -92,7 +92,7 @@ class DocumentRecord:
         return GROUP_SIZE * (self.first_group + index) + position_in_group
 
     def iter_abstract_ids(self) -> Iterator[int]:
-        """Yield the ids of the document's leaf abstracts (over chunks), then of the upper ones."""
+        """Yield the ids of the document's leaf abstracts (summaries of chunks), then of the upper ones, over these."""
         yield from range(self.first_group, self.first_group + len(self.groups))
         yield from self.uppers
 
@@ -116,7 +116,7 @@ class DocumentRecord:
 
     @property
     def root(self) -> int | None:
-        """The abstract above all others: the last upper one, or the only leaf; None if the document has no chunk."""
+        """The abstract (summary) of the whole document: the last upper one, or the only leaf; None without chunks."""
         if self.uppers:
             return self.uppers[-1]
         return self.first_group if self.groups else None
@@ -130,8 +130,8 @@ _FIELDS = [field.name for field in fields(DocumentRecord) if field.name != "id"]
 class Section:
     """A section under a heading: bytes ``start`` to ``end`` of the stored text, including the heading line.
 
-    ``parent`` is the index of the enclosing section in the document's list of sections, or -1. ``abstract`` is the id
-    of the abstract that summarizes the section.
+    ``level`` is that of the heading, from 1, and ``title`` its text. ``parent`` is the index of the enclosing section
+    in the document's list of sections, or -1. ``abstract`` is the id of the abstract that summarizes the section.
     """
 
     level: int
@@ -433,7 +433,10 @@ class DocumentWriter(ViewWriter, Documents):
             self._write_view.put(tables.OUTLINES, key, records.pack(rows))
 
     def set_origin(self, key: str, origin: str | None) -> None:
-        """Set the folder from which the document with this key was last ingested, if the document exists."""
+        """Set the folder from which the document with this key was last ingested (None: from no folder).
+
+        Does nothing if the document does not exist.
+        """
         record = self.find_by_key(key)
         if record is not None:
             self._put_record(replace(record, origin=origin))

@@ -65,6 +65,6 @@ class IngestedFileWriter(ViewWriter, IngestedFiles):
             self._write_view.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
 
     def remove(self, sources: Iterable[str | None]) -> None:
-        """Remove the records of the files with these sources, if there are any."""
+        """Remove the records of the files with these sources, if there are any; None (no source) is ignored."""
         keys = dict.fromkeys(encode_key(source) for source in sources if source)
         self._write_view.change_many(tables.INGESTED_FILES, keys)

@@ -37,12 +37,12 @@ def compute_body_rank(occurrences: int) -> int:
 
 
 def make_address(rank: int, target_id: int) -> int:
-    """Pack a rank (in the top byte) and the id of a node or abstract into one integer, the address."""
+    """Pack a rank (in the top byte) and the id of the node or abstract where an entity occurs into one integer."""
     return rank << RANK_SHIFT | target_id
 
 
 def split_address(value: int) -> tuple[int, int]:
-    """Unpack an address into its rank and the id of its node or abstract."""
+    """Unpack an address, which is a place where an entity occurs, into its rank and the id of its node or abstract."""
     return value >> RANK_SHIFT, value & TARGET_MASK
 
 

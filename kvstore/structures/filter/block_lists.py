@@ -184,11 +184,11 @@ class BlockLists:
     ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
         """Remove and add numbers in one block of the list of each entity, by compiled code (:func:`change_blocks`).
 
-        ``changes`` maps each entity to the numbers to remove and to add, and ``blocks`` has the entity's block, in the
-        same order. Adds the resulting blocks to ``block_changes``. Returns three values: the counts of removed and of
-        new numbers of each entity, in the same order; the changes that belong to earlier blocks, by entity; and, by
-        entity, the key and size of its block if that became smaller than ``min_block`` numbers. Raises CorruptionError
-        if a block is damaged.
+        ``changes`` maps each entity to the numbers to remove and to add, and ``blocks`` has the entity's block (None:
+        it has no block yet), in the same order. Adds the resulting blocks to ``block_changes``. Returns three values:
+        the counts of removed and of new numbers of each entity, in the same order; the changes that belong to earlier
+        blocks, by entity; and, by entity, the key and size of its block if that became smaller than ``min_block``
+        numbers. Raises CorruptionError if a block is damaged.
         """
         try:
             return change_blocks(changes, blocks, BLOCK_SIZE, min_block, block_changes)

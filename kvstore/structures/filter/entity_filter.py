@@ -93,8 +93,9 @@ class Matches(NamedTuple):
 class FilterPage(NamedTuple):
     """Statistics of a bucket page.
 
-    ``depth`` is the number of hash bits that lead to it, ``entries`` the number of used slots, ``kicks`` the number of
-    moved slots, and ``splits`` the number of splits it results from.
+    ``depth`` is the number of hash bits that lead to it, ``entries`` the number of used slots, ``load`` their fraction
+    of all slots, ``kicks`` the number of moved slots, and ``splits`` the number of splits it results from. ``bytes`` is
+    the size of the page.
     """
 
     page: int
@@ -158,7 +159,10 @@ class EntityFilter:
     """
 
     def __init__(self, view: View, *, hash_seed: int) -> None:
-        """Open the entity filter (a cuckoo filter in pages) of a view; ``hash_seed`` is the store's seed for hashes."""
+        """Open the entity filter, a cuckoo filter in pages, for ``view``, a snapshot or a write transaction.
+
+        ``hash_seed`` is the store's seed for hashes of names.
+        """
         self._view = view
         self._snapshot = view if isinstance(view, ReadTransaction) else None
         # Only one thread at a time may use a snapshot's transaction.
@@ -213,7 +217,11 @@ class EntityFilter:
         return entities, first_addresses
 
     def get_addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
-        """Return up to ``limit`` addresses (nodes, abstracts) of a name above ``after``, ascending; empty if none."""
+        """Return up to ``limit`` addresses of a name that are greater than ``after``, ascending; None: no limit.
+
+        An address is a place where the name occurs: a node of the entity forest, or an abstract. The result is empty
+        for an unknown name.
+        """
         start = 0 if after is None else max(0, after + 1)
         entry_with_addresses = self._look_up(key, limit, start) if start <= _MAX_U64 else None
         if entry_with_addresses is None:
@@ -222,7 +230,7 @@ class EntityFilter:
         return addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return each name's addresses (nodes and abstracts) below ``stop``, ascending; empty for an unknown name."""
+        """Return each name's addresses (places of occurrence) below ``stop``, ascending; empty for an unknown name."""
         with self._pin_snapshot():
             # None for a name whose addresses are in a long list.
             address_tuples = list_addresses_below(self._index, keys, stop)
@@ -232,7 +240,7 @@ class EntityFilter:
         ]
 
     def _read_addresses_below(self, key: str, stop: int) -> tuple[int, ...]:
-        """Return the addresses below ``stop`` of a name with a long address list, read in batches up to ``stop``."""
+        """Return the addresses (places of occurrence) of a name below ``stop``, read in batches from a long list."""
         addresses: list[int] = []
         while True:
             batch = self.get_addresses(key, _ADDRESS_BATCH, addresses[-1] if addresses else None).tolist()
@@ -300,7 +308,7 @@ class EntityFilter:
         self._index.insert_many(keys, np.ascontiguousarray(numbers, np.uint32))
 
     def delete(self, key: str) -> bool:
-        """Remove a name with all its addresses (nodes and abstracts); return False if it was absent."""
+        """Remove a name with all its addresses (places of occurrence); return False if it was absent."""
         self._require_writable()
         # The entity if its addresses are in a long list, 0 if they were removed with the entry, -1 without an entry.
         long_list_entity = self._index.delete(key)
@@ -309,15 +317,21 @@ class EntityFilter:
         return long_list_entity >= 0
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
-        """Add addresses (nodes, abstracts) to a name; return how many were new. Raise EntityNotFoundError if absent."""
+        """Add addresses (places of occurrence) to a name; return how many were new.
+
+        Raises EntityNotFoundError if the name is absent.
+        """
         return self.add_many([key], [_as_addresses(addresses)])
 
     def remove_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
-        """Remove addresses (nodes, abstracts) from a name and return how many existed (0 for an absent name)."""
+        """Remove addresses (places of occurrence) from a name and return how many existed (0 for an absent name)."""
         return self.remove_many([key], [_as_addresses(addresses)])
 
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Add to each name in ``keys`` its addresses; return how many were new. Raise EntityNotFoundError if absent."""
+        """Add to each name in ``keys`` its addresses (places of occurrence); return how many were new.
+
+        Raises EntityNotFoundError if a name is absent.
+        """
         self._require_writable()
         num_changed, absent_index = self._index.change_addresses(keys, addresses, adding=True)
         if absent_index >= 0:
@@ -325,7 +339,10 @@ class EntityFilter:
         return num_changed
 
     def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Remove from each name in ``keys`` its addresses; return how many existed in total. Ignore absent names."""
+        """Remove from each name in ``keys`` its addresses (places of occurrence); return how many existed in total.
+
+        Absent names are ignored.
+        """
         self._require_writable()
         num_removed, _ = self._index.change_addresses(keys, addresses, adding=False)
         return num_removed
@@ -426,9 +443,10 @@ class FilterCache:
         self._cached: tuple[EntityFilter, int] | None = None  # with its change number
 
     def take_filter(self, transaction: WriteTransaction, *, hash_seed: int) -> EntityFilter:
-        """Return the filter for a write transaction that has just begun, and empty the cache.
+        """Return the filter of known names for a write transaction that has just begun, and empty the cache.
 
-        The cached filter is reused if nothing was committed since it was cached; otherwise the filter is new.
+        ``hash_seed`` is the store's seed for hashes of names. The cached filter is reused if nothing was committed
+        since it was cached; otherwise the filter is new.
         """
         cached, self._cached = self._cached, None
         if cached is not None:

@@ -123,7 +123,7 @@ class PageReader:
     """
 
     def __init__(self, view: View, lock: Lock) -> None:
-        """Read pages of the entity filter through ``view``, one thread at a time: ``lock`` is held during a read."""
+        """Read pages of the entity filter through ``view``, a snapshot or transaction; hold ``lock`` meanwhile."""
         self.view = view
         self._lock = lock
         #: True if the view has a filter.
@@ -171,7 +171,7 @@ class PageReader:
         return [records.U32.unpack(key)[0] for key in keys]
 
     def require_open(self) -> None:
-        """Raise ClosedError if the view is closed, because its pages may be freed."""
+        """Raise ClosedError if the snapshot or transaction is closed, because its pages may be freed."""
         if isinstance(self.view, LmdbView) and self.view.closed:
             raise ClosedError("the snapshot or transaction is closed; open another")
 
@@ -260,7 +260,10 @@ class FilterPages:
         return self.block_pages.list_used([0, *self.iter_listed_pages(FREE_BLOCKS)])
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
-        """Write the changed pages of one kind, delete released ones, and update the stored lists of free pages."""
+        """Write the changed pages of one kind, delete released ones, and update the stored lists of free pages.
+
+        For block-list pages, also update the list of pages with room, where the next addresses are put.
+        """
         # The numbers of pages that are no longer used, and of free pages that are used again.
         released, reused = page_kind.pages.take_freed()
         is_block_kind = page_kind.pages is self.block_pages

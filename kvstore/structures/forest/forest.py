@@ -90,7 +90,7 @@ USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
 
 @frozen_dataclass
 class WalkStep:
-    """An edge of a walk: the node it leads to, the distance of that node from a start, and the node it comes from."""
+    """An edge of a walk: the node it leads to, that node's distance from a start, and the node that it comes from."""
 
     node: int
     distance: int
@@ -104,7 +104,10 @@ class Forest(ViewReader):
     """
 
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
-        """Read the forest through ``view``, a snapshot or transaction; ``keys`` is a shared cache of node names."""
+        """Read the forest through ``view``, a snapshot or transaction.
+
+        ``keys`` is a shared cache of the names of nodes (None: a cache of its own).
+        """
         super().__init__(view)
         self._entities = Entities(view)
         self._key_cache = {} if keys is None else keys  # normal forms of the names of nodes, by node
@@ -150,7 +153,7 @@ class Forest(ViewReader):
             yield self._decode_tree(value, name), name
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
-        """Yield the nodes of one tree in order of their entities, or all nodes in order of their ids."""
+        """Yield the nodes of one tree in order of their entities, or all nodes (None) in order of their ids."""
         if tree is None:
             for key, value in self._view.scan(tables.NODES):
                 tree_and_entity = NODE_STRUCT.unpack(records.unseal(value, tables.NODES, bytes(key)))
@@ -237,7 +240,7 @@ class Forest(ViewReader):
         """
         assertions = list(self.iter_assertions(child, parent))
         return Strength(
-            support=-sum(round(1000 * assertion.confidence) for assertion in assertions),
+            support=-sum(round(1000 * assertion.confidence) for assertion in assertions),  # negative, to sort first
             distance=min(
                 0 if assertion.kind in DATA_KINDS else assertion.end - assertion.start for assertion in assertions
             ),

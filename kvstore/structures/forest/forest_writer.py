@@ -193,9 +193,10 @@ class TransitiveReduction:
             self._put_edge_status(child, parent, ACCEPTED)
 
     def _remove_acyclic_edge(self, child: int, parent: int, status: int | None) -> None:
-        """Delete the status of an edge. If the edge was accepted, decide again on the edges that it made redundant.
+        """Delete the ``status`` of an edge (None: it has none). If it was accepted, decide again on redundant edges.
 
-        Such an edge leads from a node at or below ``child`` to a node at or above ``parent``.
+        Without it, they may have no longer path. Such an edge leads from a node at or below ``child`` to a node at or
+        above ``parent``.
         """
         self._delete_edge_status(child, parent, status)
         if status != ACCEPTED:
@@ -345,7 +346,7 @@ class TransitiveReduction:
             self._forest.put_edge(tables.REFUSED_DOWN, parent, child, b"")
 
     def _delete_edge_status(self, child: int, parent: int, status: int | None) -> None:
-        """Delete the status of an edge, if it has one, under both of its nodes; an accepted edge no longer counts."""
+        """Delete the ``status`` of an edge (None: it has none) at both nodes; no longer count an accepted one."""
         if status is not None:
             is_accepted = status == ACCEPTED
             self._forest.delete_edge(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)

@@ -92,9 +92,10 @@ class GenerationBuilder(IndexFiller):
         """Rebuild an index from the last commit and put the new rows in use; return True if there are any.
 
         A generation is the set of rows of one build; rows are written in bulk and never changed. Removes the rows and
-        texts that belong to no generation in use. Returns False if the store has no such index, the generation is up to
-        date, or the index changed meanwhile. Raises IndexUnavailableError if another thread or process is refreshing
-        the index, LockTimeoutError, StoreFullError, EmbedderError.
+        texts that belong to no generation in use. ``progress`` receives the progress (None: no reports). Returns False
+        if the store has no such index, the generation is up to date, or the index changed meanwhile. Raises
+        IndexUnavailableError if another thread or process is refreshing the index, LockTimeoutError, StoreFullError,
+        EmbedderError.
         """
         with self._hold_lock(index_kind):
             self._remove_unused_rows(index_kind)
@@ -280,7 +281,7 @@ class _MemoryRows:
         return [values.get(key) for key in keys]
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
-        """Yield the keys with ``start`` <= key < ``stop`` of a table and their values, in key order."""
+        """Yield the keys with ``start`` <= key < ``stop`` (None: no end) of a table and their values, in key order."""
         keys = self._keys.get(table, [])
         stop_index = len(keys) if stop is None else bisect_left(keys, stop)
         for key in keys[bisect_left(keys, start) : stop_index]:

@@ -68,7 +68,7 @@ class WritingTask(NamedTuple):
 
 @frozen_dataclass
 class OutlineNode:
-    """A group as EXPAND displays it: its title, details, the number of items below it, and its subgroups."""
+    """A group as EXPAND displays it: its title, details, the number of items below it, and its subgroups (children)."""
 
     title: str
     detail: str
@@ -90,7 +90,7 @@ class Outline(Columnar, list[OutlineRow]):
     """The lines of an outline; a notebook renders them as nested lists."""
 
     def _get_named_rows(self) -> NamedRows:
-        """Return the names of the columns, the rows, and the SQL types of the columns."""
+        """Return the outline as a table: the names of its columns, its rows, and the SQL types of its columns."""
         columns = {"level": "INTEGER", "title": "TEXT", "count": "INTEGER", "detail": "TEXT"}
         return tuple(columns), [*map(astuple, self)], tuple(columns.values())
 
@@ -117,7 +117,7 @@ class RowSource(Protocol):
         ...
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
-        """Yield the records with ``start <= key < stop``, in key order."""
+        """Yield the records with ``start <= key < stop`` (None: no end), in key order."""
         ...
 
 
@@ -172,7 +172,7 @@ class GenerationRows:
         return indexes, rows
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
-        """Yield the keys with ``start <= key < stop`` and their values, in key order."""
+        """Yield the keys with ``start <= key < stop`` (None: no end) and their decoded values, in key order."""
         end = self._stop if stop is None else self._prefix + stop
         for key, value in self._source.scan(table, self._prefix + start, end):
             yield bytes(key[len(self._prefix) :]), records.unpack(value, table, key)
@@ -247,11 +247,11 @@ class GenerationIndex(Index, Generic[IndexReader]):
         """Return the coarsest groups of an index, such as its topics, with their subgroups, for EXPAND."""
         return ()
 
-    def carry_over(self, record: IndexRecord) -> IndexRecord | None:
+    def carry_over(self, record: IndexRecord) -> IndexRecord:
         """Return the record of the index after ids were renumbered: without a build, and with the next epoch number."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
-    def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+    def get_status(self, record: IndexRecord, state: State) -> IndexStatus:
         """Return the status of the index (building, absent, ready or damaged) and its lag in changes."""
         change = state.counters.change
         open_indexes = state.open_indexes

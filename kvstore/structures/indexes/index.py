@@ -79,7 +79,10 @@ class BuildTools(NamedTuple):
 
 @frozen_dataclass
 class IndexStatus:
-    """The status of an index: ``built`` is the change number it reflects, ``stale`` its lag in changes."""
+    """The status of an index in SHOW INDEXES: its kind, its state in one word, and a ``detail`` for the user.
+
+    ``built`` is the change number that the index reflects, and ``stale`` its lag in changes.
+    """
 
     kind: str
     state: str
@@ -128,7 +131,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     checked_in_place: Collection[str] = ()
     companion_of: str = ""
 
-    def carry_over(self, record: IndexRecord) -> IndexRecord | None:
+    def carry_over(self, record: IndexRecord) -> IndexRecord:
         """Return the record of the index after ids were renumbered: without files, and with the next epoch number.
 
         Both invalidate older files.

@@ -83,11 +83,14 @@ class IndexFiller(ABC):
 
     @abstractmethod
     def refresh(self, index_kind: Any, progress: ReportProgress | None = None) -> bool:
-        """Bring an index up to the last commit; return True if that changed anything."""
+        """Bring an index up to the last commit; return True if that changed anything.
+
+        ``progress`` receives the progress (None: no reports).
+        """
 
     @abstractmethod
     def drop(self, index_kind: Any, progress: ReportProgress | None = None) -> None:
-        """Remove an index from the store, with all its contents."""
+        """Remove an index from the store, with all its contents; ``progress`` as for a refresh (None: no reports)."""
 
     @contextmanager
     def _open_state(self) -> Iterator[State]:
@@ -136,7 +139,7 @@ class IndexBuilder(IndexFiller):
             return self._trust_and_publish(draft, record, token, is_cancelled)
 
     def drop(self, index_kind: FileIndex[Any, Any], progress: ReportProgress | None = None) -> None:
-        """Drop an index and delete its file."""
+        """Drop an index and delete its file; ``progress`` is not called."""
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(index_kind))
         index_file.remove_files(index_file.build_index_path(self._environment.path, index_kind.name))
 
@@ -147,7 +150,10 @@ class IndexBuilder(IndexFiller):
             return None if index_kind.explain_no_file(record, state) is not None else record
 
     def compute_next_needed_chunk(self, index_kind: FileIndex[Any, Any]) -> int:
-        """Return the chunk id from which the store may need an index file, if it needs none now."""
+        """Return the chunk id at which to check again if the store needs an index file, given that it needs none now.
+
+        A small store is searched without a file.
+        """
         with self._open_state() as state:
             return index_kind.compute_next_needed_chunk(Indexes(state.lmdb).get(index_kind), state)
 

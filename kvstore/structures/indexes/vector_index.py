@@ -116,7 +116,10 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     }
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record unchanged. Raises MissingExtraError if its engine is not installed."""
+        """Check that the engine of a new index is installed, and return its record unchanged.
+
+        Raises MissingExtraError if it is not installed.
+        """
         if record.get_str_option("engine") == _HNSWLIB:
             from ..vectors.hnswlib_builder import import_hnswlib
 
@@ -175,7 +178,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return ChunkSegments(segments, stored.parts, coverage, stored.head["options"], newer_vectors)
 
     def bind(self, content: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
-        """Return the segments unchanged, because the search looks their candidates up in the state."""
+        """Return the segments (graphs of vectors) unchanged; the search looks their candidates up in the state."""
         return content
 
     def describe(self, content: ChunkSegments) -> str:
@@ -196,7 +199,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id at which to check again if the index needs a file.
+        """Return the chunk id at which to check again if the index needs a file (``record`` None: it was dropped).
 
         It is at most ``_EXTEND_AFTER`` ids ahead, because another process may change the options of the index.
         """
@@ -206,7 +209,10 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return state.counters.next_chunk + min(num_until_needed, _EXTEND_AFTER)
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the next chunk id at which ``_EXTEND_AFTER`` chunks will be missing from the file."""
+        """Return the next chunk id at which ``_EXTEND_AFTER`` chunks will be missing from the file.
+
+        ``head`` is the header of the file, or None if there is no file.
+        """
         covered_stop = 0
         if head is not None:
             _, covered_stop = head["coverage"][-1]  # the change number, and the id below which the file has all chunks
@@ -217,6 +223,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions) -> _MergePlan | None:
     """Decide which segments of the index file the next file reuses, merges or drops; return None if nothing is new.
 
+    A segment is a graph of the vectors of some chunks.
     Segments to be merged are verified. If one is damaged, nothing of the file is reused.
     """
     if old is None:

@@ -229,7 +229,7 @@ def find_nearest(
     """Return the ids and cosines of the ``top`` vectors nearest to ``query``, best first, with all ties of the last.
 
     All vectors are unit vectors, and ties are in no particular order. ``batches`` are pairs of ids and vectors, as
-    :meth:`Vectors.scan` yields them. ``allowed`` restricts the ids; no other cosines are computed.
+    :meth:`Vectors.scan` yields them. ``allowed`` restricts the ids (None: all); no other cosines are computed.
     """
     best_ids: Ids = np.empty(0, np.uint64)
     best_scores: Matrix = np.empty(0, np.float32)

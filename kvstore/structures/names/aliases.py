@@ -56,7 +56,7 @@ class Identity(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The normal form of the display name."""
+        """The normal form of the display name, the name that the entity is shown under."""
         display_key, _ = self.names[0]
         return display_key
 

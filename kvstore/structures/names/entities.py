@@ -285,7 +285,10 @@ class Entities(ViewReader):
         return record
 
     def _read_blocks(self, entities: Iterable[int]) -> Iterator[tuple[bytes, memoryview | None, list[int]]]:
-        """Yield the blocks of some entities: the key, the value (None if missing), and the ids among ``entities``."""
+        """Yield the blocks that store some entities: the key, the value (None if missing), and the ids of the entities.
+
+        A block has the records of 16 entities with consecutive ids.
+        """
         ids_by_block: dict[bytes, list[int]] = {}
         for entity in sorted(set(entities)):
             ids_by_block.setdefault(records.encode_u32(entity // BLOCK_SIZE), []).append(entity)

@@ -108,7 +108,10 @@ class Mentions(ViewReader):
         return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
     def get_heading_occurrences(self, document: int) -> list[HeadingOccurrence]:
-        """Return the occurrences of entities in a document's title and headings, ordered by rank and abstract."""
+        """Return the occurrences of entities in a document's title and headings, best rank first.
+
+        Ties are ordered by the abstract (summary) of the section.
+        """
         return self.get_heading_occurrences_many([document])[0]
 
     def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
@@ -135,7 +138,7 @@ class MentionWriter(ViewWriter, Mentions):
     """
 
     def __init__(self, view: WriteView) -> None:
-        """Change the mentions through ``view``; there are no pending changes yet."""
+        """Change the mentions through ``view``, a write transaction; there are no pending changes yet."""
         super().__init__(view)
         self._pending_rows: dict[int, list[Occurrence]] = {}  # by chunk
         self._pending_headings: dict[int, list[HeadingOccurrence]] = {}  # by document
@@ -254,7 +257,10 @@ class HeadedAbstract(NamedTuple):
 
 
 def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> Iterator[HeadedAbstract]:
-    """Yield the title of a document, if it has one and a root abstract, then its headings, each with its abstract."""
+    """Yield the title of a document, if it has one and any chunks, then its headings, each with its abstract (summary).
+
+    The abstract of the title is that of the whole document; a heading has that of its section.
+    """
     if record.title and record.root is not None:
         from ...text.blocks import to_plain_text
 
@@ -266,7 +272,7 @@ def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> It
 def collect_mentioning_abstracts(
     occurrences_by_chunk: Mapping[int, Iterable[Occurrence]], heading_occurrences: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedTargets]:
-    """Return for each entity the abstracts that mention it, as (abstract, rank) pairs.
+    """Return for each entity the abstracts (summaries) that mention it, as (abstract, rank) pairs.
 
     The rank of a leaf abstract depends on the number of occurrences in its chunks. Occurrences in headings have their
     own ranks. An abstract can occur more than once.

@@ -50,7 +50,11 @@ _READ_BATCH = 256
 
 
 class VectorSpace(NamedTuple):
-    """A set of vectors that are searched together: its name, its tables, and whether it is quantized to one byte."""
+    """A set of vectors that are searched together, such as those of chunks.
+
+    ``blocks`` is the table of its vectors, and ``free_rows`` the table of the numbers of unused rows. A ``quantized``
+    space stores one byte per component.
+    """
 
     name: str
     blocks: str
@@ -298,7 +302,7 @@ class Vectors:
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
 
     def _get_verified_checksums(self, block_numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksum plus 2^32 of each block that was verified before, and 0 for each other block."""
+        """Return the checksum plus 2^32 of each block of vectors that was verified before, and 0 for other blocks."""
         if self._verified_blocks is None:
             return np.zeros(len(block_numbers), np.uint64)
         return self._verified_blocks.get_many(block_numbers)
@@ -338,7 +342,7 @@ class VectorWriter(Vectors):
     """The vectors of one space in one write transaction; changed blocks are private copies until :meth:`flush`."""
 
     def __init__(self, view: WriteView, dimension: int, space: VectorSpace = CHUNK_VECTORS) -> None:
-        """Change the vectors of ``space``, of ``dimension`` components each, through ``view``."""
+        """Change the vectors of ``space``, of ``dimension`` components each, through ``view``, a write transaction."""
         super().__init__(view, dimension, space)
         self._write_view = view
         self._dirty: dict[int, _VectorBlock] = {}  # changed blocks, by number
@@ -455,7 +459,7 @@ class VectorWriter(Vectors):
         return self._dirty.get(block_number) or super()._get_block(block_number)
 
     def _get_private_block(self, block_number: int) -> _VectorBlock:
-        """Return the private copy of a block, made on first use. Its changes are written by :meth:`flush`."""
+        """Return the private copy of a block of vectors, made on first use; :meth:`flush` writes its changes."""
         block = self._dirty.get(block_number)
         if block is None:
             stored_block = super()._get_block(block_number)
@@ -470,7 +474,7 @@ class VectorWriter(Vectors):
 
 
 def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = None) -> Matrix:
-    """Return the cosines between a unit vector and the unit rows of a matrix: all rows, or the given ``rows``.
+    """Return the cosines between a unit vector and the unit rows of a matrix: the given ``rows``, or all (None).
 
     The bits of a cosine do not depend on the position of its row or on the other rows.
     """

@@ -104,7 +104,7 @@ class Candidates(ReadRequest[CandidatePool]):
 
 
 def _list_abstract_addresses(state: State, entity: QuestionEntity) -> list[int]:
-    """Return the packed addresses of the abstracts that mention an entity, the most specific mentions first.
+    """Return the packed addresses of the abstracts (summaries) that mention an entity, most specific mentions first.
 
     A packed address is one integer: the rank of the mention (lower is more specific) and the id of the abstract. At
     most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
@@ -160,7 +160,7 @@ class _PoolBuilder:
                 return
 
     def _sort_addresses(self, packed_addresses: Sequence[int]) -> list[int]:
-        """Sort addresses (a rank and an abstract id in one integer) by rank, document key and abstract id."""
+        """Sort addresses (a rank and the id of a summary in one integer) by rank, document key and abstract id."""
         rank_and_abstract = {address: addresses.split_address(address) for address in packed_addresses}
         self._cache_abstracts(abstract for _, abstract in rank_and_abstract.values())
         documents = {
@@ -180,9 +180,9 @@ class _PoolBuilder:
     ) -> Iterator[tuple[int, AbstractRoute]]:
         """Yield chunks that the query allows and that are not in the pool yet, each with its route from ``entity``.
 
-        They are below the ancestors and descendants ``level`` levels away from the abstracts at the addresses (0: below
-        those abstracts). An address packs a rank and the id of an abstract that mentions the entity. Adds the abstracts
-        that it visits to ``visited``, and skips abstracts visited before.
+        They are below the ancestors and descendants ``level`` levels away from the abstracts (summaries) at the
+        addresses (0: below those abstracts). An address packs a rank and the id of an abstract that mentions the
+        entity. Adds the abstracts that it visits to ``visited``, and skips abstracts visited before.
         """
         allowed = self._request.allowed
         yielded: set[int] = set()
@@ -216,15 +216,7 @@ class _PoolBuilder:
         descendants = [[abstract] for abstract in abstracts]
         ancestors: list[int | None] = list(abstracts)
         for _ in range(level):
-            descendants = [
-                [
-                    child
-                    for abstract in group
-                    if abstract >= FIRST_UPPER_ABSTRACT
-                    for child in self._abstracts[abstract].children
-                ]
-                for group in descendants
-            ]
+            descendants = [self._list_children(group) for group in descendants]
             ancestors = [None if abstract is None else self._abstracts[abstract].parent for abstract in ancestors]
             self._cache_abstracts(child for group in descendants for child in group if child >= FIRST_UPPER_ABSTRACT)
             self._cache_abstracts(abstract for abstract in ancestors if abstract is not None)
@@ -233,6 +225,18 @@ class _PoolBuilder:
         return [
             [*((-level, child) for child in group), *([] if ancestor is None else [(level, ancestor)])]
             for group, ancestor in zip(descendants, ancestors, strict=True)
+        ]
+
+    def _list_children(self, abstracts: Iterable[int]) -> list[int]:
+        """Return the abstracts directly below some abstracts; none below a leaf, which summarizes chunks.
+
+        The records of the others must have been read.
+        """
+        return [
+            child
+            for abstract in abstracts
+            if abstract >= FIRST_UPPER_ABSTRACT
+            for child in self._abstracts[abstract].children
         ]
 
     def _get_chunk_ids(self, abstract: int) -> range:
@@ -257,7 +261,7 @@ class _PoolBuilder:
             yield from filter(self._chunk_exists.__getitem__, batch)
 
     def _cache_abstracts(self, abstracts: Iterable[int]) -> None:
-        """Read the records of abstracts into the cache, in one batch, unless they are there already."""
+        """Read the records of abstracts (summaries) into the cache, in one batch, unless they are there already."""
         missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
         if missing:
             self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))

@@ -140,7 +140,7 @@ def render_unit(source_text: str) -> str:
 
 
 def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> str:
-    """Return the text to embed for a unit (sentence): its title and headings, then its text."""
+    """Return the text to embed for a unit (sentence): its document's title (None: no title), headings, and its text."""
     return ". ".join([*dict.fromkeys(heading for heading in [title, *headings] if heading), text])
 
 

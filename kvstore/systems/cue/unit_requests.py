@@ -86,7 +86,10 @@ def _read_batch(state: State, units_by_chunk: Mapping[int, Sequence[StoredUnit]]
 
 
 class NearestUnitsAnswer(NamedTuple):
-    """The ids and cosines of units, best first, and all units of their chunks, except of known chunks."""
+    """The ids and cosines of the nearest units (sentences), best first; ``batch`` has all units of their chunks.
+
+    Chunks that the caller already knows are omitted from ``batch``.
+    """
 
     ids: list[int]
     cosines: list[float]
@@ -118,7 +121,10 @@ class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
 
 
 class EntityUnitsAnswer(NamedTuple):
-    """The ids of the units that mention each entity, and all units of their chunks, except of known chunks."""
+    """The ids of the units (sentences) that mention each entity; ``batch`` has all units of their chunks.
+
+    Chunks that the caller already knows are omitted from ``batch``.
+    """
 
     ids_by_entity: dict[int, list[int]]
     batch: UnitBatch
@@ -150,14 +156,11 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_flags})
         # If the title names the entity, all units of the chunk count, and the names in the chunk are not needed.
         units.load_names(chunk for chunk, flags in chunk_flags if not flags & _TITLE_FLAGS)
-        ids_by_entity = {
-            entity: [
-                unit.id
-                for chunk, flags in flags_by_chunk.items()
-                for unit in _list_mentioning_units(state, entity, units_by_chunk[chunk], flags)
-            ]
-            for entity, flags_by_chunk in flags_by_entity.items()
-        }
+        ids_by_entity: dict[int, list[int]] = {}
+        for entity, flags_by_chunk in flags_by_entity.items():
+            ids = ids_by_entity[entity] = []
+            for chunk, flags in flags_by_chunk.items():
+                ids += [unit.id for unit in _list_mentioning_units(state, entity, units_by_chunk[chunk], flags)]
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
     def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:
@@ -206,7 +209,10 @@ def _list_mentioning_units(state: State, entity: int, units: Sequence[StoredUnit
 
 
 class UnitContent(NamedTuple):
-    """The text of a unit, the title of its document, and the headings above it, outermost first."""
+    """The text of a unit (sentence), the title of its document (None: no title), and the headings above it.
+
+    The outermost heading comes first.
+    """
 
     text: str
     title: str | None

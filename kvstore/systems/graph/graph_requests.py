@@ -41,10 +41,11 @@ class TriplesRequest(ReadRequest[list[NameTriple]]):
         """
         if not HasTriplesRequest().fetch(state):
             return []
+        documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))  # each once
         triples = Triples(state.lmdb)
         return [
             (to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object))
-            for document in dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))
+            for document in documents
             for triple in triples.get(document).triples[:_MAX_TRIPLES]
         ]
 

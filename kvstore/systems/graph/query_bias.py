@@ -87,9 +87,11 @@ def has_informative_remainder(query: Query, decomposition: Decomposition) -> boo
 def make_bias_request(query: Query, decomposition: Decomposition, strength: float) -> NearestChunksRequest | None:
     """Build a request for the chunk nearest to the question without its names, by which a graph walk is biased.
 
-    Returns None if the walk has no bias. ``decomposition`` has the remainder of the question without its
-    names. ``strength`` is how strongly the walk prefers similar chunks; with 0 it has no bias.
+    The cosines of other chunks with that vector are compared with the cosine of this chunk. Returns None if the walk
+    has no bias. ``decomposition`` has the remainder of the question without its names. ``strength`` is how strongly the
+    walk prefers similar chunks; with 0 it has no bias.
     """
+    # A user's vector is that of the whole question.
     if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, decomposition):
         return None
     return NearestChunksRequest(query.embed_part(decomposition.remainder), top=1)
@@ -99,8 +101,8 @@ def build_query_bias(request: NearestChunksRequest, nearest_ranking: Ranking, st
     """Build the bias of a graph walk, which makes it prefer chunks similar to the question without its names.
 
     ``request`` asked for the chunk nearest to that part of the question, and ``nearest_ranking`` is the answer.
-    ``strength`` is how strongly the walk prefers chunks similar to the question.
-    Returns None if no chunk has a positive cosine with the question without its names.
+    ``strength`` is how strongly the walk prefers chunks similar to the question. Returns None if no chunk has a
+    positive cosine with the question without its names.
     """
     max_cosine = max((cosine for _, cosine in nearest_ranking), default=0.0)
     return QueryBias(request.vector, max_cosine, strength) if max_cosine > 0 else None

@@ -373,8 +373,8 @@ class Communities(StoredCommunities):
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
         nearest: list[tuple[int, float]] = []
-        # Usually, the first 4 * count communities include enough suitable ones; otherwise, all are sorted.
-        for community in iter_largest(scores, 4 * count):
+        # Usually, the first few communities include enough suitable ones; otherwise, all are sorted.
+        for community in iter_largest(scores, expected_count=4 * count):
             if len(nearest) == count:
                 break
             if self.is_visible(community) if candidates is None else community in candidates:
@@ -384,7 +384,7 @@ class Communities(StoredCommunities):
     # Reading rows -----------------------------------------------------------------------------------------------------
 
     def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
-        """Yield (entity, weight) for each member in a stored row that exists in the state, in order."""
+        """Yield (entity, weight) for each member in a stored row (None: no row) that exists in the state, in order."""
         values = iter(row or ())  # entity, weight, entity, weight, and so on
         for entity, weight in zip(values, values, strict=True):
             if self._is_current or entity in self._state.entities:

@@ -430,7 +430,10 @@ class _ChunkReader:
 
 
 def _find_sentence_spans(text: str, format: str, language: str | None) -> Iterator[tuple[int, int]]:
-    """Yield the character ranges of the sentences in the paragraphs and list items of a chunk."""
+    """Yield the character ranges of the sentences in the paragraphs and list items of a chunk.
+
+    ``format`` is ``text`` or ``markdown``, and ``language`` names the rules for sentences (None: English).
+    """
     for block in split_chunk_blocks(text, format):
         if block.kind in ("prose", "item"):
             for first, last in split_sentences(text[block.start : block.end], language):

@@ -39,7 +39,7 @@ class EntityChunks(ReadRequest[EntityChunkRows]):
     max_chunks: int
 
     def fetch(self, state: State) -> EntityChunkRows:
-        """Read the degree of each entity, and the chunks that mention it if there are at most ``max_chunks``."""
+        """Read the number of chunks of each entity (its degree), and the chunks if there are at most ``max_chunks``."""
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)

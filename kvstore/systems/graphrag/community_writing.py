@@ -139,7 +139,7 @@ def _select_fitting(numbered_texts: Iterable[tuple[int, str]], max_tokens: int) 
 def _check_findings(
     findings: Sequence[Mapping[str, Any]], names: Sequence[str], numbered_texts: Sequence[tuple[int, str]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the findings that their sources support, with the indexes of the cited spans as sources.
+    """Yield the findings (statements of a report) that their sources support, with the indexes of the cited spans.
 
     A model cites a text by its position in the prompt, from 1. ``numbered_texts`` are these texts, each with the index
     of its span. Raises ValueError if there are findings, but none is supported.

@@ -165,7 +165,10 @@ class _SelectedGroup(NamedTuple):
 
 
 class _SelectedGroups(NamedTuple):
-    """The selected groups, best first, out of ``num_candidates``; ``num_scored`` communities were scored for that."""
+    """The selected groups, best first, out of ``num_candidates``; ``num_scored`` communities were scored for that.
+
+    ``deepest_level`` is the finest level of a scored community.
+    """
 
     groups: list[_SelectedGroup]
     num_candidates: int

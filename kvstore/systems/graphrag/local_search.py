@@ -67,7 +67,10 @@ _RELATIONS_SHARE = 0.35
 
 
 class StartEntity(NamedTuple):
-    """An entity that the search starts at; ``is_named`` is True if the question names it."""
+    """An entity that the search starts at, its key (normal form of the name), and its weight in scores.
+
+    ``is_named`` is True if the question names it.
+    """
 
     entity: int
     key: str

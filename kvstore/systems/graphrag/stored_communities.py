@@ -41,7 +41,8 @@ _REMEDY = "DROP INDEX communities, and create it again"
 class Community(NamedTuple):
     """A community as it was built.
 
-    Level 0 is the coarsest. ``rating`` is 10 times its number of chunks divided by the number of chunks of the largest
+    Level 0 is the coarsest. ``parent`` is the id of the community that contains it one level above (None: a root).
+    ``rating`` is 10 times its number of chunks divided by the number of chunks of the largest
     community of its level. ``content`` is the digest of the material that its report is written from.
     """
 
@@ -190,7 +191,7 @@ class StoredCommunities:
         return [StoredSpan(*span) for span in self._get_record(community)[SUMMARY_FIELD]]
 
     def _get_findings(self, community: int) -> list[Finding]:
-        """Return the findings of a community at build time, strongest first."""
+        """Return the findings of a community's report (sentences about two members) at build time, strongest first."""
         return [
             Finding((first, second), weight, StoredSpan(*span))
             for first, second, weight, *span in self._get_record(community)[FINDINGS_FIELD]
@@ -289,7 +290,10 @@ def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
 
 
 def _decode_homes(row: Sequence[int] | None) -> list[tuple[int, float]]:
-    """Return (chunk, share from 0 to 1) for each chunk of a row, which alternates chunks and shares in 1/10,000."""
+    """Return (chunk, share from 0 to 1) for each chunk of a row (None: no row).
+
+    A row alternates chunks and shares in 1/10,000.
+    """
     values = iter(row or ())
     return [(chunk, share / 10_000) for chunk, share in zip(values, values, strict=True)]
 

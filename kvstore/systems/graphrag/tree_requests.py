@@ -29,6 +29,8 @@ from .report_terms import build_report_terms
 
 #: The number of nearest communities, of those compared at once, whose reports are read.
 _NUM_SCORED_REPORTS = 50
+#: The number of decimals of a cosine.
+_DECIMALS = 6
 #: The maximum number of reports whose terms are cached, about 2 kB each.
 _MAX_CACHED_TERMS = 1 << 14
 
@@ -132,7 +134,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
         all_ids = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
         ids = communities.filter_visible(all_ids) if self.allowed is None else all_ids[self.allowed[all_ids]]
         # Rounded, so that cosines that differ only by rounding errors tie.
-        scores = communities.compute_cosines(ids, self.vector).astype(np.float64).round(6)
+        scores = communities.compute_cosines(ids, self.vector).astype(np.float64).round(_DECIMALS)
         if self.rarities:
             nearest = find_best(ids, scores, _NUM_SCORED_REPORTS)
             scores[nearest] += [

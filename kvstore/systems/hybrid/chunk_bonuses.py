@@ -134,7 +134,8 @@ class _WordPairs:
             for term in pair:
                 self._pairs_by_term.setdefault(term, []).append(pair)
         # Only words of a text that begin as a term are stemmed; the last letter of a stem can differ ("fly", "flies").
-        prefixes = sorted({re.escape(term[: max(1, min(_MAX_PREFIX, len(term) - 1))]) for term in self._pairs_by_term})
+        lengths = {term: max(1, min(_MAX_PREFIX, len(term) - 1)) for term in self._pairs_by_term}
+        prefixes = sorted({re.escape(term[:length]) for term, length in lengths.items()})
         self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
         if any(map(is_unspaced, self._pairs_by_term)):  # character bigrams, which overlap
             self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")

@@ -98,8 +98,9 @@ DEFAULT_WEIGHTS = Weights()
 class HybridResult:
     """The result of hybrid search.
 
-    ``chunks`` are the ids of the candidates, ascending, with their ``scores``. ``tails`` are the rankings of the two
-    searches in full length, for queries that request more hits than there are candidates. ``rarities`` are the IDF
+    ``chunks`` are the ids of the candidates, ascending, with their ``scores``. ``dense_ranking`` (by vectors) and
+    ``lexical_ranking`` (by words) are the best chunks of the two searches. ``tails`` are the same rankings in full
+    length, for queries that request more hits than there are candidates. ``rarities`` are the IDF
     weights of the question's terms that the store has. ``coverage`` is the fraction of them, by rarity, in the best
     chunk.
     """

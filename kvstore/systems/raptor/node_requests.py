@@ -45,7 +45,11 @@ class NodeId(NamedTuple):
 
 
 class TreeNode(NamedTuple):
-    """A node and its cosine with the question; ``position`` is the position of its first chunk, or None for a topic."""
+    """A node (chunk, abstract or topic) and its cosine with the question.
+
+    ``position`` is the position of its first chunk, or None for a topic. ``level`` orders nodes of equal cosine and
+    position: chunks first, then abstracts, then topics.
+    """
 
     id: NodeId
     level: int
@@ -99,7 +103,7 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
     def fetch(self, state: State) -> list[TreeNode]:
         """Return the distinct tree roots above the chunks, in their order, each with its cosine with the question.
 
-        They are topics or, for a chunk in no topic, the highest abstract of its document.
+        They are topics or, for a chunk in no topic, the highest abstract (summary) of its document.
         """
         reader = _NodeReader(state)
         topics_by_chunk = reader.find_topics(self.chunks)
@@ -127,7 +131,10 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the children of tree nodes (topics or abstracts), each once, with their cosines with the question."""
+        """Return the children of tree nodes, each once, with their cosines with the question.
+
+        The nodes are abstracts (summaries in a document) or topics (groups of chunks).
+        """
         reader = _NodeReader(state)
         reader.load_abstracts(node.id.number for node in self.parents if node.id.kind == "abstract")
         distinct_children = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
@@ -140,7 +147,7 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
     topics: Sequence[int]
 
     def fetch(self, state: State) -> list[NodePosition]:
-        """Read the document key and the ordinal of each topic's first source; ("", 0) if it has none."""
+        """Read the document key and the ordinal of each topic's first source chunk; ("", 0) for none."""
         spans_by_topic = _NodeReader(state).read_topic_spans(self.topics, limit=1)
         return [(spans[0].document, spans[0].ordinal) if spans else ("", 0) for spans in spans_by_topic]
 
@@ -181,12 +188,15 @@ class _NodeReader:
         return self._topics
 
     def load_abstracts(self, abstracts: Iterable[int]) -> None:
-        """Read the records of abstracts into the cache."""
+        """Read the records of abstracts (summaries) into the cache."""
         missing = list(dict.fromkeys(abstract for abstract in abstracts if abstract not in self._abstracts))
         self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the abstracts above each chunk, from the lowest to that of its document; caches their records."""
+        """Return the abstracts (summaries) above each chunk, from the lowest to that of its document.
+
+        Caches their records.
+        """
         paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]  # the lowest abstract of a chunk id
         unfinished = paths
         while unfinished:
@@ -207,7 +217,7 @@ class _NodeReader:
         return [[*similar, *related] for similar, related in pairs]
 
     def is_root_topic(self, topic: int) -> bool:
-        """True if a topic has no parent."""
+        """True if a topic (group of chunks) has no parent."""
         return self._bound_topics.tree.get_parent(topic) is None
 
     def is_too_broad(self, topic: int) -> bool:
@@ -412,7 +422,10 @@ class _NodeReader:
 def build_summary_hit(
     score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
-    """Return a hit of the kind ``summary`` with rank 0, located at the first of its spans."""
+    """Return a hit of the kind ``summary`` with rank 0, the text of an abstract or topic, at the first of its spans.
+
+    ``path`` is the reason that EXPLAIN shows, and ``title`` that of the document or topic (None: no title).
+    """
     first_span = spans[0]
     return Hit(
         rank=0,

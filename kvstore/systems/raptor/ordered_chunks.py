@@ -36,8 +36,9 @@ class OrderedChunks:
 
     ``ids``, ``documents`` and ``starts`` hold the id of each chunk, its document, and its byte offset there. ``texts``
     holds all texts one after another; ``ends`` holds the end of each chunk in it. ``is_plain`` is True for plain text.
-    ``languages`` holds the index in ``language_names`` of the language whose rules split the sentences of each chunk.
-    ``vectors`` holds the unit vectors of size ``dimension``, packed float32. Methods take the index of a chunk.
+    ``languages`` holds the index in ``language_names`` of the language whose rules split the sentences of each chunk
+    (None: English). ``vectors`` holds the unit vectors of size ``dimension``, packed float32. Methods take the index of
+    a chunk.
     """
 
     ids: IntArray

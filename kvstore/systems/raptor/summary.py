@@ -218,6 +218,7 @@ def _build_hit(
     """Return a hit of the kind ``summary`` that consists of sentences, still with rank and score 0.
 
     ``positions`` maps chunks to document keys and ordinals. ``path`` is the reason for the hit that EXPLAIN shows.
+    ``title`` is that of the document or topic (None: no title).
     """
     spans = tuple(TextSpan(*positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences)
     text = " ".join(sentence.text for sentence in sentences)

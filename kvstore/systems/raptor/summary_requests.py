@@ -50,8 +50,8 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
     def fetch(self, state: State) -> DocumentCandidates:
         """Read the sentences from which a summary of the documents is selected, and the documents, in order of keys.
 
-        The sentences are those of the texts or, if the texts have more than ``max_bytes``, those of the abstracts. With
-        ``near_chunks``, only the documents of these chunks are read.
+        The sentences are those of the texts or, if the texts have more than ``max_bytes``, those of the abstracts
+        (summaries). With ``near_chunks``, only the documents of these chunks are read.
         """
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
@@ -64,14 +64,11 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
             ids = [chunk for record in documents for chunk in record.chunk_ids()]
             return DocumentCandidates(documents, collect_cover_sentences(state, ids), "every sentence")
         reads_lowest = sum(len(record.groups) for record in documents) <= self.max_abstracts
-        ranges_by_document = {
-            record.id: [
-                span
-                for abstract in _list_abstracts(record, lowest=reads_lowest)
-                for span in state.abstracts.get(abstract).summary
-            ]
-            for record in documents
-        }
+        ranges_by_document: dict[int, list[tuple[int, int]]] = {}
+        for record in documents:
+            ranges = ranges_by_document[record.id] = []
+            for abstract in _list_abstracts(record, lowest=reads_lowest):
+                ranges += state.abstracts.get(abstract).summary
         source = f"the abstracts over {'chunks' if reads_lowest else 'documents'}: the full texts are too long"
         return DocumentCandidates(documents, _read_sentences(state, ranges_by_document), source)
 
@@ -252,13 +249,13 @@ class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
 
 
 def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequence[AbstractRecord]]:
-    """Split adjacent abstracts into ``count`` sequences of about the same length, in order."""
+    """Split adjacent abstracts (summaries) into ``count`` sequences of about the same length, in order."""
     bounds = [len(children) * index // count for index in range(count + 1)]
     return [children[start:end] for start, end in pairwise(bounds)]
 
 
 def _list_abstracts(record: DocumentRecord, *, lowest: bool) -> list[int]:
-    """Return the abstracts at the lowest level of a document if ``lowest``, else only that of the whole document."""
+    """Return the lowest abstracts (summaries) of a document if ``lowest``, else only that of the whole document."""
     abstracts = list(record.iter_abstract_ids())  # the lowest level first, the root last
     return abstracts[: len(record.groups)] if lowest else abstracts[-1:]
 

@@ -51,11 +51,12 @@ _PROMPT_VERSION = b"topic 1"
 class Topic(NamedTuple):
     """A group of chunks or of topics. Level 0 is the finest; ``children`` are chunks at level 0 and topics above.
 
-    ``chunk_count`` and ``document_count`` count everything below. ``title`` has spans of characteristic words,
-    ``summary`` spans of sentences, and ``prompt_spans`` spans of the text that a model is shown; ``content`` is the
-    digest of that text. ``vector_sum`` is the sum of the vectors of all chunks below, packed float32. It is stored only
-    if there are more than :data:`~.ordered_chunks.MAX_SUMMED_CHUNKS` chunks and more than one member. The ids of topics
-    count from 0, from the finest level and in order of their first chunk.
+    ``parent`` is the id of the topic above it (None: a root). ``chunk_count`` and ``document_count`` count everything
+    below. ``title`` has spans of characteristic words, ``summary`` spans of sentences, and ``prompt_spans`` spans of
+    the text that a model is shown; ``content`` is the digest of that text. ``vector_sum`` is the sum of the vectors of
+    all chunks below, packed float32. It is stored only if there are more than
+    :data:`~.ordered_chunks.MAX_SUMMED_CHUNKS` chunks and more than one member. The ids of topics count from 0, from the
+    finest level and in order of their first chunk.
 
     The topics of the second tree follow, in order of names. They have ``entities`` (ids) instead of a title: at level 0
     the entities that its sentences mention, above that the entities in the most chunks. Their ``children`` at level 0
@@ -138,7 +139,7 @@ def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
 
 
 def _build_levels(partitions: Sequence[Partition], first_id: int = 0) -> list[_TopicLevel]:
-    """Return the levels of topics of partitions, finest first; the ids of topics count from ``first_id``."""
+    """Return a level of topics (groups of chunks) for each partition, finest first; ids count from ``first_id``."""
     levels: list[_TopicLevel] = []
     all_labels = [None, *map(renumber_clusters, partitions), None]
     for finer, labels, coarser in zip(all_labels, all_labels[1:], all_labels[2:], strict=False):
@@ -164,9 +165,10 @@ class TopicTree:
     ) -> None:
         """Build a tree of topics of similar content from ``partitions`` of the chunks, finest first.
 
-        A chunk can be in a second topic of the finest level. The candidates are ``second_topics``, rows (topic, chunk).
-        With ``soft`` above 0 and the ``vectors`` of the chunks, the candidates are instead the topics whose cosine with
-        a chunk is at least the cosine of the chunk's own topic minus ``soft``.
+        A chunk can be in a second topic of the finest level. The candidates are ``second_topics``, rows (topic, chunk);
+        None: no candidates. With ``soft`` above 0 and the ``vectors`` of the chunks (None: not available), the
+        candidates are instead the topics whose cosine with a chunk is at least the cosine of the chunk's own topic
+        minus ``soft``.
         """
         self._chunks = chunks
         self._levels = _build_levels(partitions)

@@ -213,7 +213,10 @@ def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) ->
 
 
 def _iter_outline_nodes(topics: Topics, topic_ids: Iterable[int]) -> Iterator[OutlineNode]:
-    """Yield topics as nodes of the hierarchy of ``Store.outline``, the largest first; children are read on demand."""
+    """Yield topics (groups of chunks) as nodes of the hierarchy of ``Store.outline``, the largest first.
+
+    Their children are read on demand.
+    """
     chunk_counts = {topic: len(topics.list_chunks(topic)) for topic in topic_ids}
     for topic in sorted(chunk_counts, key=lambda topic: (-chunk_counts[topic], topic)):
         model_text = topics.get_written_text(topic)

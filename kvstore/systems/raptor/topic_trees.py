@@ -118,7 +118,7 @@ class StoredTopicTrees:
         return topic >= self.similar_count
 
     def get_parent(self, topic: int) -> int | None:
-        """Return the parent of a topic, or None for a root."""
+        """Return the parent of a topic (group of chunks), or None for a root."""
         parent = int(self.parents[topic])
         return None if parent == ROOT else parent
 
@@ -142,7 +142,7 @@ class StoredTopicTrees:
         return chunks
 
     def iter_leaves(self, topic: int) -> Iterator[int]:
-        """Yield the leaf topics (of level 0) at or below a topic."""
+        """Yield the leaf topics (of level 0) at or below a topic (group of chunks)."""
         if self.levels[topic] == 0:
             yield topic
         for child in self.list_children(topic):
@@ -217,5 +217,5 @@ class StoredTopicTrees:
 
     @cached_property
     def _children(self) -> ChildIndex:
-        """The children of each topic."""
+        """The children of each topic (group of chunks)."""
         return ChildIndex(self.parents)

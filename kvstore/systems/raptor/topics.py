@@ -50,7 +50,10 @@ class Topics:
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
-        """Read the topics of one build from ``rows``; documents and chunks missing from ``state`` are hidden."""
+        """Read the topics (groups of chunks) of one build of the index from ``rows``.
+
+        Documents and chunks missing from ``state`` are hidden.
+        """
         self.change = rows.change
         self.chunk_stop = rows.chunk_stop
         self.levels = int(rows.header["levels"])
@@ -68,7 +71,10 @@ class Topics:
         return len(self.tree)
 
     def iter_stored(self) -> Iterator[tuple[int, Topic]]:
-        """Yield the id and the record of every topic, as built; raises CorruptionError if one is missing."""
+        """Yield the id and the record of every topic (group of chunks), as built.
+
+        Raises CorruptionError if one is missing.
+        """
         next_id = 0
         for key, row in self._rows.scan(TOPICS_TABLE):
             if U32.unpack(key)[0] != next_id or next_id == len(self):
@@ -102,18 +108,18 @@ class Topics:
         return list(filter(self.is_visible, self.tree.list_roots(related=related).tolist()))
 
     def get(self, topic: int) -> Topic:
-        """Return a topic as it was built; raises CorruptionError if it is not stored."""
+        """Return a topic (group of chunks) as it was built; raises CorruptionError if it is not stored."""
         return self.load_topics([topic])[topic]
 
     def load_topics(self, topics: Sequence[int]) -> Mapping[int, Topic]:
-        """Read topics, as they were built, into the cache; return the cache, by topic id."""
+        """Read topics (groups of chunks), as they were built, into the cache; return the cache, by topic id."""
         missing = [topic for topic in topics if topic not in self._topics]
         for topic, row in zip(missing, self._read_rows(missing), strict=True):
             self._topics[topic] = self._parse_topic(topic, row)
         return self._topics
 
     def _read_rows(self, topics: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the stored rows of topics; raises CorruptionError if one is missing."""
+        """Yield the stored rows of topics (groups of chunks); raises CorruptionError if one is missing."""
         rows = self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, topics)))
         for topic, row in zip(topics, rows, strict=True):
             if row is None:
@@ -274,7 +280,7 @@ class Topics:
                 yield f"chunk {chunk} is in no topic"
 
     def _list_ancestors(self, topics: Sequence[int]) -> list[int]:
-        """Return the distinct ancestors of topics.
+        """Return the distinct ancestors of topics (groups of chunks).
 
         First come the ancestors of the first topic, from its parent to its root, then the new ancestors of the next
         topic.
@@ -473,7 +479,7 @@ def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[t
 
 
 def parse_topic(tree_fields: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
-    """Return the topic of a row; ``tree_fields`` are the fields that the trees store: level, parent and children."""
+    """Return the topic of a stored row; ``tree_fields`` are its level, its parent (None: a root) and its children."""
     # A topic of related content also has its entities.
     chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities = row
     title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in (title, summary, prompt_spans))
