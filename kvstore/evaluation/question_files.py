@@ -17,7 +17,7 @@ from typing import Any, Literal, cast, get_args
 
 from ..errors import InputError
 
-#: What a question is to a store: answerable from its documents, a near miss, or foreign.
+#: The relation of a question to a store: answerable from its documents, a near miss, or foreign.
 Kind = Literal["answerable", "near", "foreign"]
 
 _NEGATION_PATTERN = re.compile(r"\b(?:not|never|no|without|cannot|none|nor)\b|n['’]t\b", re.IGNORECASE)

@@ -38,8 +38,9 @@ class Failure:
 class FileDocument:
     """A document of a file; ``label`` names it in messages, and ``extracted`` is None if the store already has it.
 
-    ``vectors``: by space, if already computed; shape (texts, dimension). ``left_out``: the parts of its page that were
-    omitted as navigation. ``other_key``: see :class:`~.readers.RawDocument`.
+    ``digest``: of its text and properties, to compare it with a stored document. ``vectors``: by space, if already
+    computed; shape (texts, dimension). ``left_out``: the parts of its page that were omitted as navigation.
+    ``other_key``: the key that it gets if an earlier document of the ingest has ``key``; None: it then fails.
     """
 
     key: str

@@ -42,7 +42,8 @@ class Forecast:
     ``known`` files are unchanged since an earlier ingest, and ``bytes`` counts the others. ``embedder`` is the
     embedder's name, ``tokens`` are those of the texts to embed, and ``calls`` the requests to an endpoint, or 0.
     ``seconds`` excludes commits, which run in parallel with the workers; None if timing the embedder would need a
-    request.
+    request. ``failures`` are messages about paths and files that cannot be read, and ``left_out`` the elements of the
+    sampled pages that are omitted as navigation.
     """
 
     files: int

@@ -32,6 +32,8 @@ _MAX_PROBLEMS_SHOWN = 100
 class IngestReport:
     """The outcome of an ingest. ``documents`` and ``chunks`` count those written; ``seconds`` is wall time.
 
+    ``added``, ``changed``, ``unchanged`` and ``removed`` count documents, compared with the store before, and ``known``
+    counts the files that are unchanged since an earlier ingest.
     ``skipped_by`` counts the skipped files by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...), and
     ``skipped`` is their sum. ``remarks`` are sentences about possibly unintended effects. Documents to which a file
     adds facts count as changed if that changes anything, else as unchanged. ``left_out`` maps each page that was read

@@ -26,6 +26,7 @@ from .ingest_interface import IngestReport
 LOG_FILE = "ingests.jsonl"
 #: The maximum number of ingests in the log, and of failures of one of them.
 _MAX_INGESTS, _MAX_FAILURES = 50, 100
+#: The part of an address after its scheme, ``://ann:secret@host/notes?key=1``; the group is ``host/notes``.
 _ADDRESS_PATTERN = re.compile(r"://(?:[^\s/@]*@)?([^\s?]*)(?:\?\S*)?")
 _COUNTS = ("added", "changed", "unchanged", "removed", "skipped", "known", "documents", "chunks")
 

@@ -30,7 +30,8 @@ from ..storage.location import DATA_FILE, WRITER_FILE, find_access_error
 from . import remote_files
 from .remote_files import is_address
 
-#: The paths at which sites built by Sphinx keep the sources of pages for display.
+#: The paths at which sites built by Sphinx keep the sources of pages for display: ``site/_sources/guide/a.rst.txt`` is
+#: the source of ``site/guide/a.html``.
 _PAGE_SOURCE_PATTERN = re.compile(r"(?P<above>(?:.*/)?)_sources/(?P<page>.+?)(?:\.(?:rst|md|ipynb))?\.txt")
 _WILDCARD_PATTERN = re.compile(r"[*?]")
 #: A backslash that looks like the escape of a byte that is not UTF-8.
@@ -364,10 +365,13 @@ def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], 
     """
     if include:
         patterns = [("/" in pattern, _compile_glob(pattern)) for pattern in include]
-        return lambda relative_path: any(
-            pattern.fullmatch(relative_path if has_folders else relative_path.rpartition("/")[2])
-            for has_folders, pattern in patterns
-        )
+
+        def matches_pattern(relative_path: str) -> bool:
+            """True if the path or, for a pattern without folders, the name of a file matches one of the patterns."""
+            name = relative_path.rpartition("/")[2]
+            return any(pattern.fullmatch(relative_path if has_folders else name) for has_folders, pattern in patterns)
+
+        return matches_pattern
     if format is not None:
         suffixes = get_suffixes(format)
         return lambda relative_path: PurePosixPath(relative_path).suffix.lower() in suffixes

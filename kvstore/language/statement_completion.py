@@ -95,13 +95,11 @@ def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
         if token.kind == "semicolon":
             statement_start = token.end
         last_token = token
-    if (
-        last_token is None
-        or last_token.kind in ("space", "semicolon", "operator", "number")
-        or (last_token.kind == "string" and last_token.is_closed)
-    ):
+    if last_token is None:
         return statement_start, None
-    return statement_start, last_token
+    is_closed_string = last_token.kind == "string" and last_token.is_closed
+    is_finished = is_closed_string or last_token.kind in ("space", "semicolon", "operator", "number")
+    return statement_start, None if is_finished else last_token
 
 
 def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
@@ -112,6 +110,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
+    # The terminals of the grammar, which are kinds of tokens and keywords, that can follow the statement.
     allowed = language.list_expected_terminals(statement) - _find_used_clauses(words)
     if typed.startswith("'"):
         yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
@@ -155,8 +154,8 @@ def _iter_strings(
 ) -> Iterator[tuple[str, str]]:
     """Yield each key, name, path or tree that begins with ``prefix`` and is valid here, as a literal, with its kind.
 
-    ``words`` are those of the statement before the literal, ``allowed`` the terminals that may follow them, and
-    ``catalog`` lists the names in the store.
+    ``words`` are those of the statement before the literal, ``allowed`` the terminals of the grammar (kinds of tokens)
+    that may follow them, and ``catalog`` lists the names in the store.
     """
     if "STRING" not in allowed or not words:
         return

@@ -94,7 +94,7 @@ class Search(Statement):
 
 
 class Retrieve(Statement):
-    """RETRIEVE: ``question`` is one or several, ``within`` a number of tokens.
+    """RETRIEVE: ``question`` is one or several, ``top`` a number of hits, ``within`` a number of tokens.
 
     ``options`` are those of the strategy or of segments.
     """
@@ -187,7 +187,7 @@ class Extract(Statement):
 
 
 class InsertDocument(Statement):
-    """INSERT DOCUMENT; ``meta`` is JSON text."""
+    """INSERT DOCUMENT; ``meta`` is JSON text. A ``whole`` document is not cut into chunks; it is a single one."""
 
     key: str
     text: str

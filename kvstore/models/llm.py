@@ -42,6 +42,7 @@ MAX_ANSWER_TOKENS = 4000
 #: The statuses and the words with which servers refuse a prompt that is too long: the limit, and the prompt's tokens.
 _INVALID_STATUSES = ("status 400", "status 413", "status 422")
 _CONTEXT_PATTERN = compile_lazily(r"\bcontext\b|maximum (?:sequence|model) length|prompt is too long", re.IGNORECASE)
+#: The size of the context in the message of a server: "maximum context length is 8192 tokens", "context size (4,096)".
 _LIMIT_PATTERN = compile_lazily(r"(?:context|length)[\w\s]{0,20}?\D{0,10}?(\d[\d,]*)", re.IGNORECASE)
 _NUMBER_PATTERN = compile_lazily(r"\d[\d,]*")
 #: The share of the computed size of a shorter prompt that is used, because sizes are estimates.

@@ -43,8 +43,9 @@ class SystemManifest(NamedTuple):
 
     ``sql_tables`` are tables of SELECT, and ``buffered_tables`` are tables on disk. ``structures`` and ``derivations``
     have their versions by name. ``fact_tables`` are the tables of the system's kinds of facts, which are buffered too.
-    The derivation of an index is maintained only in stores that have the index. A table is buffered if its records go
-    through the change buffer.
+    The derivation of an index is maintained only in stores that have the index. A table is buffered if its changes
+    first go to the change buffer, which is merged into the tables later. ``has_automatic_index`` is True if every store
+    has an index of the system without CREATE INDEX.
     """
 
     strategies: tuple[str, ...] = ()

@@ -35,7 +35,11 @@ class NodeLinker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """The state and the writers that facts are stored with, in one set of changes."""
+    """The state and the writers that facts are stored with, in one set of changes.
+
+    ``state`` sees the changes so far. ``write`` changes tables on disk, ``forest`` the trees of entities, and
+    ``linker`` the nodes at which an entity is found.
+    """
 
     state: State
     write: WriteView
@@ -164,7 +168,7 @@ class DocumentFact(StatedFact[str, Value]):
     """A kind of fact about a document with a text, keyed by document key.
 
     It is deleted with that text, or with the parts of the text that it describes (:meth:`fit_to_document`). Its table
-    has a row per document id: the list of the fields of its line after the document key. If it is
+    has a row per document id: the list of the fields of its line after the document key. If it
     ``affects_structures``, structures are notified of a document whose facts changed. Derivations name the facts that
     they depend on.
     """

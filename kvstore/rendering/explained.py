@@ -27,7 +27,7 @@ _QUESTION_LINE, _DETAIL_LINE = 25, 17
 _STEP_HEIGHT, _HIT_HEIGHT = 34.0, 42
 #: The height of the summary below the question, and the distance from the heading to the steps.
 _SUMMARY_LINE, _HEADING_GAP = 22, 12
-#: The height of a dot's center above the baseline of the name beside it.
+#: The height of a dot's center above the baseline of the name next to it.
 _DOT_RISE = 5
 #: The horizontal position of the ranks of hits, and the font sizes of the titles of hits and of their paths.
 _RANK_X, _TITLE_SIZE, _PATH_SIZE = 38, 13.5, 12

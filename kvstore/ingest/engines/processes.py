@@ -24,6 +24,8 @@ from . import WorkerHandle, WorkerTask
 #: The capacity in bytes of a worker's output pipe.
 MAX_PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 20
+#: The program of a worker, with a field for the module of its ``main``. The arguments are the folders that Python
+#: imports modules from, as JSON, and the memory limit in bytes.
 _START_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main(int(sys.argv[2]))"
 
 
