@@ -29,7 +29,7 @@ from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.errors import ReaderError
-from kvstore.readers import RawDocument, ReadFailure, SkippedPart, mail_messages, read_bytes
+from kvstore.readers import RawDocument, ReadFailure, SkippedPart, mail_messages, mail_parser, read_bytes
 from kvstore.readers import text as text_reader
 from kvstore.readers.code_languages import LANGUAGES
 from kvstore.readers.packages import Package
@@ -717,29 +717,41 @@ def test_a_mail_within_its_limits_has_all_its_parts_and_addresses(monkeypatch: p
     assert read_one(make_nested_mail(49), "a.eml").text == "Hello.\n"
     names = [f'"Lee, Ann {number}" <ann{number}@x.org>' for number in range(5000)]
     parsed: list[int] = []
-    parse = mail_messages.policy.default.header_fetch_parse
+    parse = mail_parser.policy.default.header_fetch_parse
 
     def record_call(self: object, name: str, value: str) -> object:
         parsed.append(len(value))
         return parse(name, value)
 
-    monkeypatch.setattr(type(mail_messages.policy.default), "header_fetch_parse", record_call)
+    monkeypatch.setattr(type(mail_parser.policy.default), "header_fetch_parse", record_call)
     mail = f"Subject: x\nTo: {', '.join(names)}, {chr(34) * 20_000}\n\nHello.\n"
     to = read_one(mail, "a.eml").meta["to"]
     assert str(to).startswith(", ".join(names)) and str(to).endswith('"' * 20_000)
     # The parser's time grows with the square of what it gets at once.
     assert max(parsed) <= 998 and sum(parsed) <= len(mail)
+    parsed.clear()
+    strange = [*['"' * 990] * 130, *["("] * 65_000]
+    to = read_one(f"Subject: x\nTo: {','.join(strange)}\n\nHello.\n", "a.eml").meta["to"]
+    assert str(to).endswith(", ".join(strange[100:]))
+    assert sum(length**2 + 1000 for length in parsed) < 40_000_000
+
+
+@pytest.mark.parametrize("field", ["Content-Disposition", "Content-Transfer-Encoding", "Content-Type"])
+def test_a_mail_field_of_nested_comments_does_not_exhaust_the_stack(field: str) -> None:
+    part = f"--x\n{field}: {'(' * 4_000}\n\nHello.\n"
+    data = f"Subject: x\nContent-Type: multipart/mixed; boundary=x\n\n{part}--x--\n"
+    assert [item.title for item in read_all(data, "a.eml") if isinstance(item, RawDocument)] == ["x"]
 
 
 def test_a_long_list_of_mail_addresses_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parse = mail_messages.policy.default.header_fetch_parse
+    parse = mail_parser.policy.default.header_fetch_parse
     parsed: list[str] = []
 
     def record_call(self: object, name: str, value: str) -> object:
         parsed.append(value)
         return parse(name, value)
 
-    monkeypatch.setattr(type(mail_messages.policy.default), "header_fetch_parse", record_call)
+    monkeypatch.setattr(type(mail_parser.policy.default), "header_fetch_parse", record_call)
     others = ["'Dr. Who' <who@x.org>", "<b@x.org>", '"Lee, Ann" <c.d@x.org>', "Jo =?utf-8?q?B=C3=A4r?= <e@x.org>"]
     addresses = [f"a{number}@x.org" for number in range(100)] + ["Ann Lee <ann.lee@x-y.org>", *others]
     mail = read_one(f"From: {', '.join(addresses)}\nSubject: x\n\nHello.\n", "a.eml")

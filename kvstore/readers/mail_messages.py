@@ -11,8 +11,7 @@ HTML if the plain parts are missing or have much less text. Quoted text is a blo
 after the word ``Signature:``. A message quoted above the reply follows it. Attachments have metadata ``attached_to``.
 
 A file that is not mail is a ReaderError. In a file of messages, an invalid message is a ReadFailure, and the next one
-is read. Messages with overlong fields, too many parts or too deep nesting are invalid, because the standard library's
-time grows with the square of these.
+is read. :mod:`.mail_parser` limits parts and fields.
 """
 
 from __future__ import annotations
@@ -22,18 +21,16 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Container, Iterator
 from contextlib import suppress
-from email import policy
 from email.header import decode_header, make_header
-from email.message import EmailMessage, Message
-from email.parser import BytesParser
+from email.message import Message
 from email.utils import parsedate_to_datetime
-from functools import lru_cache, partial
-from itertools import count
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from ..errors import ReaderError
 from .decoding import SURROGATE_PATTERN, clean_text
+from .mail_parser import InvalidMailError, parse_message
 from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_quote
 from .raw_document import JSON, EnclosedFile, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart
 from .text import SIGNATURE_PATTERN, get_quote_depth, join_flowed_lines
@@ -42,22 +39,8 @@ from .text import SIGNATURE_PATTERN, get_quote_depth, join_flowed_lines
 _MAX_MESSAGE_BYTES = 256 << 20
 #: The number of bytes of the first line of such a file that are read.
 _MAX_FIRST_LINE_BYTES = 1 << 16
-#: The maximum number of parts of a message, and their maximum depth.
-_MAX_PARTS = 10_000
-_MAX_DEPTH = 50
 #: The maximum depth of nested quotations.
 _MAX_QUOTE_DEPTH = 20
-#: The maximum number of characters of a field, of an address list, and of one parsed address.
-_MAX_FIELD_CHARACTERS = 4_096
-_MAX_ADDRESS_LIST_CHARACTERS = 1 << 18
-_MAX_ADDRESS_CHARACTERS = 998
-_ADDRESS_FIELDS = ("from", "to", "cc")
-#: The fields that the reader or the standard library parses, whose length is limited.
-_PARSED_FIELDS = frozenset(
-    "subject message-id in-reply-to date content-type content-disposition content-transfer-encoding".split()
-    + list(_ADDRESS_FIELDS)
-)
-
 _HEADER_PATTERN = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
 _FROM_LINE_PATTERN = re.compile(rb"From (?:\S|$)")
 _TIMED_FROM_LINE_PATTERN = re.compile(rb"From \S.*\d\d:\d\d")
@@ -72,11 +55,6 @@ _ITEM_PATTERN = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
 _MARKUP_PATTERN = re.compile(
     r"<(style|script|title)\b(?:.*?</\1\s*>|.*)|<!--(?:.*?-->|.*)|<[^>]*(?:>|\Z)|&\w+;", re.IGNORECASE | re.DOTALL
 )
-#: One address of a list; commas in quoted strings belong to it.
-_ADDRESS_PATTERN = re.compile(r'(?:[^,"\\]++|\\.?|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
-#: An address that the standard library would return unchanged, after slow parsing: bare, or after plain words.
-_BARE_ADDRESS = r"[\w+-]++(?:\.[\w+-]++)*+@[\w-]++(?:\.[\w-]++)*+"
-_PLAIN_ADDRESS_PATTERN = re.compile(rf"{_BARE_ADDRESS}|(?:[A-Za-z]++ )++<{_BARE_ADDRESS}>", re.ASCII)
 #: The minimum ratio of words in the plain form to words in the HTML form for the plain form to be used.
 _MIN_PLAIN_SHARE = 0.3
 #: The encodings that mail programs mean by the names they declare, as in browsers (WHATWG Encoding, 4.2).
@@ -89,80 +67,11 @@ _ENCODING_ALIASES = {
 }  # fmt: skip
 
 
-class _InvalidMailError(Exception):
-    """Raised for bytes that are not a valid message; its message is the reason."""
-
-
-class _MailPart(EmailMessage):
-    """A message or a part of one, with limits on the number and depth of parts.
-
-    The parser attaches a part before it reads its content, so the limits hold during parsing.
-    """
-
-    depth = 0
-
-    def __init__(self, policy: Any = None) -> None:
-        """Create an empty MIME part; the parser of the standard library passes its ``policy``."""
-        super().__init__(policy)
-        self._part_numbers = count(1)  # all parts of a message share one counter
-
-    def attach(self, payload: Any) -> None:
-        """Add a MIME part. Raises _InvalidMailError if the message has too many parts or nests them too deep."""
-        payload.depth = self.depth + 1
-        payload._part_numbers = self._part_numbers
-        if next(self._part_numbers) > _MAX_PARTS:
-            raise _InvalidMailError(f"has more than {_MAX_PARTS:,} parts, the limit of a message; split it")
-        if payload.depth > _MAX_DEPTH:
-            raise _InvalidMailError(f"nests parts more than {_MAX_DEPTH} deep, the limit of a message; unpack it")
-        super().attach(payload)
-
-
-class _MailPolicy(policy.EmailPolicy):
-    """The policy of the standard library, with limits on field lengths; each value is parsed once."""
-
-    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
-        """Split the lines of a field into name and value. Raises _InvalidMailError if the value is too long."""
-        name, value = super().header_source_parse(sourcelines)
-        is_address_list = name.lower() in _ADDRESS_FIELDS
-        limit = _MAX_ADDRESS_LIST_CHARACTERS if is_address_list else _MAX_FIELD_CHARACTERS
-        if len(value) > limit and name.lower() in _PARSED_FIELDS:
-            raise _InvalidMailError(
-                f"has {len(value):,} characters in the field {name}, and the limit is {limit:,}; shorten it, or ingest "
-                "the file AS text"
-            )
-        return name, value
-
-    def header_fetch_parse(self, name: str, value: Any) -> Any:
-        """Parse the value of a field, once for all its reads."""
-        return _parse_field(name, value)
-
-
-@lru_cache(maxsize=16)
-def _parse_field(name: str, value: Any) -> Any:
-    """Parse a field as the standard library does; the addresses of a very long list are parsed one by one.
-
-    Fields are read several times, so that a cache pays off.
-    """
-    if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS_CHARACTERS:
-        return ", ".join(_parse_address(name, address.strip()) for address in _ADDRESS_PATTERN.findall(value))
-    return policy.default.header_fetch_parse(name, value)
-
-
-def _parse_address(name: str, address: str) -> str:
-    """Return one address of a list as text; an address that is plain or too long to parse is returned verbatim."""
-    if len(address) > _MAX_ADDRESS_CHARACTERS or _PLAIN_ADDRESS_PATTERN.fullmatch(address):
-        return address
-    return str(policy.default.header_fetch_parse(name, address))
-
-
-_MESSAGE_PARSER = BytesParser(_class=_MailPart, policy=_MailPolicy())
-
-
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
     """Yield the message and its attachments."""
     try:
         yield from _read_message(stream.read(), origin, origin.key, options)
-    except _InvalidMailError as error:
+    except InvalidMailError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
 
 
@@ -180,10 +89,10 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
         message_name = f"{origin.name}, message {number}"
         try:
             if num_bytes > _MAX_MESSAGE_BYTES:
-                raise _InvalidMailError(f"has {num_bytes:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
+                raise InvalidMailError(f"has {num_bytes:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
             message_origin = Origin(message_name, origin.key)
             yield from _read_message(message_bytes, message_origin, f"{origin.key}:{number}", options)
-        except _InvalidMailError as error:
+        except InvalidMailError as error:
             yield ReadFailure(message_name, str(error))
 
 
@@ -220,26 +129,21 @@ def _read_message(
     """Yield the document of a message, then an EnclosedFile or, for an unknown format, a SkippedPart per attachment.
 
     ``default_key`` is the key of a message without an id. A message with an id has it as ``other_key``, in case another
-    message of the ingest has the same id. Raises _InvalidMailError.
+    message of the ingest has the same id. Raises InvalidMailError.
     """
     message_bytes = message_bytes.removeprefix(BOM_UTF8)
     if not message_bytes.strip():
-        raise _InvalidMailError("is empty; there is nothing to store")
+        raise InvalidMailError("is empty; there is nothing to store")
     if _HEADER_PATTERN.match(message_bytes.lstrip()) is None:
-        raise _InvalidMailError("is not mail (it does not begin with a header such as 'From: ...')")
-    try:
-        message = _MESSAGE_PARSER.parsebytes(message_bytes)
-    except _InvalidMailError:
-        raise
-    except Exception as error:  # nonstandard messages raise undocumented exceptions in the parser
-        raise _InvalidMailError(f"is damaged ({type(error).__name__}: {error})") from None
+        raise InvalidMailError("is not mail (it does not begin with a header such as 'From: ...')")
+    message = parse_message(message_bytes)
     bodies, attachments = _split_attachments(message)
     blocks = _move_quoted_message([block for body in bodies for block in _build_blocks(body, origin.name, options)])
     subject = _get_header(message, "Subject")
     message_id = _get_header(message, "Message-ID").strip("<> ")
     key, other_key = (message_id, default_key) if message_id else (default_key, None)
     if not blocks and not subject and not attachments:
-        raise _InvalidMailError("has neither a subject nor text; there is nothing to store")
+        raise InvalidMailError("has neither a subject nor text; there is nothing to store")
     body_blocks = blocks or [make_paragraph(subject or "A message without text.")]
     text = join_blocks([*_iter_header_blocks(message), *body_blocks]) + "\n"
     meta = _build_meta(message, [name for name, _ in attachments])
