@@ -535,14 +535,16 @@ def test_html_that_is_read_in_this_process_takes_no_time(shape: str, limit_cpu_t
         read_one(page[: int(get_trusted_size("html"))], "a.html")
 
 
-@pytest.mark.parametrize(("suffix", "unit"), [("py", "\\\n"), ("js", "}class A{\n/*(function a(){")])
+@pytest.mark.parametrize(
+    ("suffix", "unit"), [("py", "\\\n"), ("py", "/*"), ("c", "x=>"), ("js", "}class A{\n/*(function a(){")]
+)
 def test_invalid_code_that_is_read_in_this_process_takes_no_time(
     suffix: str, unit: str, limit_cpu_time: Callable[[float], None]
 ) -> None:
     pytest.importorskip("tree_sitter")
     code = "}" + unit * (int(get_trusted_size("code")) // len(unit))
     limit_cpu_time(20)
-    read_one(code[: int(get_trusted_size("code"))], f"a.{suffix}")
+    list(read_bytes(code[: int(get_trusted_size("code"))].encode(), f"a.{suffix}"))
 
 
 def test_html_that_cannot_be_read() -> None:
