@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -552,6 +553,20 @@ def test_a_model_that_does_not_exist_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     embedder = open_embedder(f"sentence-transformers:{tmp_path / 'nothing'}")
     with pytest.raises(EmbedderError, match="cannot load .*nothing"):
+        embedder.embed(["text"])
+
+
+@pytest.mark.slow
+def test_an_unknown_model_fails_at_once_without_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    pytest.importorskip("sentence_transformers")
+    # Port 1 refuses connections; the library would repeat each request for minutes.
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail(f"waits {seconds} s"))
+    embedder = open_embedder("sentence-transformers:some/model-that-is-missing")
+    with pytest.raises(EmbedderError, match="cannot be reached, and 'some/model-that-is-missing' is neither a folder"):
         embedder.embed(["text"])
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import RerankerError
 from ..extensions.extras import find_first_missing
+from .hub_access import explain_missing_model, is_model_local
 from .protocol import BATCH_SIZE, INSTALL_MODELS, TORCH_PACKAGES
 from .torch_runtime import hide_progress_bars
 
@@ -56,9 +57,11 @@ class CrossEncoderReranker:
                     raise RerankerError(f"reranker {self.name!r} needs the package {missing}; run {INSTALL_MODELS}")
                 from sentence_transformers import CrossEncoder
 
+                is_local = is_model_local(self.name)
                 try:
                     with hide_progress_bars():
-                        self._loaded = CrossEncoder(self.name)
+                        self._loaded = CrossEncoder(self.name, local_files_only=is_local)
                 except (OSError, RuntimeError, ValueError, ImportError) as error:
-                    raise RerankerError(f"reranker {self.name!r} cannot be loaded: {error}") from error
+                    reason = explain_missing_model(self.name) if is_local and isinstance(error, OSError) else ""
+                    raise RerankerError(f"reranker {self.name!r} cannot be loaded: {reason or error}") from error
             return self._loaded

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
+from .hub_access import explain_missing_model, is_model_local
 from .protocol import BATCH_SIZE, INSTALL_MODELS, TORCH_PACKAGES, Embeddings, TextKind, normalised
 
 
@@ -76,11 +77,13 @@ def _load_model(name: str, model: str, device: str | None) -> Any:
     """
     from sentence_transformers import SentenceTransformer
 
+    is_local = is_model_local(model)
     try:
         with hide_progress_bars():
-            return SentenceTransformer(model, device=device)
+            return SentenceTransformer(model, device=device, local_files_only=is_local)
     except (OSError, RuntimeError, ValueError, ImportError) as error:
-        raise EmbedderError(f"embedder {name}: cannot load {model!r}: {error}") from error
+        reason = explain_missing_model(model) if is_local and isinstance(error, OSError) else ""
+        raise EmbedderError(f"embedder {name}: cannot load {model!r}: {reason or error}") from error
 
 
 @contextmanager
