@@ -207,6 +207,15 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
     assert (report.unchanged, report.added) == (num_documents, 141 - num_documents)
 
 
+@pytest.mark.parametrize("limit", [1, 60])
+def test_a_memory_limit_below_the_size_of_python_is_one_error(
+    make_store: Callable[..., kvstore.Store], folder: Path, capfd: pytest.CaptureFixture[str], limit: int
+) -> None:
+    with pytest.raises(errors.OutOfMemoryError, match=rf"than a worker may use \({limit} MB\); raise the memory limit"):
+        make_store("limited").ingest(folder, workers=1, memory_limit=limit)
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.slow
 def test_small_inputs_are_read_in_this_process_unless_their_reader_may_hang(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -60,6 +60,8 @@ SHORTAGE_MESSAGE = (
     "the models need more memory than a worker may use ({:,.0f} MB); raise the memory limit; committed documents are "
     "kept, and the same ingest continues from there"
 )
+#: Parts of the messages of errors other than MemoryError if memory is short: of threading, and of the dynamic linker.
+_SHORTAGE_REASONS = ("can't start new thread", "cannot map zero-fill pages", "failed to map segment", "cannot allocate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +178,15 @@ def run_worker(
         send(("ready",))
         while True:
             worker.run_task(*get_task())
-    except MemoryError:  # of the models; if a reader or a document runs out of memory, only its file fails
-        send(("failed", OutOfMemoryError.__name__, SHORTAGE_MESSAGE.format(memory_bytes / 1e6)))
     except KvstoreError as error:
         send(("failed", type(error).__name__, str(error)))
     except BrokenPipeError:
         pass
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        if _is_shortage(error):  # of the models; if a reader or a document runs out of memory, only its file fails
+            send(_describe_shortage(memory_bytes))
+        else:
+            traceback.print_exc()
 
 
 def main(memory_bytes: int) -> None:
@@ -191,14 +194,12 @@ def main(memory_bytes: int) -> None:
 
     The process may use ``memory_bytes`` bytes of private memory; the memory map of the store does not count.
     """
+    shortage_message = frame_message(_describe_shortage(memory_bytes))  # later there is no memory for it
     limit_memory(memory_bytes)
     tasks = sys.stdin.buffer
     # Standard output is for messages, so output of libraries goes to standard error.
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    job = Job(*read_message(tasks))
-    queued_tasks: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
-    threading.Thread(target=_receive_tasks, args=(tasks, queued_tasks), daemon=True).start()
 
     def send_message(message: tuple[Any, ...]) -> None:
         """Write a message to the ingesting process."""
@@ -206,14 +207,32 @@ def main(memory_bytes: int) -> None:
         results.flush()
 
     try:
+        job = Job(*read_message(tasks))
+        queued_tasks: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        threading.Thread(target=_receive_tasks, args=(tasks, queued_tasks), daemon=True).start()
         with Environment.open(job.store, readonly=True, create=False, buffered=frozenset(job.buffered)) as environment:
             store = _LocalContext(environment)
             run_worker(job, send_message, memory_bytes, lambda: (queued_tasks.get(), store))
     except KvstoreError as error:
         send_message(("failed", type(error).__name__, str(error)))
+    except Exception as error:
+        if not _is_shortage(error):
+            raise
+        results.write(shortage_message)
+        results.flush()
     finally:
         # Python would wait for its threads, which may hang when memory is short.
         os._exit(1)
+
+
+def _describe_shortage(memory_bytes: int) -> tuple[str, str, str]:
+    """Return the message that ``memory_bytes``, the limit of a worker, is too low."""
+    return "failed", OutOfMemoryError.__name__, SHORTAGE_MESSAGE.format(memory_bytes / 1e6)
+
+
+def _is_shortage(error: Exception) -> bool:
+    """True if memory was short for an object, for the stack of a thread or for a shared library."""
+    return isinstance(error, MemoryError) or any(reason in str(error) for reason in _SHORTAGE_REASONS)
 
 
 def _receive_tasks(tasks: BinaryIO, queued_tasks: queue.SimpleQueue[list[Any]]) -> None:
