@@ -34,13 +34,13 @@ class Spending:
 
 
 def read_spending(view: View) -> list[Spending]:
-    """Return the stored uses of language models, in order of statement and model."""
+    """Return the stored uses of language models (numbers of calls and tokens), in order of statement and model."""
     value = view.get(tables.META, _KEY)
     return [] if value is None else [Spending(*row) for row in records.unpack(value, tables.META, _KEY)]
 
 
 def sum_spending(spending: Iterable[Spending]) -> list[Spending]:
-    """Add up the entries with the same statement and model, and return one entry for each pair, in order."""
+    """Add up the uses of language models by statement and model, and return one entry for each pair, in order."""
     totals: dict[tuple[str, str], list[int]] = {}
     for entry in spending:
         statement, model, *numbers = astuple(entry)

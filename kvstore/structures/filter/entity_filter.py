@@ -230,7 +230,10 @@ class EntityFilter:
         return addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return each name's addresses (places of occurrence) below ``stop``, ascending; empty for an unknown name."""
+        """Return each name's addresses below ``stop``, ascending; empty for an unknown name.
+
+        An address is a place where the name occurs, packed into an integer.
+        """
         with self._pin_snapshot():
             # None for a name whose addresses are in a long list.
             address_tuples = list_addresses_below(self._index, keys, stop)
@@ -251,7 +254,8 @@ class EntityFilter:
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
         """Return every occurrence of every known name of at most ``max_words`` words, including overlapping ones.
 
-        Names with more than 16 punctuation marks are not recognized.
+        ``folded`` is the text in normal form; the occurrences are byte offsets in it. Names with more than 16
+        punctuation marks are not recognized.
         """
         with self._pin_snapshot():
             starts, ends, entities = recognize(self._index, folded.data, max_words)
@@ -264,8 +268,8 @@ class EntityFilter:
     ) -> list[Mention]:
         """Return all occurrences of known names of up to ``max_words`` words; names without a word are skipped.
 
-        Each occurrence is a ``mention_type`` (entity, start and length in bytes of the original text), ordered by start
-        and end. Adds the normal forms of the entities to ``keys``, by id.
+        ``folded`` is the text in normal form. Each occurrence is a ``mention_type`` (entity, start and length in bytes
+        of the original text), ordered by start and end. Adds the normal forms of the entities to ``keys``, by id.
         """
         with self._pin_snapshot():
             return find_mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
@@ -457,6 +461,9 @@ class FilterCache:
         return EntityFilter(transaction, hash_seed=hash_seed)
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:
-        """Cache a filter whose changes were committed as change number ``change``, unless it has too many pages."""
+        """Cache an entity filter whose changes were committed as change number ``change``.
+
+        A filter with too many pages (4 KiB each) in memory is not cached.
+        """
         if entity_filter._pages.cached_count <= MAX_CACHED_PAGES:
             self._cached = entity_filter, change

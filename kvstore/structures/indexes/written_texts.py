@@ -52,7 +52,7 @@ class WrittenTexts(ViewReader):
         return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, digest))
 
     def iter_digests(self) -> Iterator[bytes]:
-        """Yield the digests (of sources) under which written texts are stored, in order."""
+        """Yield the digests (of sources) under which texts by language models are stored, in order."""
         for key, _ in self._view.scan(tables.WRITTEN):
             yield bytes(key)
 
@@ -95,7 +95,7 @@ def add_vector(value: Mapping[str, Any], vector: Matrix) -> Mapping[str, Any]:
 
 
 def load_text_vectors(view: View, cache: dict[bytes, Matrix | None]) -> dict[bytes, Matrix]:
-    """Return the vectors of all stored texts that have one, by digest.
+    """Return the vectors of all texts by language models that have one, by the digest of a text's sources.
 
     ``cache`` holds the vectors read before, and new ones are added to it. A digest identifies a text, so a cached
     vector stays valid.

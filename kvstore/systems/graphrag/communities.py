@@ -366,7 +366,7 @@ class Communities(StoredCommunities):
         }
 
     def find_nearest(self, vector: Vector, count: int, level: int | None = None) -> list[tuple[int, float]]:
-        """Return the ``count`` visible communities nearest to a unit vector, with their cosines, best first.
+        """Return the ``count`` communities nearest to a unit vector that still have members and chunks, with cosines.
 
         With ``level``, only communities of that level, and coarser ones without subcommunities, are considered.
         """

@@ -164,7 +164,10 @@ class CommunityIndex(GenerationIndex[Communities]):
         return _iter_outline_nodes(communities, communities.list_level(0))
 
     def list_writing_tasks(self, communities: Communities) -> Iterable[WritingTask]:
-        """Yield the tasks of a language model: a report on each visible community whose source texts all exist."""
+        """Yield the tasks of a language model: a report on each community whose source texts all exist.
+
+        Communities without any member or chunk left are omitted.
+        """
         for community in range(len(communities)):
             sources = communities.list_sources(community)
             if sources and communities.is_visible(community) and communities.has_spans(sources):

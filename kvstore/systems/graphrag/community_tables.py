@@ -131,7 +131,7 @@ def _iter_members(reader: TableReader, community: int) -> Iterator[tuple[int, in
 
 
 def _iter_memberships(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of ``community_members`` for the entity that is displayed as ``name``."""
+    """Yield the rows of ``community_members`` (community, entity, weight) for the entity displayed as ``name``."""
     communities, entity = get_communities(reader.state), reader.find_entity(name)
     if communities is None or entity is None:
         return
@@ -162,7 +162,7 @@ MEMBER_TABLE = SqlTable(
 
 
 def _make_unknown_error(communities: Communities, key: str) -> InputError:
-    """Return the error for a key without a visible community, which suggests the most similar key."""
+    """Return the error for a key, such as ``1/vienna``, that no community has; it suggests the most similar key."""
     keys = (
         communities.get_key(community) for community in range(len(communities)) if communities.is_visible(community)
     )

@@ -182,7 +182,10 @@ class TopicIndex(GenerationIndex[Topics]):
         return build_topic_prompt(topics, task.group, max_tokens)
 
     def build_outline(self, topics: Topics) -> Iterable[OutlineNode]:
-        """Yield the roots of both trees, of similar and related content, as nodes for ``Store.outline``."""
+        """Yield the roots of both trees of topics, of similar and related content, as nodes for ``Store.outline``.
+
+        The topics of related content group sentences about the same entities.
+        """
         for related in (False, True):
             yield from _iter_outline_nodes(topics, topics.list_roots(related=related))
 

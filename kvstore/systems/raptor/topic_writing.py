@@ -94,9 +94,10 @@ def build_topic_prompt(
 
 
 def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[Mapping[str, Any]]:
-    """Return the second prompt: it asks for one sentence about each text that the extractive summary is from.
+    """Return the prompt used after an invalid answer: it asks for one sentence about each text of the summary.
 
-    ``texts`` are all texts of the topic that the first prompt showed.
+    These are the texts from which the extractive summary (without a model) took sentences. ``texts`` are all texts of
+    the topic that the first prompt showed.
     """
     selected = _select_summarized(topic, texts)
     selected_texts = [texts[index] for index in selected]
@@ -110,10 +111,11 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
 
 
 def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
-    """Return the sorted indexes of the texts to ask about in a second attempt, at least one.
+    """Return the sorted indexes of the texts to ask a model about after an invalid answer, at least one.
 
-    They are the texts with sentences of the extractive summary. A text that cannot be copied as a sentence, such as a
-    list item, is replaced by another text. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
+    ``texts`` are those that the first prompt for a summary of the topic showed. The selected ones are the texts with
+    sentences of the extractive summary. A text that cannot be copied as a sentence, such as a list item, is replaced by
+    another text. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
     """
     summarized = dict.fromkeys(
         index

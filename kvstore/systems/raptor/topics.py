@@ -205,7 +205,8 @@ class Topics:
     def get_title(self, topic: int) -> str:
         """Return the title that a language model wrote for a topic, else words or names that its members share.
 
-        Empty if none of these still exist. Names are used for topics of related content, and words for the others.
+        Empty if none of these still exist. Names are used for topics of related content (sentences about the same
+        entities), and words for the others.
         """
         model_text = self.get_written_text(topic)
         if model_text is not None and "title" in model_text.value:
