@@ -16,10 +16,10 @@ import kvstore
 from kvstore.systems.adaptive import strategy as adaptive_strategy
 from kvstore.systems.hybrid.direct_search import (
     Weights,
+    combine_searches,
     compute_dense_reliability,
     compute_normal_quantile,
     fit_noise,
-    search_hybrid,
 )
 
 
@@ -102,7 +102,7 @@ def test_dense_search_has_no_weight_if_the_embedder_does_not_know_the_language(
         for key, text in texts.items():
             transaction.put(key, " ".join(text) + ".")
     weights = Weights(nearness=0)  # the words are in no order
-    monkeypatch.setattr(adaptive_strategy, "search_hybrid", partial(search_hybrid, weights=weights))
+    monkeypatch.setattr(adaptive_strategy, "combine_searches", partial(combine_searches, weights=weights))
     num_correct = {"adaptive": 0, "hybrid": 0, "lexical": 0}
     weightless = 0
     for key, text in texts.items():

@@ -17,9 +17,8 @@ from kvstore.derived.passage_graph.structure import GRAPH
 from kvstore.registry import get_strategy
 from kvstore.retrieval.dense_search import NearestChunksRequest, compute_cosines
 from kvstore.retrieval.evidence import ChunkReadRequest, Trace
-from kvstore.retrieval.lexical_search import TermCountRequest
 from kvstore.structures.ranking import best, sort_chunks
-from kvstore.structures.read_requests import BatchedReader, Rounds
+from kvstore.structures.read_requests import BatchedReader
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import cosines
 
@@ -156,25 +155,6 @@ def test_joint_requests_are_one_round(town: kvstore.Store) -> None:
         chunks = [chunk for chunk, _ in near]
         assert [passage.chunk for passage in reading.fetch(ChunkReadRequest(chunks))] == chunks
         assert (reading.rounds, reading.requests) == (2, 3)
-
-
-def test_the_requests_of_a_concurrent_computation_join_the_rounds_of_others(town: kvstore.Store) -> None:
-    def count_twice() -> Rounds[list[int]]:
-        (first,) = yield [TermCountRequest(["boat"])]
-        second, third = yield [TermCountRequest(["rope"]), TermCountRequest(["unknown"])]
-        return [*first.values(), *second.values(), *third.values()]
-
-    with town.snapshot() as snapshot:
-        reading = BatchedReader(snapshot._state)
-        counts = snapshot._state.postings.count_chunks_by_term(["boat", "rope", "unknown"])
-        computation = reading.start_concurrent(count_twice())
-        assert (reading.rounds, reading.requests) == (0, 0)
-        assert reading.fetch(TermCountRequest(["rope"])) == {"rope": counts["rope"]}
-        assert (reading.rounds, reading.requests) == (1, 2)
-        assert computation.finish() == list(counts.values()) and counts["boat"]
-        assert (reading.rounds, reading.requests) == (2, 4), "nothing else asked, so it took a round of its own"
-        assert computation.finish() == list(counts.values())
-        assert reading.rounds == 2
 
 
 def test_sort_keys_of_chunks_are_requested_once(town: kvstore.Store) -> None:

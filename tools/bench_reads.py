@@ -87,10 +87,10 @@ class _CountingReader(BatchedReader):
         self._lmdb = lmdb
         self.reads = 0
 
-    def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
+    def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         """Answer requests, and add the LMDB reads that they need to :attr:`reads`."""
         reads_before = self._lmdb.reads
-        answers = super()._answer_requests(requests)
+        answers = super().fetch_all(requests)
         self.reads += self._lmdb.reads - reads_before
         return answers
 

@@ -12,7 +12,7 @@ structures that hold the answer, and only this code knows their layout.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, dataclass_transform, overload
 
@@ -20,16 +20,13 @@ from .counters import Counters
 from .state import ChunkSortKey, State
 from .vectors.vectors import Ids, Matrix, Vector
 
-__all__ = [
-    "BatchedReader", "ChunkSortKeys", "ConcurrentComputation", "Ids", "Matrix", "ReadRequest", "Rounds", "Vector",
-]  # fmt: skip
+__all__ = ["BatchedReader", "ChunkSortKeys", "Ids", "Matrix", "ReadRequest", "Vector"]
 
 Answer = TypeVar("Answer", covariant=True)
 First = TypeVar("First")
 Second = TypeVar("Second")
 Third = TypeVar("Third")
 Fourth = TypeVar("Fourth")
-Result = TypeVar("Result")
 
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
@@ -69,42 +66,6 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
         return self.chunks
 
 
-#: A computation that yields the requests of each of its rounds, and receives their answers.
-Rounds = Generator[Sequence[ReadRequest[Any]], list[Any], Result]
-
-
-class ConcurrentComputation(Generic[Result]):
-    """A computation whose read requests are sent together with those of other code, in the same rounds (batches).
-
-    :meth:`BatchedReader.start_concurrent` starts one.
-    """
-
-    def __init__(self, reader: BatchedReader, rounds: Rounds[Result]) -> None:
-        """Run ``rounds``, a generator that yields requests and receives their answers, up to its first requests."""
-        self._reader = reader
-        self._rounds = rounds
-        #: The requests of the next round; None at the end.
-        self.pending: Sequence[ReadRequest[Any]] | None = None
-        self._result: Result  # set at the end
-        self.receive(None)  # runs the computation up to its first requests
-
-    def receive(self, answers: list[Any] | None) -> None:
-        """Continue the computation up to its next requests, which become ``pending``, or to its end.
-
-        ``answers`` answer the pending requests; None starts the computation.
-        """
-        try:
-            self.pending = next(self._rounds) if answers is None else self._rounds.send(answers)
-        except StopIteration as end:
-            self.pending, self._result = None, end.value
-
-    def finish(self) -> Result:
-        """Send the remaining requests, one round (batch) after the other, and return the result of the computation."""
-        while self.pending is not None:
-            self._reader.fetch_all(())  # a round of pending requests only; it calls :meth:`receive`
-        return self._result
-
-
 class BatchedReader:
     """A reader of one state of a store. It counts the ``rounds`` and the ``requests`` sent so far."""
 
@@ -119,7 +80,6 @@ class BatchedReader:
         #: Called after each answer, to measure how long each takes.
         self.on_answer: Callable[[], None] | None = None
         self._known_chunks: set[int] = set()  # chunks whose sort keys were in an answer
-        self._waiting_computations: list[ConcurrentComputation[Any]] = []  # join the next batch
 
     @property
     def counters(self) -> Counters:
@@ -155,44 +115,18 @@ class BatchedReader:
     def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         """Send any number of requests as one round (batch), and return their answers in order.
 
-        The pending requests of concurrent computations are sent with them. Each computation receives its answers, and
-        its next requests join the next round.
+        ``on_answer`` is called after each answer.
         """
-        computations, self._waiting_computations = self._waiting_computations, []
-        sent = [*requests, *(request for computation in computations for request in computation.pending or ())]
         self.rounds += 1
-        self.requests += len(sent)
-        answers = self._answer_requests(sent)
-        for request, answer in zip(sent, answers, strict=True):
-            self._known_chunks.update(request.list_chunks(answer))
-        start = len(requests)
-        for computation in computations:
-            end = start + len(computation.pending or ())
-            computation.receive(answers[start:end])
-            if computation.pending is not None:
-                self._waiting_computations.append(computation)
-            start = end
-        return answers[: len(requests)]
-
-    def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Return the answers of the state to the requests of one round (batch), and call ``on_answer`` after each."""
+        self.requests += len(requests)
         answers = []
         for request in requests:
-            answers.append(request.fetch(self._state))
+            answer = request.fetch(self._state)
+            answers.append(answer)
             if self.on_answer is not None:
                 self.on_answer()
+            self._known_chunks.update(request.list_chunks(answer))
         return answers
-
-    def start_concurrent(self, rounds: Rounds[Result]) -> ConcurrentComputation[Result]:
-        """Start a computation whose requests are sent with those of the next rounds (batches) of this reader.
-
-        ``rounds`` is a generator that yields requests and receives their answers. Returns the handle of the
-        computation, which gives its result.
-        """
-        computation = ConcurrentComputation(self, rounds)
-        if computation.pending is not None:
-            self._waiting_computations.append(computation)
-        return computation
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """Return the sort keys of chunks; this takes a round (batch of requests) unless earlier answers had all keys.

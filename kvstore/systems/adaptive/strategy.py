@@ -53,13 +53,13 @@ from ...retrieval.recognition import (
 )
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import append_tails, best, scale_to_best
-from ...structures.read_requests import Ids, Rounds
+from ...structures.read_requests import Ids
 from ...text.languages import detect_question_language, get_main_language
 from ...text.normalize import to_entity_key
 from ...text.words import get_informative_terms
 from ..graph.graph_requests import HasTriplesRequest
 from ..graph.strategy import NUM_NEAREST, WalkResult, walk_graph
-from ..hybrid.direct_search import HybridResult, search_hybrid
+from ..hybrid.direct_search import HybridResult, combine_searches, search_by_vector, search_by_words
 from .triple_joins import JoinedChunksRequest
 
 #: A name in one of n chunks carries log n of information. Below this share of the rarest possible name's information,
@@ -110,11 +110,16 @@ class AdaptiveStrategy:
         The walk is skipped if its weight for this question is too small. Chunks of names that triples join to the
         question are added.
         """
-        # The generator's reads are answered together with those of hybrid search, which saves round trips.
-        name_computation = query.reading.start_concurrent(_recognize_names(query))
-        hybrid = search_hybrid(query)
+        # The names of the question and the numbers of their chunks are read in the two rounds of hybrid search.
+        dense, (entities,) = search_by_vector(query, [RecognitionRequest(query.question, capitalized_only=True)])
+        name_requests = [
+            make_degree_request(entities),
+            make_all_words_request(entities, query.stem),
+            HasTriplesRequest(),
+        ]
+        lexical, (degrees, all_words_counts, has_triples) = search_by_words(query, dense, other_requests=name_requests)
+        hybrid = combine_searches(query, dense, lexical)
         with query.trace.step("recognize entities") as step:
-            entities, degrees, all_words_counts, has_triples = name_computation.finish()
             record_recognized_entities(query, entities, step)
         spreads = compute_spreads(entities, degrees, all_words_counts)
         names = _select_start_names(query, entities, spreads)  # those that are not in too many chunks
@@ -172,23 +177,6 @@ def _run_walk(
     rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
     walk_result = walk_graph(query, names, degrees, decomposition, rankings)
     return walk_result if walk_result is not None and len(walk_result.chunks) else None
-
-
-def _recognize_names(query: Query) -> Rounds[tuple[list[QuestionEntity], list[Degrees], list[int], bool]]:
-    """Recognize the names of a question and count their chunks.
-
-    A generator: it yields lists of read requests (what to read from the store) and is sent their answers; the caller
-    reads them together with requests of others. Returns the names, the number of chunks that mention each (its
-    degrees), the number of chunks that contain all words of each name or alias, and True if the store has triples.
-    """
-    (entities,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
-    requests = [
-        make_degree_request(entities),
-        make_all_words_request(entities, query.stem),
-        HasTriplesRequest(),
-    ]
-    degrees, all_words_counts, has_triples = yield requests
-    return entities, degrees, all_words_counts, has_triples
 
 
 def _select_start_names(

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ from ...models.protocol import MULTILINGUAL_EMBEDDER
 from ...process.frozen_dataclass import frozen_dataclass
 from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
 from ...retrieval.lexical_search import (
+    QuestionWords,
     WordSearchRequest,
     WordSearchResult,
     build_count_request,
@@ -48,7 +49,7 @@ from ...retrieval.lexical_search import (
 from ...retrieval.query import Query
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, assign_ranks, best, scale_to_best
-from ...structures.read_requests import Ids
+from ...structures.read_requests import Ids, ReadRequest
 from .chunk_bonuses import BonusScorer
 
 #: The lower of the two ranks from which the noise is estimated is divided by this to get the upper one.
@@ -131,26 +132,103 @@ class HybridResult:
         return {chunk: ", ".join(ranks) for chunk, ranks in ranks_by_chunk.items()}
 
 
+class DenseSearch(NamedTuple):
+    """The result of the first round of reads of hybrid search.
+
+    ``ranking`` has the chunks with the nearest vectors, best first. ``words`` are the words of the question to search
+    for, and ``counts`` has the number of chunks that contain each of their terms.
+    """
+
+    ranking: Ranking
+    words: QuestionWords
+    counts: Mapping[str, int]
+
+
+class LexicalSearch(NamedTuple):
+    """The result of the second round of reads of hybrid search.
+
+    ``result`` has the best chunks by BM25, best first. ``bm25_scores`` has the scores of these chunks, of those of
+    dense search, and of extra chunks, by id. ``rarities`` are the IDF weights of the question's terms.
+    """
+
+    result: WordSearchResult
+    bm25_scores: Mapping[int, float]
+    rarities: Mapping[str, float]
+
+
 def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks: Ids = _NO_CHUNKS) -> HybridResult:
+    """Search by vectors and by words, and combine the scores of both; see :func:`combine_searches`."""
+    dense, _ = search_by_vector(query)
+    lexical, _ = search_by_words(query, dense, extra_chunks)
+    return combine_searches(query, dense, lexical, weights, extra_chunks)
+
+
+def search_by_vector(query: Query, other_requests: Sequence[ReadRequest[Any]] = ()) -> tuple[DenseSearch, list[Any]]:
+    """Find the chunks with the nearest vectors, and read how many chunks have the words of the question.
+
+    Takes one round of reads. The answers to ``other_requests``, which are sent in the same round, are returned too.
+    """
+    nearest = NearestChunksRequest(query.vector, max(_NUM_CANDIDATES, query.reach), query.allowed)
+    words = parse_question_words(query.question, query.stem)
+    with query.trace.step("vector search") as step:
+        (ranking, step.detail), counts, *answers = query.reading.fetch_all(
+            [nearest, build_count_request(words), *other_requests]
+        )
+        step.count = len(ranking)
+    return DenseSearch(ranking, words, counts), answers
+
+
+def search_by_words(
+    query: Query,
+    dense: DenseSearch,
+    extra_chunks: Ids = _NO_CHUNKS,
+    other_requests: Sequence[ReadRequest[Any]] = (),
+) -> tuple[LexicalSearch, list[Any]]:
+    """Find the best chunks by BM25, and score those of dense search and ``extra_chunks`` by BM25 too.
+
+    Takes one round of reads. The answers to ``other_requests``, which are sent in the same round, are returned too.
+    """
+    words, counts = dense.words, dense.counts
+    with query.trace.step("lexical search") as step:
+        terms = words.list_lookup_terms(counts)
+        weights = build_term_weights(query.reading.counters, terms, counts)
+        other_chunks = merge_distinct(_list_ids(dense.ranking), extra_chunks)
+        top = max(_NUM_CANDIDATES, query.reach)
+        request = WordSearchRequest(weights, top, query.allowed, other_chunks, query.vector)
+        result, *answers = query.reading.fetch_all([request, *other_requests])
+        step.detail, step.count = "BM25 of " + ", ".join(terms), len(result.ranking)
+    bm25_scores = dict(result.ranking)
+    bm25_scores.update(zip(other_chunks.tolist(), result.other_scores.tolist(), strict=True))
+    # A word of several languages counts once, by the language of the question.
+    own_terms = words._replace(variants=()).list_lookup_terms(counts)
+    rarities = {term: weights.rarities[term] for term in own_terms if term in weights.rarities}
+    return LexicalSearch(result, bm25_scores, rarities), answers
+
+
+def combine_searches(
+    query: Query,
+    dense: DenseSearch,
+    lexical: LexicalSearch,
+    weights: Weights = DEFAULT_WEIGHTS,
+    extra_chunks: Ids = _NO_CHUNKS,
+) -> HybridResult:
     """Score chunks by a weighted sum of cosine and BM25, with bonuses for proximity, headings, entries and numbers.
 
     The search that separates its best results from unrelated chunks (noise) more clearly gets more weight. An entry is
     a section or list item that begins in the chunk. The candidates are the best chunks of each search, and
     ``extra_chunks``, which the query's condition must allow. The steps are recorded in the query's trace.
     """
-    dense_tail, word_search, bm25_scores, rarities = _run_searches(
-        query, max(_NUM_CANDIDATES, query.reach), extra_chunks
-    )
-    dense_ranking, lexical_ranking = dense_tail[:_NUM_CANDIDATES], word_search.ranking[:_NUM_CANDIDATES]
-    tails = dense_tail, word_search.ranking  # chunks that are not candidates follow in their order
+    dense_ranking, lexical_ranking = dense.ranking[:_NUM_CANDIDATES], lexical.result.ranking[:_NUM_CANDIDATES]
+    tails = dense.ranking, lexical.result.ranking  # chunks that are not candidates follow in their order
+    rarities = lexical.rarities
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
             return HybridResult(chunks, np.empty(0), dense_ranking, lexical_ranking, tails, rarities, coverage=0.0)
-        cosines = _collect_cosines(query, dense_ranking, word_search, chunks)
+        cosines = _collect_cosines(query, dense_ranking, lexical.result, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense_scores = scale_to_best(cosines - noise.mean)
-        lexical_scores = scale_to_best(np.array([bm25_scores[chunk] for chunk in chunks.tolist()]))
+        lexical_scores = scale_to_best(np.array([lexical.bm25_scores[chunk] for chunk in chunks.tolist()]))
         reliability = compute_dense_reliability(cosines, lexical_scores, noise)
         dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
         lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)
@@ -194,35 +272,6 @@ def _add_bonuses(
 def _list_ids(ranking: Ranking) -> Ids:
     """Return the chunk ids of a ranking, best first."""
     return np.array([chunk for chunk, _ in ranking], np.uint64)
-
-
-def _run_searches(
-    query: Query, top: int, extra_chunks: Ids
-) -> tuple[Ranking, WordSearchResult, Mapping[int, float], Mapping[str, float]]:
-    """Run dense search (by vectors) and lexical search (by words) for the best ``top`` chunks each.
-
-    Returns the dense ranking, the lexical result, the BM25 scores of the chunks of both searches and of
-    ``extra_chunks``, and the IDF weights of the question's terms. Reads the store twice, because BM25 needs the term
-    counts that the first read returns.
-    """
-    reading = query.reading
-    nearest = NearestChunksRequest(query.vector, top, query.allowed)
-    words = parse_question_words(query.question, query.stem)
-    with query.trace.step("vector search") as step:
-        (dense_ranking, step.detail), counts = reading.fetch(nearest, build_count_request(words))
-        step.count = len(dense_ranking)
-    with query.trace.step("lexical search") as step:
-        terms = words.list_lookup_terms(counts)
-        weights = build_term_weights(reading.counters, terms, counts)
-        other_chunks = merge_distinct(_list_ids(dense_ranking), extra_chunks)
-        word_search = reading.fetch(WordSearchRequest(weights, top, query.allowed, other_chunks, nearest.vector))
-        step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
-    bm25_scores = dict(word_search.ranking)
-    bm25_scores.update(zip(other_chunks.tolist(), word_search.other_scores.tolist(), strict=True))
-    # A word of several languages counts once, by the language of the question.
-    own_terms = words._replace(variants=()).list_lookup_terms(counts)
-    rarities = {term: weights.rarities[term] for term in own_terms if term in weights.rarities}
-    return dense_ranking, word_search, bm25_scores, rarities
 
 
 def _compute_lexical_weight(
