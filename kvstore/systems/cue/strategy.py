@@ -11,7 +11,7 @@ In: a query, on a store with an index ``units``. Out: evidence, with the path to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -27,8 +27,8 @@ from ...retrieval.recognition import QuestionEntity, recognize_entities
 from ...retrieval.reranking import QueryReranker
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.vectors.vectors import Ids
-from .anchors import CHUNKS_PER_UNIT, Anchors, find_anchors, quote
-from .path_search import Beam, Scorer, UnitPath, search_paths
+from .anchors import CHUNKS_PER_UNIT, find_anchors, quote
+from .path_search import Beam, UnitPath, search_paths
 from .unit_graph import MAX_START_CHUNKS, UnitGraph, fetch_term_weights
 from .unit_requests import UnitAvailability, UnitAvailabilityRequest
 from .units import UNITS
@@ -134,14 +134,18 @@ def find_paths(
         discount=values["update"],
         word_weight=values["words"],
     )
-    start_groups = list(
-        _iter_start_entities(graph, find_anchors(query, graph, known_names, beam.units_per_entity, near_ranking))
-    )
+    anchors = find_anchors(query, graph, known_names, beam.units_per_entity, near_ranking)
+    unit_entities = dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row))
+    # A beam for each name of the question, and one for the units nearest to it.
+    start_groups = list(filter(None, [*anchors.names.values(), list(unit_entities)]))
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
         # Read beforehand, because more chunks are read of start entities than of those on a path.
         graph.get_entity_rows((entity for entities in start_groups for entity in entities), MAX_START_CHUNKS)
-        for hop, paths in enumerate(search_paths(graph, start_groups, beam, _get_path_scorer(query))):
+        reranker = query.rerank
+        # The cross-encoder of the query, if it has one, scores the texts of paths.
+        scorer = partial(reranker.score_texts, query.question) if isinstance(reranker, QueryReranker) else None
+        for hop, paths in enumerate(search_paths(graph, start_groups, beam, scorer)):
             for path in paths:
                 paths_by_hop[hop].setdefault(path.rows, path)
         step.detail = f"{len(graph.ids)} units of {graph.num_chunks} chunks"
@@ -154,21 +158,6 @@ def find_paths(
             step.detail = "; ".join(f"{path.score:.3f} {_format_path(graph, path)}" for path in paths)
             step.count = len(paths)
     return [path for hop_paths in paths_by_hop for path in hop_paths.values()]
-
-
-def _get_path_scorer(query: Query) -> Scorer | None:
-    """Return a function that scores texts with the cross-encoder of the query, or None if it has no cross-encoder."""
-    reranker = query.rerank
-    return partial(reranker.score_texts, query.question) if isinstance(reranker, QueryReranker) else None
-
-
-def _iter_start_entities(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequence[int]]:
-    """Yield the entities at which each beam search starts: one per name of the question, and one for the nearest units.
-
-    ``anchors`` has the entities of the names, and the units (sentences) nearest to the question as rows of the graph.
-    """
-    unit_entities = list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row)))
-    yield from filter(None, [*anchors.names.values(), unit_entities])
 
 
 def find_best_path_by_chunk(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:

@@ -176,19 +176,12 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
 def _get_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
     """Return the terms of the report on each community, as one string, each as often as it occurs, between spaces.
 
-    The stored terms are used only if the query allows all documents and nothing changed since the build.
+    The stored terms are used if the query allows all documents and nothing changed since the build. Otherwise, the
+    terms are those of the current title and text. They are cached for all states together with the title and the text
+    or spans that they come from, and rebuilt if these have changed.
     """
     if state.allowed is None and communities.is_unchanged:
         return communities.get_built_terms(community_ids)
-    return _build_terms(state, communities, community_ids)
-
-
-def _build_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
-    """Return the terms of the report on each community, as one string, from its current title and text.
-
-    They are cached for all states together with the title and the text or spans that they come from, and rebuilt if
-    these have changed.
-    """
     titles = communities.get_titles(community_ids)
     reports = find_report_sources(state, communities, community_ids)
     cache: dict[int, tuple[bytes, str]] = communities.get_cached("terms of reports", dict)

@@ -66,8 +66,9 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         reads_lowest = sum(len(record.groups) for record in documents) <= self.max_abstracts
         ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in documents:
+            abstracts = list(record.iter_abstract_ids())  # the lowest level first, that of the whole document last
             ranges = ranges_by_document[record.id] = []
-            for abstract in _list_abstracts(record, lowest=reads_lowest):
+            for abstract in abstracts[: len(record.groups)] if reads_lowest else abstracts[-1:]:
                 ranges += state.abstracts.get(abstract).summary
         source = f"the abstracts over {'chunks' if reads_lowest else 'documents'}: the full texts are too long"
         return DocumentCandidates(documents, _read_sentences(state, ranges_by_document), source)
@@ -252,12 +253,6 @@ def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequen
     """Split adjacent abstracts (summaries) into ``count`` sequences of about the same length, in order."""
     bounds = [len(children) * index // count for index in range(count + 1)]
     return [children[start:end] for start, end in pairwise(bounds)]
-
-
-def _list_abstracts(record: DocumentRecord, *, lowest: bool) -> list[int]:
-    """Return the lowest abstracts (summaries) of a document if ``lowest``, else only that of the whole document."""
-    abstracts = list(record.iter_abstract_ids())  # the lowest level first, the root last
-    return abstracts[: len(record.groups)] if lowest else abstracts[-1:]
 
 
 def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
