@@ -23,7 +23,7 @@ _BLOCK_BYTES = 1 << 16
 COMMAND_PREFIXES = (".", "\\")
 #: The commands that need no dot at the prompt.
 DOTLESS_COMMANDS = ("quit", "exit", "help")
-_COMMAND_PATTERN = re.compile(r"[.\\][a-z]+\b|\\\?|--|(?:quit|exit|help)\s*;?\s*\Z")
+_COMMAND_PATTERN = re.compile(r"[.\\][a-z]+\b|\\\?|--|(?:quit|exit|help)\s*;?\s*\Z")  # .tables, \d or quit
 _QUOTE_OR_END_PATTERN = re.compile(r"[;'\"]|--|/\*")
 #: The number of characters that show whether a question begins, and the maximum length of its lines together.
 _MAX_START_CHARACTERS, _MAX_QUESTION_CHARACTERS = 200, 2000

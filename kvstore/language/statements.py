@@ -96,7 +96,7 @@ class Search(Statement):
 class Retrieve(Statement):
     """RETRIEVE: ``question`` is one or several, ``top`` a number of hits, ``within`` a number of tokens.
 
-    ``options`` are those of the strategy or of segments.
+    ``as_segments`` joins neighboring chunks into segments. ``options`` are those of the strategy or of segments.
     """
 
     question: str | tuple[str, ...]

@@ -28,7 +28,7 @@ from .raw_document import EnclosedFile, Origin, ReadFailure, ReadOptions, Skippe
 _BLOCK_BYTES = 1 << 20
 #: Suffixes of compressed tar archives.
 _PACKED_TAR_SUFFIXES = frozenset((".tgz", ".tbz", ".tbz2", ".txz"))
-_DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
+_DRIVE_PATTERN = re.compile(r"[A-Za-z]:")  # C:
 
 
 class _Member(NamedTuple):

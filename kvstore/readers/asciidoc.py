@@ -42,19 +42,20 @@ _MAX_DEPTH = 24
 #: The maximum repetition of a table cell or column (``3*``), so that a short table cannot become a huge one.
 _MAX_REPETITIONS = 64
 
-_HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:(?<!\s)\s++\1)?$")
-_ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")
-_BLOCK_ATTRIBUTES_PATTERN = re.compile(r"\[(.*)\]$")
-_BLOCK_TITLE_PATTERN = re.compile(r"\.(?![. \t])(.+)$")
-_BLOCK_MACRO_PATTERN = re.compile(r"(\w[\w-]*)::(\S*?)\[(.*)\]$")
+_HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:(?<!\s)\s++\1)?$")  # == Green tea
+_ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")  # :author: Ann Lee
+_BLOCK_ATTRIBUTES_PATTERN = re.compile(r"\[(.*)\]$")  # [source,python]
+_BLOCK_TITLE_PATTERN = re.compile(r"\.(?![. \t])(.+)$")  # .Kinds of tea
+_BLOCK_MACRO_PATTERN = re.compile(r"(\w[\w-]*)::(\S*?)\[(.*)\]$")  # image::tea.png[A cup]
+#: The first and the last line of a delimited block: ``----`` of code, ``====`` of an example.
 _DELIMITER_PATTERN = re.compile(r"(-{4,}+|\.{4,}+|={4,}+|\*{4,}+|_{4,}+|\+{4,}+|/{4,}+|--|`{3,}+)(\w[\w+#-]*)?$")
-_TABLE_PATTERN = re.compile(r"([|,:!])===+$")
-_ITEM_PATTERN = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)")
-_TERM_PATTERN = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?$")
-_ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S)")
+_TABLE_PATTERN = re.compile(r"([|,:!])===+$")  # |===
+_ITEM_PATTERN = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)")  # ** green tea
+_TERM_PATTERN = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?$")  # tea:: a drink
+_ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S)")  # NOTE: wait
 _ADMONITION_LABELS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
-_AUTHOR_PATTERN = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")
-_DATE_PATTERN = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")
+_AUTHOR_PATTERN = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")  # Ann Lee <ann@tea.org>
+_DATE_PATTERN = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")  # v1.0, 2020-01-31
 #: A number begins at its first digit and is short, so that a long one is searched in linear time.
 _CELL_PATTERN = re.compile(
     r"(?<!\\)((?:(?<!\d)(?:\d{1,4}(?:\.\d{1,4})?\+|\.\d{1,4}\+|\d{1,4}\*))?[<^>]?(?:\.[<^>])?[a-z]?)\|"
@@ -62,37 +63,27 @@ _CELL_PATTERN = re.compile(
 
 #: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
 _LINK_PATTERN = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
-_REFERENCE_PATTERN = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")
+_REFERENCE_PATTERN = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")  # <<brewing,how to brew>>
+#: An inline macro: ``menu:File[Save]``.
 _MACRO_PATTERN = re.compile(
     r"(?<!\w)(kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass):([^\s\[\]]{0,300})"
     r"\[(?=[^\]]{0,4000}+\])((?:[^\]\\]|\\.){0,2000}+)\]"  # the lookahead rejects unclosed macros fast
 )
+#: Code: "`code`" or "+code+".
 _CODE_PATTERN = re.compile(
     r"``(?=\S)(.{1,500}?)(?<=\S)``|(?<![\w`])[`+]{1,3}(?=[^\s`])([^`\n]{1,500}?)(?<=[^\s`])[`+]{1,3}(?![\w`])"
 )
+#: Strong text and emphasis, each also within a word: ``*tea*``, ``**t**ea``, ``_tea_``, ``__t__ea``.
 _STRONG_PATTERN = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])|\*\*(?=\S)(.{1,500}?)(?<=\S)\*\*")
 _EMPHASIS_PATTERN = re.compile(r"(?<![\w_])_(?=\S)([^_\n]{1,500}?)(?<=\S)_(?![\w_])|__(?=\S)(.{1,500}?)(?<=\S)__")
-_HIGHLIGHT_PATTERN = re.compile(r"(?<!\w)(?:\[[^\]\s]{0,60}\])?#(?=\S)([^#\n]{1,500}?)(?<=\S)#(?!\w)")
+_HIGHLIGHT_PATTERN = re.compile(r"(?<!\w)(?:\[[^\]\s]{0,60}\])?#(?=\S)([^#\n]{1,500}?)(?<=\S)#(?!\w)")  # [red]#tea#
+#: A place to link to, or a term of the index: ``[[brewing]]``, ``[#brewing]``, ``(((tea)))``.
 _ANCHOR_PATTERN = re.compile(r"\[\[[^\]]{0,200}\]\]|\[#[\w-]+\](?=\s|$)|\(\(\(.{0,200}?\)\)\)")
-_ATTRIBUTE_REFERENCE_PATTERN = re.compile(r"\{([\w-]{1,100})\}")
+_ATTRIBUTE_REFERENCE_PATTERN = re.compile(r"\{([\w-]{1,100})\}")  # {author}
 _PREDEFINED_ATTRIBUTES = {
-    "nbsp": " ",
-    "amp": "&",
-    "lt": "<",
-    "gt": ">",
-    "plus": "+",
-    "empty": "",
-    "sp": " ",
-    "asterisk": "*",
-    "vbar": "|",
-    "apos": "'",
-    "quot": '"',
-    "two-colons": "::",
-    "hash": "#",
-    "backtick": "`",
-    "caret": "^",
-    "tilde": "~",
-}
+    "nbsp": " ", "amp": "&", "lt": "<", "gt": ">", "plus": "+", "empty": "", "sp": " ", "asterisk": "*", "vbar": "|",
+    "apos": "'", "quot": '"', "two-colons": "::", "hash": "#", "backtick": "`", "caret": "^", "tilde": "~",
+}  # fmt: skip
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -450,14 +441,19 @@ class _AsciiDocFile:
                 return " > ".join(filter(None, [target, *(part.strip() for part in content.split(">"))]))
             if name == "image":
                 alternative = content.split(",")[0].strip(' "')
-                return alternative if "=" not in alternative else ""
+                return "" if "=" in alternative else alternative  # without the text, the first part is "width=10"
             return protect_code(content) if name in ("kbd", "stem", "latexmath") else content
+
+        def render_link(match: re.Match[str]) -> str:
+            """Return the label of a link or, without one, its address without the fragment."""
+            address, label = match[1], match[2].split(",")[0].strip('"^ ')
+            return label or address.partition("#")[0]
 
         text = _ATTRIBUTE_REFERENCE_PATTERN.sub(lambda match: self._attributes.get(match[1], match[0]), text)
         text = _CODE_PATTERN.sub(lambda match: protect_code(match[1] or match[2]), text)
         text = _ANCHOR_PATTERN.sub("", text)
         text = _MACRO_PATTERN.sub(render_macro, text)
-        text = _LINK_PATTERN.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
+        text = _LINK_PATTERN.sub(render_link, text)
         text = _REFERENCE_PATTERN.sub(lambda match: match[2] or match[1], text)
         emphasis = "" if plain else "*"  # for strong text too
         text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)

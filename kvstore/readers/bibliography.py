@@ -23,11 +23,11 @@ from .field_lines import MONTHS, format_entry
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
 from .scalars import parse_number
 
-_ENTRY_PATTERN = re.compile(r"@[ \t]*([A-Za-z]\w*)\s*([{(])")
-_KEY_PATTERN = re.compile(r"\s*([^\s,{}()]*)\s*,?")
-_FIELD_PATTERN = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")
-_BARE_VALUE_PATTERN = re.compile(r"[^\s,#{}\"()]+")
-_CONCATENATION_PATTERN = re.compile(r"\s*#\s*")
+_ENTRY_PATTERN = re.compile(r"@[ \t]*([A-Za-z]\w*)\s*([{(])")  # @book{
+_KEY_PATTERN = re.compile(r"\s*([^\s,{}()]*)\s*,?")  # knuth1984,
+_FIELD_PATTERN = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")  # , author =
+_BARE_VALUE_PATTERN = re.compile(r"[^\s,#{}\"()]+")  # 1984, or the name of a macro, such as jan
+_CONCATENATION_PATTERN = re.compile(r"\s*#\s*")  # the "#" between two values
 _ENTRY_END_PATTERN = re.compile(r"[\s,]*[})]")
 _BRACES_PATTERN = re.compile(r"\\[{}]|[{}]")
 _QUOTES_PATTERN = re.compile(r'\\.|[{}"]', re.S)

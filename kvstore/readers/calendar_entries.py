@@ -32,7 +32,9 @@ _UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day"
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _WEEKDAYS_BY_CODE = {day[:2].upper(): day for day in _WEEKDAYS}
 _ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", -1: "last", -2: "last but one"}
+#: A day or a time, which is in UTC if it ends in Z: ``20200131``, ``20200131T235900Z``.
 _DATE_PATTERN = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:T(\d{2}):?(\d{2}):?(\d{2})(Z?))?")
+#: The length of an event, such as ``P1DT2H30M`` for a day, two hours and a half.
 _DURATION_PATTERN = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?")
 _MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|table|h[1-6])\b[^<>]{0,2000}>", re.I)
 

@@ -17,8 +17,8 @@ from .decoding import detect_bom_encoding
 #: The number of bytes that are inspected.
 MAX_START_BYTES = 8192
 
-_WORD_SUFFIX_PATTERN = re.compile(r"\.[^\W\d_]\w*")
-_BACKUP_PATTERN = re.compile(r".*~|#.*")
+_WORD_SUFFIX_PATTERN = re.compile(r"\.[^\W\d_]\w*")  # .txt, but not .1
+_BACKUP_PATTERN = re.compile(r".*~|#.*")  # notes.md~ or #notes.md#
 _CONVENTIONAL_NAMES = (
     r"(?:README|LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|AUTHORS|CONTRIBUTORS|CHANGES|CHANGELOG|HISTORY|NEWS|INSTALL|TODO"
     r"|FAQ|THANKS)"
@@ -39,6 +39,7 @@ _START_PATTERNS = (
     (re.compile(rb"(?=\s*(?:[.'][\\a-zA-Z ]|\\\"))(?:.*\n)*?[.'](?:TH|Dd|so)[ \t]"), "man"),
     (re.compile(rb"-----BEGIN |%!PS|\s*<[?!a-z]|\s*[\[{]\s*[\"\[{]|[.'](?:\\\"|[A-Za-z]{2}\s)", re.I), None),
 )
+#: A field of the header of a mail, with its continuation lines: ``Subject: tea``.
 _HEADER_PATTERN = re.compile(rb"([!-9;-~]+):[ \t]?.*\n(?:[ \t].*\n)*")
 #: Header fields of messages (RFC 5322, 3.6); a file that begins with three of them is mail.
 _MAIL_FIELDS = frozenset(

@@ -18,10 +18,11 @@ from .decoding import clean_text, decode_text, detect_bom_encoding
 #: The maximum depth of nested components.
 MAX_DEPTH = 20
 
-_FOLD_PATTERN = re.compile(rb"\r?\n[ \t]")
+_FOLD_PATTERN = re.compile(rb"\r?\n[ \t]")  # the line end before a continuation line
+#: A property with its group and parameters: ``item1.TEL;TYPE=home:555``.
 _LINE_PATTERN = re.compile(r'(?:([\w-]+)\.)?([A-Za-z][\w-]*)((?:;(?:[^":;]|"[^"]*")*)*):(.*)', re.S)
-_PARAMETER_PATTERN = re.compile(r';((?:[^":;]|"[^"]*")*)')
-_ESCAPE_PATTERN = re.compile(r"\\(.)", re.S)
+_PARAMETER_PATTERN = re.compile(r';((?:[^":;]|"[^"]*")*)')  # ;TYPE=home
+_ESCAPE_PATTERN = re.compile(r"\\(.)", re.S)  # \n or \,
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ WEB_ENCODING_PATTERN = re.compile(
     re.I,
 )
 
+#: A command to a terminal, such as ESC ``[1m`` (bold), or a character that a backspace removes.
 _TERMINAL_SEQUENCE_PATTERN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\n]\x08")
 _PAGE_BREAK_PATTERN = re.compile("[\f\u2029]")
 _LINE_BREAK_PATTERN = re.compile("[\v\x85\u2028]")

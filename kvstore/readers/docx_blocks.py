@@ -26,12 +26,14 @@ from .markdown_blocks import (
     render_one_line,
 )
 
-_HEADING_STYLE_PATTERN = re.compile(r"heading ([1-9])$")
-_LIST_STYLE_PATTERN = re.compile(r"list (bullet|number)(?: ([2-9]))?$")
-_CONTENTS_STYLE_PATTERN = re.compile(r"toc (?:\d|heading)$|table of figures$")
+_HEADING_STYLE_PATTERN = re.compile(r"heading ([1-9])$")  # heading 1
+_LIST_STYLE_PATTERN = re.compile(r"list (bullet|number)(?: ([2-9]))?$")  # list bullet 2
+_CONTENTS_STYLE_PATTERN = re.compile(r"toc (?:\d|heading)$|table of figures$")  # toc 1
+#: The name of a style of code: ``source code``, ``html preformatted``.
 _CODE_STYLE_PATTERN = re.compile(r"(?:source |html )?(?:code|preformatted|macro|verbatim)(?: text| block| char)?$")
-_QUOTE_STYLE_PATTERN = re.compile(r"(?:intense )?quote$|quotations$")
-_EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$")
+_QUOTE_STYLE_PATTERN = re.compile(r"(?:intense )?quote$|quotations$")  # intense quote
+_EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$")  # subtle emphasis
+#: The beginning of the name of a style whose paragraphs are no headings: ``list paragraph``.
 _NON_HEADING_STYLE_PATTERN = re.compile(r"list\b|toc\b|caption|quote|.*(?:code|preformatted|verbatim)")
 _OFF_VALUES = ("0", "false", "off", "none")
 

@@ -43,7 +43,7 @@ _META_FIELDS = {
     "publisher": "publisher",
     "identifier": "id",
 }
-_HEADING_PATTERN = re.compile(r"(#+) (.*)")
+_HEADING_PATTERN = re.compile(r"(#+) (.*)")  # ## Green tea
 #: The maximum number of missing pages that a message names.
 _MAX_MISSING_SHOWN = 3
 #: The maximum depth of navigation entries.

@@ -39,7 +39,7 @@ _SELF_CLOSED_PATTERN = re.compile(
 )
 #: Character data: text in XHTML, a comment in HTML.
 _CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
-_TAG_PATTERN = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+_TAG_PATTERN = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")  # </div
 #: Void elements, and elements that the parser closes automatically, so that they do not accumulate.
 _UNNESTED_TAGS = frozenset(
     "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "

@@ -56,7 +56,7 @@ _MAX_TITLE_CHARACTERS = 249
 _MAX_TITLE_LINKED_SHARE = 0.7
 #: A longer heading is not compared with links and titles.
 _MAX_HEADING_CHARACTERS = 299
-_TITLE_SEPARATOR_PATTERN = re.compile(r"\s[-–—|:·»]\s|:\s")
+_TITLE_SEPARATOR_PATTERN = re.compile(r"\s[-–—|:·»]\s|:\s")  # the mark in "Green tea | Wiki"
 _NON_WORD_PATTERN = re.compile(r"[\W_]+")
 #: Labels of pagination links, and labels of other links of a site.
 _PAGING_LABELS = frozenset(
@@ -74,7 +74,7 @@ _SITE_LABELS = frozenset(
     module_index search feedback help news blog documentation docs
     """.split()
 )
-_PAGING_PATTERN = re.compile(r"(?:prev|previous|next|older|newer)\b")
+_PAGING_PATTERN = re.compile(r"(?:prev|previous|next|older|newer)\b")  # next page
 _PAGING_RELATIONS = frozenset("prev next up start".split())
 #: Access keys that DocBook and Texinfo give to links to the previous, next and parent pages.
 _PAGING_ACCESS_KEYS = frozenset("pnuh")

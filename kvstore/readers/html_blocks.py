@@ -59,8 +59,9 @@ _WORD_TAGS = frozenset("a time label button summary cite address data img input"
 #: Elements that can be read as a whole.
 _WHOLE_TAGS = _CODE_TAGS | _PREFORMATTED_TAGS | {"a", "br", "img", "sup"}
 _LIST_TAGS = frozenset("ul ol dl menu dir".split())
+#: The language in the class of a code block: ``language-python``, ``brush: python``.
 _LANGUAGE_PATTERN = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
-_EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")
+_EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")  # -2
 
 #: A function that finishes an element when the walk leaves it.
 _OnLeave = Callable[[], None]

@@ -92,8 +92,8 @@ _NAVIGATION_NAME_PATTERN = re.compile(
     r"sponsor\w*|copyright|siteinfo)|(?P<footing>printfooter|colophon))"
     r"(?=$|[\s_-])"
 )
-_SHARING_PATTERN = re.compile(r"(?:^|[\s_-])(?:share|sharing|social)")
-_UNPRINTED_PATTERN = re.compile(r"(?:^|\s)(?:noprint|no-print|d-print-none)(?:$|\s)")
+_SHARING_PATTERN = re.compile(r"(?:^|[\s_-])(?:share|sharing|social)")  # btn-share
+_UNPRINTED_PATTERN = re.compile(r"(?:^|\s)(?:noprint|no-print|d-print-none)(?:$|\s)")  # col noprint
 _TEASERS_PATTERN = re.compile(
     r"(?:^|[\s_-])(?:related|recommend\w*|teasers?|promo\w*|trending|popular|latest|sponsor\w*)"
 )
@@ -109,7 +109,7 @@ _FINE_PRINT_PATTERN = re.compile(
 #: Names that generators give to line numbers of code.
 LINE_NUMBERS_PATTERN = re.compile(r"(?:^|[\s_-])(?:linenos?|linenodiv|linenumbers?|line-numbers?|gutter)")
 _NUMBERS_PATTERN = re.compile(r"[\d\s]+")
-_HIDING_PATTERN = re.compile(r"display\s*:\s*none", re.I)
+_HIDING_PATTERN = re.compile(r"display\s*:\s*none", re.I)  # display: none
 _LABEL_TAGS = HEADING_TAGS | frozenset("p div b strong".split())
 #: Tags that are part of a list of links, or a title, but never a whole list of links.
 _PART_TAGS = HEADING_TAGS | frozenset("li tr td th dt dd caption summary".split())

@@ -45,7 +45,7 @@ _TITLE_FIELDS = ("title",)
 _KEY_FIELDS = ("id", "key")
 #: An escape that can be NUL or half of a surrogate pair; only text with one is searched for these.
 _SUSPECT_ESCAPE_PATTERN = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
-_LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
+_LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")  # package-lock.json
 #: The maximum number of characters of a value that becomes one document.
 _MAX_VALUE_CHARACTERS = 1_000_000
 #: The number of bytes that decide if a file is text.

@@ -24,6 +24,7 @@ from .latex_text import COMMAND_PATTERN, LatexSource
 from .markdown_blocks import MarkdownBlock, join_blocks
 from .raw_document import Origin, RawDocument, ReadOptions, SkippedPart
 
+#: The encoding that a file declares: ``\usepackage[latin1]{inputenc}``.
 _INPUTENC_PATTERN = re.compile(rb"\\usepackage\s*\[\s*([\w-]{1,30})\s*\]\s*\{inputenc\}")
 #: The number of bytes that are searched for the declared encoding.
 _MAX_DECLARATION_OFFSET = 20_000

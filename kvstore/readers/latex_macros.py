@@ -25,7 +25,7 @@ TOKEN_PATTERN = re.compile(
     r"|(?P<comment>%[^\n]*(?:\n[ \t]*(?![ \t\n]))?)|(?P<break>\n[ \t]*\n\s*)|(?P<math>\$\$?)"
     r"|(?P<open>\{)|(?P<close>\})|(?P<tilde>~)|(?P<cell>&)|(?P<argument>\#+\d?)|(?P<text>[^\\%\n$\{\}~&\#]+|\n)",
 )
-_SPACE_PATTERN = re.compile(r"(?:[ \t]|%[^\n]*\n|\n(?![ \t]*\n))*")
+_SPACE_PATTERN = re.compile(r"(?:[ \t]|%[^\n]*\n|\n(?![ \t]*\n))*")  # spaces, comments and single line ends
 
 
 class EndlessMacrosError(Exception):
@@ -168,7 +168,8 @@ class LatexCursor:
         name = self._read_argument().strip()
         if command == "let":
             self._skip_space()
-            self._offset += self._text.startswith("=", self._offset)  # the equals sign is optional
+            if self._text.startswith("=", self._offset):  # it is optional
+                self._offset += 1
             self._read_argument()
             return
         brace = self._text.find("{", self._offset, self._offset + _MAX_PARAMETER_CHARACTERS)

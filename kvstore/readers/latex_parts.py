@@ -13,8 +13,8 @@ from .latex_commands import DASHES, UNIT_POWERS, UNIT_PREFIXES, UNITS, VERBATIM_
 
 #: The maximum length of an argument.
 _MAX_ARGUMENT_CHARACTERS = 1 << 18
-_UNIT_PATTERN = re.compile(r"\\([A-Za-z]+)|[.~]|[^\\.~{}\s]+")
-ENVIRONMENT_PATTERN = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]{0,9}\}")
+_UNIT_PATTERN = re.compile(r"\\([A-Za-z]+)|[.~]|[^\\.~{}\s]+")  # \meter, m or a product mark
+ENVIRONMENT_PATTERN = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]{0,9}\}")  # {itemize}
 
 
 def split_slide_title(body: str) -> tuple[str, str] | None:

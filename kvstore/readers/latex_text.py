@@ -59,9 +59,9 @@ _MAX_DEPTH = 40
 _MAX_SKIPPED_SPACES = 40
 #: The maximum length of an item's option that only replaces the bullet.
 _MAX_BULLET_CHARACTERS = 2
-COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
-_CAPTION_PATTERN = re.compile(r"\s*(?:\\[a-z]*head\s*)?\\caption\b")
-_LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,20})")
+COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")  # \emph, \% or a brace
+_CAPTION_PATTERN = re.compile(r"\s*(?:\\[a-z]*head\s*)?\\caption\b")  # \caption, possibly after \centerhead
+_LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,20})")  # language=Python
 
 
 class LatexSource(MacroTable):

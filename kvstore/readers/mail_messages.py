@@ -41,10 +41,10 @@ _MAX_MESSAGE_BYTES = 256 << 20
 _MAX_FIRST_LINE_BYTES = 1 << 16
 #: The maximum depth of nested quotations.
 _MAX_QUOTE_DEPTH = 20
-_HEADER_PATTERN = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
-_FROM_LINE_PATTERN = re.compile(rb"From (?:\S|$)")
-_TIMED_FROM_LINE_PATTERN = re.compile(rb"From \S.*\d\d:\d\d")
-_ESCAPED_FROM_PATTERN = re.compile(rb">+From ")
+_HEADER_PATTERN = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")  # Subject:
+_FROM_LINE_PATTERN = re.compile(rb"From (?:\S|$)")  # From ann@tea.org Sat Jan 31 23:59:00 2020
+_TIMED_FROM_LINE_PATTERN = re.compile(rb"From \S.*\d\d:\d\d")  # the same, with a time
+_ESCAPED_FROM_PATTERN = re.compile(rb">+From ")  # >From here on
 _FORWARD_LINE_PATTERN = re.compile(
     r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I
 )

@@ -18,8 +18,8 @@ from .roff import RoffInterpreter
 #: The maximum depth of indented lists; deeper levels are not indented further.
 MAX_LIST_DEPTH = 12
 _BULLETS = frozenset("•·○◦*-–—+o□")
-_NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")
-_LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")
+_NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")  # (1), 1. or a)
+_LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")  # "• tea" or "1. tea"
 #: The maximum length of a paragraph before an indentation that counts as a term, as docbook pages have it.
 _MAX_TERM_CHARACTERS = 200
 

@@ -24,12 +24,12 @@ from .mdoc import INLINE_MACROS, MdocInterpreter, RunningText
 from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart, is_known_encoding
 from .roff import RoffError, RoffInterpreter, split_arguments
 
-_CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")
+_CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")  # -*- coding: latin-1 -*-
 
 #: The number of bytes that are searched for the declared encoding.
 _MAX_CODING_OFFSET = 400
 _MAX_TITLE_CHARACTERS = 300
-_TABLE_OPTIONS_PATTERN = re.compile(r"tab\s*\(\s*(.)\s*\)")
+_TABLE_OPTIONS_PATTERN = re.compile(r"tab\s*\(\s*(.)\s*\)")  # tab(!): the separator of cells
 _FONT_MACROS = frozenset("B I R SB SM BI BR IB IR RB RI".split())
 _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 
@@ -275,7 +275,8 @@ class _ManualPage(ManualBlocks):
 
     def _add_inline_link(self, macro_args: str) -> None:
         """Handle the macros ``.URL`` and ``.MTO``: add a link from its address, its label, and the text after it."""
-        address, label, suffix = [*map(self._roff.render_text, split_arguments(macro_args)), "", "", ""][:3]
+        texts = list(map(self._roff.render_text, split_arguments(macro_args)))
+        address, label, suffix = [*texts, "", "", ""][:3]  # missing arguments are empty
         self._add_text((f"{label} <{address}>" if label else address) + suffix)
 
     def _start_synopsis(self, macro_args: str) -> None:

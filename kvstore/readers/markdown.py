@@ -25,12 +25,12 @@ from .raw_document import JSON, Origin, RawDocument, ReadOptions
 from .scalars import parse_scalar
 
 _FRONT_MATTER_PATTERN = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
-_NAME_PATTERN = re.compile(r"\w[\w .-]*")
-_FENCE_PATTERN = re.compile(r" {0,3}(`{3,}|~{3,})")
-_TITLE_PATTERN = re.compile(r" {0,3}#(?=[ \t])")
+_NAME_PATTERN = re.compile(r"\w[\w .-]*")  # title
+_FENCE_PATTERN = re.compile(r" {0,3}(`{3,}|~{3,})")  # ```python
+_TITLE_PATTERN = re.compile(r" {0,3}#(?=[ \t])")  # # Green tea
 #: A level-one heading at the beginning of a text.
 _OPENING_HEADING_PATTERN = re.compile(r"\s*?(?: {0,3}#[ \t]+\S.*|\S.*\n {0,3}=+[ \t]*)(?:\n|\Z)")
-_UNDERLINE_PATTERN = re.compile(r" {0,3}=+\s*$")
+_UNDERLINE_PATTERN = re.compile(r" {0,3}=+\s*$")  # ====
 
 #: Front matter fields that describe a page in whole sentences.
 _INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))

@@ -23,9 +23,9 @@ _BLOCK_OPENER_PATTERN = re.compile(
 )
 #: The possible first characters of a block opener.
 _OPENER_CHARACTERS = frozenset("#-+*>`~|=_<[")
-_NUMBERED_ITEM_PATTERN = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
+_NUMBERED_ITEM_PATTERN = re.compile(r"(\d{1,9})([.)])(?=\s|$)")  # 1. tea
 _ITEM_MARKER_PATTERN = re.compile(r"\s*(?:-|\d+\.) ")
-_CLOSING_HASHES_PATTERN = re.compile(r"\s+#+$")
+_CLOSING_HASHES_PATTERN = re.compile(r"\s+#+$")  # the end of "## Green tea ##"
 _WORD_BREAK_PATTERN = re.compile(r"\W.|.\W", re.S)
 _BACKTICKS_PATTERN = re.compile(r"`+")
 _BRACKETS_TO_PARENTHESES = str.maketrans("[]", "()")

@@ -22,7 +22,7 @@ from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: The default repr of an object that has another representation.
 _OBJECT_REPR_PATTERN = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9A-Fa-f]+)?>")
-_TERMINAL_COLOR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_TERMINAL_COLOR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # \x1b[31m (red)
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:

@@ -37,28 +37,30 @@ _MAX_DEPTH = 24
 #: The maximum number of lines of a drawer; without an end in this range, the first line is not a drawer.
 _MAX_DRAWER_LINES = 500
 
-_HEADING_PATTERN = re.compile(r"(\*{1,50}) +(.*\S)\s*$")
-_STATE_PATTERN = re.compile(r"(TODO|NEXT|WAITING|STARTED|HOLD|DONE|CANCELL?ED)(?: +|$)")
-_PRIORITY_PATTERN = re.compile(r"\[#\w\] *")
-_TAGS_PATTERN = re.compile(r"(?<!\s)\s+:((?:[\w@#%]+:)+)$")
-_KEYWORD_PATTERN = re.compile(r"\s*#\+([\w-]+):[ \t]*(.*)$")
-_BEGIN_PATTERN = re.compile(r"\s*#\+begin_(\S+)(?:[ \t]+(\S+))?.*$", re.I)
-_DRAWER_PATTERN = re.compile(r"\s*:[\w-]+:\s*$")
-_PLAN_PATTERN = re.compile(r"\s*(?:DEADLINE|SCHEDULED|CLOSED): *[<\[]")
+_HEADING_PATTERN = re.compile(r"(\*{1,50}) +(.*\S)\s*$")  # ** Green tea
+_STATE_PATTERN = re.compile(r"(TODO|NEXT|WAITING|STARTED|HOLD|DONE|CANCELL?ED)(?: +|$)")  # TODO buy
+_PRIORITY_PATTERN = re.compile(r"\[#\w\] *")  # [#A]
+_TAGS_PATTERN = re.compile(r"(?<!\s)\s+:((?:[\w@#%]+:)+)$")  # Tea :green:hot:
+_KEYWORD_PATTERN = re.compile(r"\s*#\+([\w-]+):[ \t]*(.*)$")  # #+TITLE: Green tea
+_BEGIN_PATTERN = re.compile(r"\s*#\+begin_(\S+)(?:[ \t]+(\S+))?.*$", re.I)  # #+begin_src python
+_DRAWER_PATTERN = re.compile(r"\s*:[\w-]+:\s*$")  # :PROPERTIES:
+_PLAN_PATTERN = re.compile(r"\s*(?:DEADLINE|SCHEDULED|CLOSED): *[<\[]")  # SCHEDULED: <2020-01-31>
+#: A list item, perhaps with a checkbox: ``- [X] tea``, ``1. tea``.
 _ITEM_PATTERN = re.compile(r"(\s*)([-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)(?:\[[ Xx-]\] +)?")
 _NUMBER_PATTERN = re.compile(r"\d")
 _TABLE_PATTERN = re.compile(r"\s*\|")
-_RULE_PATTERN = re.compile(r"\s*\|[-+|]*$")
-_FIXED_WIDTH_PATTERN = re.compile(r"\s*:(?: (.*)|)$")
-_FOOTNOTE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]\s*(.*)$")
+_RULE_PATTERN = re.compile(r"\s*\|[-+|]*$")  # |---+---|
+_FIXED_WIDTH_PATTERN = re.compile(r"\s*:(?: (.*)|)$")  # : a code line
+_FOOTNOTE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]\s*(.*)$")  # [fn:1] A note
 
-_LINK_PATTERN = re.compile(r"\[\[([^\[\]\n]{1,2000})\](?:\[([^\[\]\n]{1,1000})\])?\]")
-_CODE_PATTERN = re.compile(r"(?<![\w=~])([=~])(?=\S)([^\n]{1,500}?)(?<=\S)\1(?![\w=~])")
-_STRONG_PATTERN = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])")
-_ITALIC_PATTERN = re.compile(r"(?<![\w/:.])/(?=[^\s/])([^/\n]{1,500}?)(?<=[^\s/])/(?![\w/])")
+_LINK_PATTERN = re.compile(r"\[\[([^\[\]\n]{1,2000})\](?:\[([^\[\]\n]{1,1000})\])?\]")  # [[tea.org][Tea]]
+_CODE_PATTERN = re.compile(r"(?<![\w=~])([=~])(?=\S)([^\n]{1,500}?)(?<=\S)\1(?![\w=~])")  # =code=
+_STRONG_PATTERN = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])")  # *tea*
+_ITALIC_PATTERN = re.compile(r"(?<![\w/:.])/(?=[^\s/])([^/\n]{1,500}?)(?<=[^\s/])/(?![\w/])")  # /tea/
+#: Underlined or struck text: ``_tea_``, ``+tea+``.
 _UNDERLINE_PATTERN = re.compile(r"(?<![\w_+])([_+])(?=\S)([^_+\n]{1,500}?)(?<=\S)\1(?![\w_+])")
-_DATE_PATTERN = re.compile(r"[<\[](\d{4}-\d\d-\d\d[^<>\[\]\n]{0,60})[>\]]")
-_FOOTNOTE_REFERENCE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]")
+_DATE_PATTERN = re.compile(r"[<\[](\d{4}-\d\d-\d\d[^<>\[\]\n]{0,60})[>\]]")  # <2020-01-31 Fri>
+_FOOTNOTE_REFERENCE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]")  # [fn:1]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:

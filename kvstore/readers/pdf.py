@@ -40,7 +40,7 @@ from .text import find_title
 _BULLET_PATTERN = re.compile(r"[•◦▪‣●○■∙]\s")
 #: The number of a clause with parts (``4.2``) that begins with a capital, and the end of the clause before it.
 _CLAUSE_START_PATTERN = re.compile(r"\d{1,3}(?:\.\d{1,3})+\.?\s+[^\W\d_a-z]")
-_CLAUSE_END_PATTERN = re.compile(r"[.:;][\"'”’)]*$")
+_CLAUSE_END_PATTERN = re.compile(r"[.:;][\"'”’)]*$")  # tea."
 #: A line shorter than this share of the page's usual line length ends its paragraph.
 _SHORT_LINE_SHARE = 0.6
 #: The maximum distance of two lines of a paragraph, relative to the usual distance on the page, and the maximum
@@ -60,16 +60,17 @@ _MIN_RUNNING_PAGES = 3
 _MIN_RUNNING_SHARE = 0.4
 _HEIGHT_TOLERANCE = 3
 _MAX_RUNNING_CHARACTERS = 150
-_NUMBER_PATTERN = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
+_NUMBER_PATTERN = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")  # 12 or xiv
 #: A number that can be that of a page, which a year is not: *Total of 2023*, *Total of 2024*.
 _DIGITS_PATTERN = re.compile(r"(?<!\d)(?!(?:19|20)\d\d(?!\d))\d{1,4}(?!\d)")
 _PAGE_WORD = r"(?:[Pp]age|[Ss]eite|[Pp][aá]gina|p\.|S\.)"
+#: A page number, in a line with ``#`` in place of each number: ``page # of #``.
 _PAGE_NUMBER_PATTERN = re.compile(rf"\W*(?:{_PAGE_WORD}\W*)?#(?:\W*(?:of|von|sur|de|di|van|/)\W*#)?\W*")
 _PAGE_LABEL_PATTERN = re.compile(rf"(?<!\w){_PAGE_WORD}\W*#")
 #: A word or hyphenated compound, and the last word before a hyphen at the end of a line.
 _COMPOUND_PATTERN = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _LAST_WORD_PATTERN = re.compile(rf"{_COMPOUND_PATTERN.pattern}(?=.$)")
-_HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
+_HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")  # the end of "bot-" before "tle"
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:

@@ -59,6 +59,7 @@ _DEFAULT_TITLE_PATTERN = re.compile(
     r"|(?:powerpoint|pptxgenjs)[ -](?:presentation|präsentation)|présentation powerpoint|presentación de powerpoint",
     re.IGNORECASE,
 )
+#: A mark of a title that is a file name, as in "Microsoft Word - tea.docx".
 _PRINTED_NAME_PATTERN = re.compile(
     r"Microsoft (?:Office )?(?:Word|PowerPoint|Excel) - |(?<=\w)\.(?:docx?|pptx?|xlsx?|odt|rtf|tex|dvi|indd|qxd)\Z"
 )

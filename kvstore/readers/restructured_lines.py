@@ -16,9 +16,9 @@ from unicodedata import east_asian_width
 
 from .line_markup import find_line, get_margin
 
-BULLET_PATTERN = re.compile(r"[-*+•‣⁃](?:\s+|$)")
-FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
-GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")
+BULLET_PATTERN = re.compile(r"[-*+•‣⁃](?:\s+|$)")  # - tea
+FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")  # :author: Ann
+GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")  # +---+---+
 #: The border below all cells of a line, or below some of them.
 _PARTIAL_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+")
 #: The border below a cell, with the borders at its sides, in a line in which another cell continues.

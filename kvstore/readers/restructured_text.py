@@ -50,12 +50,14 @@ from .restructured_lines import (
 
 #: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
-_ADORNMENT_PATTERN = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")
+_ADORNMENT_PATTERN = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")  # ====
+#: A directive, perhaps for a substitution: ``.. note:: wait``, ``.. |name| replace:: text``.
 _DIRECTIVE_PATTERN = re.compile(
     r"\.\.\s+(?:\|(?P<substituted>[^|]+)\|\s+)?(?P<name>[\w:.+-]+?)\s?::(?:\s+(?P<argument>.*))?$"
 )
-_FOOTNOTE_PATTERN = re.compile(r"\.\.\s+\[(?P<label>[^\]]+)\]\s*(?P<text>.*)$")
-_EXPLICIT_MARKUP_PATTERN = re.compile(r"\.\.(?:\s|$)|__\s")
+_FOOTNOTE_PATTERN = re.compile(r"\.\.\s+\[(?P<label>[^\]]+)\]\s*(?P<text>.*)$")  # .. [1] A note
+_EXPLICIT_MARKUP_PATTERN = re.compile(r"\.\.(?:\s|$)|__\s")  # .. a comment
+#: The marker of a numbered item: ``1. tea``, ``(a) tea``, ``#. tea``.
 _ENUMERATOR_PATTERN = re.compile(
     r"(?:\(?(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\)|(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\.)\s+(?=\S)"
 )
@@ -64,8 +66,8 @@ _OPTION = (
     r"(?:--?|/)[\w?@#](?:(?=(?:[^\WA-Za-z]|-)*+[A-Za-z])[\w-]*+(?=[.>])[\w.-]*+>?+"  # a value without a separator
     r"|[\w-]*+(?:[ =]?<?[A-Za-z][\w.-]*+>?+)?+)"
 )
-_OPTION_PATTERN = re.compile(rf"({_OPTION}(?:, {_OPTION})*+)(?:  +(?=\S)|$)")
-_SIMPLE_BORDER_PATTERN = re.compile(r"=+(?: +=+)+\s*$")
+_OPTION_PATTERN = re.compile(rf"({_OPTION}(?:, {_OPTION})*+)(?:  +(?=\S)|$)")  # -o FILE, --output=FILE
+_SIMPLE_BORDER_PATTERN = re.compile(r"=+(?: +=+)+\s*$")  # === ===
 _CODE_DIRECTIVES = frozenset(
     (
         "code code-block sourcecode highlight-code parsed-literal ipython prompt doctest testcode testoutput math "
@@ -101,17 +103,20 @@ _CONTENT_DIRECTIVES = frozenset(
 )
 #: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
 _LITERAL_PATTERN = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
+#: A text with a role: ":ref:`tea`" or "`tea`:ref:".
 _ROLE_PATTERN = re.compile(
     r"(?<!\w):([\w:.+-]+):`((?:[^`\\]|\\.){1,1000})`|(?<![\w`])`((?:[^`\\]|\\.){1,1000})`:([\w:.+-]+):"
 )
+#: A link with its address: "`Tea <tea.org>`_".
 _NAMED_LINK_PATTERN = re.compile(r"(?<![\w`])`((?:[^`<\\]|\\.){0,1000}?)\s*<([^>`]{0,2000})>`__?", re.S)
+#: A reference to a target: "`green tea`_" or "tea_".
 _REFERENCE_PATTERN = re.compile(
     r"(?<![\w`])`((?:[^`\\]|\\.){1,1000})`__?(?!\w)|(?<![\w`:./])([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)__?(?![\w`])"
 )
-_CITATION_PATTERN = re.compile(r"\[([#*]?[\w.-]*|\*)\]_(?!\w)")
-_STRONG_PATTERN = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*\*(?![\w*])")
-_TITLE_LINK_PATTERN = re.compile(r"(.{0,1000}?)\s*<[^>]*>$", re.S)
-_SUBSTITUTION_PATTERN = re.compile(r"\|(\S(?:[^|\n]{0,200}\S)?)\|(?:__?)?")
+_CITATION_PATTERN = re.compile(r"\[([#*]?[\w.-]*|\*)\]_(?!\w)")  # [1]_
+_STRONG_PATTERN = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*\*(?![\w*])")  # **tea**
+_TITLE_LINK_PATTERN = re.compile(r"(.{0,1000}?)\s*<[^>]*>$", re.S)  # Green tea <tea>
+_SUBSTITUTION_PATTERN = re.compile(r"\|(\S(?:[^|\n]{0,200}\S)?)\|(?:__?)?")  # |name|
 _CODE_ROLES = frozenset(
     (
         "code literal samp file kbd command program option envvar class func meth attr mod data const exc obj "

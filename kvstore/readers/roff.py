@@ -30,9 +30,9 @@ _CHARACTER_WIDTH = 24
 #: Letters that may end a number as its unit: inches, ems and so on.
 _SCALING_UNITS = "uincpvmPsfz"
 
-_CONTROL_PATTERN = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")
-_COMMENT_PATTERN = re.compile(r"\\[\"#].*")
-_ARGUMENT_PATTERN = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s\\])+|\\$)')
+_CONTROL_PATTERN = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")  # .SH NAME
+_COMMENT_PATTERN = re.compile(r"\\[\"#].*")  # \" remark
+_ARGUMENT_PATTERN = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s\\])+|\\$)')  # "two words" or word
 _ESCAPE_PATTERN = re.compile(
     r"\\(?:"
     r"\[(?P<long>[^\]\n]{1,80})\]|\((?P<two>..)|C'(?P<named>[^'\n]{1,80})'"  # \[bu], \(bu or \C'bu': a bullet
@@ -76,8 +76,8 @@ _ACCENTS = {
     "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", ":": "\u0308", '"': "\u030b", ",": "\u0327",
     "v": "\u030c", "o": "\u030a", "-": "\u0304", ".": "\u0307", "u": "\u0306",
 }  # fmt: skip
-_ACCENTED_LETTER_PATTERN = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")
-_CODE_POINT_PATTERN = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")
+_ACCENTED_LETTER_PATTERN = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")  # 'e: é
+_CODE_POINT_PATTERN = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")  # u00E9 or char233
 #: Strings that macro packages define, and those that Pod::Man draws.
 _PREDEFINED_STRINGS = {
     "lq": "“", "rq": "”", "Tm": "™", "R": "®", "Aq": "'", "--": "--", "PI": "π", 'L"': '"', 'R"': '"', "C`": "",
@@ -87,8 +87,8 @@ _PREDEFINED_STRINGS = {
     **dict.fromkeys("':`^,~/_.v", ""),
 }  # fmt: skip
 _PREDEFINED_REGISTERS = {".g": 1, ".x": 1, ".y": 22, ".l": 78, ".ll": 78}
-_COMPARISON_PATTERN = re.compile(r"(-?\d+)[a-z]?\s*(<=|>=|<|>|==?)\s*(-?\d+)[a-z]?")
-_STRING_COMPARISON_PATTERN = re.compile(r"(['\"\x07])(.*?)\1(.*?)\1")
+_COMPARISON_PATTERN = re.compile(r"(-?\d+)[a-z]?\s*(<=|>=|<|>|==?)\s*(-?\d+)[a-z]?")  # 1n > 0
+_STRING_COMPARISON_PATTERN = re.compile(r"(['\"\x07])(.*?)\1(.*?)\1")  # 'html'ps'
 _BLOCK_MARK_PATTERN = re.compile(r"\\[{}]")
 
 

@@ -21,7 +21,7 @@ from .field_lines import align_columns
 from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
 from .text import find_title
 
-_TITLE_PATTERN = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
+_TITLE_PATTERN = re.compile(r"\{\\title\s([^{}]{1,1000})\}")  # {\title Tea}
 _MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
 #: The number of characters that are searched for the code page.
 _MAX_HEADER_CHARACTERS = 1000

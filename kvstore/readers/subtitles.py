@@ -21,8 +21,9 @@ from .decoding import decode_text
 from .raw_document import Origin, RawDocument, ReadOptions
 
 _TIME_REGEX = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
-_CUE_TIMES_PATTERN = re.compile(rf"\s*{_TIME_REGEX}\s*-->\s*{_TIME_REGEX}(?:\s.*)?")
-_VOICE_PATTERN = re.compile(r"<v(?:\.[^\s>]{0,200})?[ \t]++([^>]{1,200})>")
+_CUE_TIMES_PATTERN = re.compile(rf"\s*{_TIME_REGEX}\s*-->\s*{_TIME_REGEX}(?:\s.*)?")  # 00:00:01.000 --> 00:00:02.000
+_VOICE_PATTERN = re.compile(r"<v(?:\.[^\s>]{0,200})?[ \t]++([^>]{1,200})>")  # <v Ann>
+#: The markup in a cue: ``<b>``, ``<00:01.000>``, ``{\an8}``.
 _STYLE_PATTERN = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|</?[cibuv]>|<\d[\d:.]*>|\{\\[^{}]{0,200}\}")
 #: The minimum pause in seconds that ends a paragraph, and the length in characters from which a sentence end does.
 _MIN_PAUSE_SECONDS = 4.0

@@ -121,7 +121,7 @@ def iter_row_documents(
             continue
         meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
         default_key = f"{origin.key}:{line_number}"
-        own_key = (cells[key_column] if key_column is not None else "") or default_key
+        own_key = default_key if key_column is None else cells[key_column] or default_key
         other_key = choose_other_key(own_key, default_key, used_keys)
         yield RawDocument(own_key, name or None, body or name, meta, "text", other_key=other_key)
     if is_empty:

@@ -28,7 +28,7 @@ _MIN_CENTERED_INDENT, _MIN_FURTHER_INDENT = 8, 4
 _MIN_PAGE_WIDTH = 60
 
 _PARAGRAPH_PATTERN = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
-_UNDERLINE_PATTERN = re.compile(r"\s*([=*~#^\"_-])\1{2,}\s*")
+_UNDERLINE_PATTERN = re.compile(r"\s*([=*~#^\"_-])\1{2,}\s*")  # ====
 #: Two columns on a line, as on the first page of a memorandum or a standard (RFC 7322, 4.1).
 _COLUMNS_PATTERN = re.compile(r"\S {3,}\S")
 #: Text that a title does not contain: an address, a copyright notice, only a date or only a page number.
@@ -36,7 +36,7 @@ _NO_TITLE_PATTERN = re.compile(r"://|\S@\S|^(?:copyright|\(c\)|©)|^[\W\d]*$", r
 #: A name and a value, as in a list of fields.
 _FIELD_PATTERN = re.compile(r"\s*[^\s:][^:\n]*: +\S")
 _SENTENCE_END_PATTERN = re.compile(r"[.,;:!]$")
-_TITLE_START_PATTERN = re.compile(r"[\"'“‘«(]?[^\W\d_]|\d+(?![\w.):/-])")
+_TITLE_START_PATTERN = re.compile(r"[\"'“‘«(]?[^\W\d_]|\d+(?![\w.):/-])")  # a letter, or a number, but not "1. tea"
 #: The marks of a quotation, and the line above a signature in mail.
 _QUOTE_PREFIX_PATTERN = re.compile(r"\s?(?:>\s?)+")
 SIGNATURE_PATTERN = re.compile(r"--\s?$")

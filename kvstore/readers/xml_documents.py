@@ -27,6 +27,7 @@ from .xml_prose import PROSE_NAMES, read_prose
 from .xml_records import read_data
 from .xml_tree import XmlError, get_local_name, get_text, parse_xml_with_entities
 
+#: The encoding in an XML declaration: ``<?xml version="1.0" encoding="utf-8"``.
 _ENCODING_DECLARATION_PATTERN = re.compile(rb"""\s*<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""")
 #: Encodings that expat supports.
 _EXPAT_ENCODING_PATTERN = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-?1|latin-?1")

@@ -33,7 +33,7 @@ class TaskFile(NamedTuple):
 WorkerTask = list[TaskFile]
 
 PROCESSES = "processes"
-_RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
+_RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")  # ray://head:10001
 
 
 class WorkerHandle(Protocol):

@@ -20,7 +20,7 @@ from ...rendering.markup import escape
 from .markdown_view import Insert, render_markdown
 from .urls import build_spans_url
 
-_CITATION_PATTERN = re.compile(r"(?<!\s)\s*+\[(\d{1,3}(?:, ?\d{1,3})*)\]")
+_CITATION_PATTERN = re.compile(r"(?<!\s)\s*+\[(\d{1,3}(?:, ?\d{1,3})*)\]")  # the citation of "tea [1, 2]"
 _SENTENCE_PATTERN = re.compile(r".+?(?:[.!?…][\"'”’)\]]*(?=\s)|\Z)\s*", re.DOTALL)
 _LETTER_PATTERN = re.compile(r"\w")
 #: The minimum number of letters of a sentence with its own span.

@@ -37,7 +37,7 @@ _SYNTAX_PATTERNS = tuple(
         rb"\\(?=[!-/:-@\[-`{-~])",
     )
 )
-_CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")
+_CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")  # `code`
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,12 @@ _MAX_SHARES_OF_SHORT_WORDS = {1: 0.0, 2: 0.0, 3: 0.02, 4: 0.04, 5: 0.07}
 _MIN_TERM_HEADING_FRACTION = 0.3
 #: The share of the rarer word of a pair that the pair must have, unless it is capitalized.
 _MIN_PAIR_SHARE = 0.5
+#: The number before a title, such as ``1.2`` of "1.2 Tea".
 _NUMBERING_PATTERN = re.compile(r"^(?:(?:\d[\d.]*|[A-Z]|[ivxIVX]+)[.):]?\s+)+(?=\S)|^\w+ \d+[.:]\s+")
 #: The factors of pairs of words and of headings, which say more than a word.
 _PAIR_FACTOR, _HEADING_FACTOR = 1.6, 1.9
 _WORD_PATTERN = re.compile(r"[^\W\d_][\w'’-]*[^\W_]")
+#: Parts of Markdown without prose: code, targets of links, tags and addresses.
 _NO_PROSE_PATTERN = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<[^>\n]*>|https?://\S+|[\w.-]+@[\w.-]+", re.DOTALL)
 
 
