@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from hypothesis_profile import num_examples
 
 import kvstore
-from kvstore.changes import changes, facts
+from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
 from kvstore.registry.written_passages import ModelTexts, PassageTexts
+from kvstore.structures.documents import documents as document_storage
 from kvstore.structures.forest.forest import StatedEdge
 from kvstore.structures.names.aliases import Alias
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
@@ -319,7 +320,7 @@ def build_dumps_after_deletion(
     """Return the dumps of a store whose documents were deleted in one transaction, and of one that never had them."""
     dumps = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(changes, "_MAX_REMOVED_DOCUMENTS", max_removed)
+        patched.setattr(document_storage, "_MAX_READ_DOCUMENTS", max_removed)
         for name, numbers in (("lived", set(range(len(documents)))), ("fresh", set(range(len(documents))) - deleted)):
             with kvstore.open(Path(folder) / name, embedder="hashing:16", settings={"language": "rules"}) as store:
                 with store.transaction() as transaction:

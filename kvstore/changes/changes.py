@@ -43,15 +43,12 @@ from ..text.languages import find_stemmed_language
 from ..text.normalize import to_entity_key
 from ..text.words import MULTILINGUAL, count_chunk_terms, get_document_stemmer
 from .facts import iter_document_facts
-from .full_delta import iter_batches, make_parts_reader
+from .full_delta import make_parts_reader
 from .linking import Linker
 from .name_changes import NameChanges
 from .pending import PendingChanges, PendingDocument
 from .trace_cache import TraceCache
 from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents
-
-#: The number of documents removed together. Their records and texts are in memory at once.
-_MAX_REMOVED_DOCUMENTS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +119,8 @@ class Changes:
 
         # Remove what is deleted or replaced.
         if not only_adds_documents:
-            for keys in iter_batches(pending.documents, _MAX_REMOVED_DOCUMENTS):
-                removed_records = self.documents.find_by_keys(keys)
-                if removed_records:
-                    self._remove_documents(removed_records, context, names)
+            for removed_records in self.documents.iter_by_keys(pending.documents):
+                self._remove_documents(removed_records, context, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
 
@@ -213,8 +208,7 @@ class Changes:
         has_deletions = len(pending.new_documents) < len(pending.documents)
         if not self.can_defer_linking or has_deletions or pending.list_stated_facts():
             return False
-        batches = iter_batches(pending.documents, _MAX_REMOVED_DOCUMENTS)
-        return not any(self.documents.find_by_keys(keys) for keys in batches)  # no stored document is replaced
+        return not any(self.documents.iter_by_keys(pending.documents))  # no stored document is replaced
 
     def _link_unlinked(self, unlinked: UnlinkedDocuments) -> None:
         """Link the documents whose linking to the names in them was deferred; no documents are deferred afterwards.

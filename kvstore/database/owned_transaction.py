@@ -19,7 +19,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..changes import facts
 from ..changes.changes import Changes
-from ..changes.full_delta import iter_batches
 from ..changes.pending import (
     PendingChanges,
     PendingDocument,
@@ -94,8 +93,8 @@ class BatchedChanges:
         """Delete the documents with these keys, and return the number of those that existed."""
         existing_keys = {key for key in keys if self.pending.documents.get(key) is not None}
         unchanged_keys = (key for key in dict.fromkeys(keys) if key not in self.pending.documents)
-        for batch in iter_batches(unchanged_keys, _MAX_PENDING):
-            existing_keys.update(record.key for record in self._changes.documents.find_by_keys(batch))
+        for stored_documents in self._changes.documents.iter_by_keys(unchanged_keys):
+            existing_keys.update(record.key for record in stored_documents)
         for key in dict.fromkeys(keys):
             if key in existing_keys:
                 self.pending.delete(key)

@@ -12,6 +12,8 @@ if it is stated as a fact, less if it is only possible, and 0 if it is not state
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from ..text.everyday_words import ADJECTIVE, NOUN, OTHER, VERB, get_part_of_speech
 from .noun_phrases import FINITE_VERB_TAGS, NounPhrases
 from .relation_words import BELONGS_TO, IS_A, LOCATED_IN, OF, PART_OF
@@ -74,13 +76,13 @@ class RelationFilter:
     """A filter for the relations of one sentence."""
 
     def __init__(self, sentence: Sentence, phrases: NounPhrases) -> None:
-        """Prepare the filter for a parsed sentence and its noun phrases; check once that the sentence is complete."""
+        """Prepare the filter for a parsed sentence and its noun phrases."""
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = phrases
-        self._is_complete = self._is_complete_sentence()
 
-    def _is_complete_sentence(self) -> bool:
+    @cached_property  # lazy: most sentences state no relation
+    def _is_complete(self) -> bool:
         """True if the sentence is complete prose, and short enough for its parse to be trusted."""
         words = self._words
         if len(words) > _MAX_SENTENCE_WORDS:

@@ -267,8 +267,9 @@ class Environment(OpenFile):
         lmdb_transaction: _LmdbTransaction | None = None
         view: WriteTransaction | None = None
         try:
-            with self.hold_open_briefly() as data:
-                must_grow = self.must_grow or data.used_bytes > data.map_size // 2
+            with self.gate.lock:  # keeps the file open and its map unchanged
+                self.require_open()
+                must_grow = self.must_grow or self.data.used_bytes > self.data.map_size // 2
             if must_grow:
                 with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
                     self.grow_map(0)
@@ -489,8 +490,9 @@ class Environment(OpenFile):
 
     def statistics(self) -> FileStatistics:
         """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""
-        with self.hold_open_briefly() as data:
-            return data.statistics()
+        with self.gate.lock:  # keeps the file open and its map unchanged
+            self.require_open()
+            return self.data.statistics()
 
 
 def _check_options(durability: str, map_size: int | None, max_bytes: int | None, lock_timeout: float) -> None:

@@ -197,7 +197,8 @@ class OpenFile:
 
     def verify_path(self) -> None:
         """Raise StoreNotFoundError if the data file is no longer at its path: writes would be lost."""
-        with self.hold_open_briefly():  # another thread that compacts the store replaces the file
+        with self.gate.lock:  # another thread that compacts the store replaces the file
+            self.require_open()
             current_identity, opened_identity = get_file_identity(self.path / DATA_FILE), self._open_lock.identity
         if current_identity is None:
             raise StoreNotFoundError(
@@ -219,13 +220,6 @@ class OpenFile:
             yield self.data
         finally:
             self.gate.leave()
-
-    @contextmanager
-    def hold_open_briefly(self) -> Iterator[DataFile]:
-        """Keep the file open and its map unchanged within a short block, which may be within a transaction."""
-        with self.gate.lock:
-            self.require_open()
-            yield self.data
 
     def _close_file(self, wait: float) -> None:
         """Close the file once no transaction is open; after ``wait`` seconds, raise TransactionError and stay open."""

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, Protocol
 
 from ...errors import CorruptionError
@@ -36,6 +36,8 @@ GROUP_SIZE = 5
 MAX_COMPRESSED_TEXT = 1 << 16
 #: The number of texts cached per view. A text too long to be compressed is cached alone.
 _MAX_CACHED_TEXTS = 16
+#: The number of records read together by the keys of their documents.
+_MAX_READ_DOCUMENTS = 512
 #: The first byte of a stored text: its encoding.
 PLAIN, ZLIB, DEFLATED = b"\x00", b"\x01", b"\x02"
 #: A deflate stream without header and checksum, since the stored record is sealed anyway.
@@ -401,23 +403,26 @@ class Documents(ViewReader):
 class DocumentWriter(ViewWriter, Documents):
     """The documents of one write transaction."""
 
-    def find_by_keys(self, keys: Iterable[str]) -> list[DocumentRecord]:
-        """Return the records of the documents with these keys, in the order of the keys; skip keys that do not exist.
+    def iter_by_keys(self, keys: Iterable[str]) -> Iterator[list[DocumentRecord]]:
+        """Yield the records of the documents with these keys in order, at most 512 at a time.
 
-        Raises CorruptionError if a key leads to another document.
+        Keys that do not exist are skipped, and no list is empty. Raises CorruptionError if a key leads to another
+        document.
         """
-        nonempty_keys = [key for key in keys if key]  # LMDB has no empty keys
-        values = self._view.get_many(tables.DOCUMENT_KEYS, list(map(encode_key, nonempty_keys)))
-        ids = {
-            key: int(records.U64.unpack(value)[0])
-            for key, value in zip(nonempty_keys, values, strict=True)
-            if value is not None
-        }
-        documents = self.get_many(ids.values())
-        for key, document in ids.items():
-            if documents[document].key != key:
-                raise _make_key_error(key)
-        return list(documents.values())
+        nonempty_keys = (key for key in keys if key)  # LMDB has no empty keys
+        while batch := list(islice(nonempty_keys, _MAX_READ_DOCUMENTS)):
+            values = self._view.get_many(tables.DOCUMENT_KEYS, list(map(encode_key, batch)))
+            ids = {
+                key: int(records.U64.unpack(value)[0])
+                for key, value in zip(batch, values, strict=True)
+                if value is not None
+            }
+            documents = self.get_many(ids.values())
+            for key, document in ids.items():
+                if documents[document].key != key:
+                    raise _make_key_error(key)
+            if documents:
+                yield list(documents.values())
 
     def put(self, record: DocumentRecord, text: bytes, sections: list[Section]) -> None:
         """Store a new document: its record, whose id is unused, its text (UTF-8) and its sections."""
