@@ -37,6 +37,8 @@ from .markdown_blocks import (
 )
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
+#: The number of columns between two tab stops.
+_TAB_WIDTH = 4
 #: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
 #: The maximum repetition of a table cell or column (``3*``), so that a short table cannot become a huge one.
@@ -90,7 +92,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert an AsciiDoc file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _AsciiDocFile()
-    blocks = parser.parse_blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], depth=0)
+    lines = [line.expandtabs(_TAB_WIDTH).rstrip() for line in text.split("\n")]
+    blocks = parser.parse_blocks(lines, depth=0)
     # A file with only comments and attributes is kept as text.
     markdown = prepend_paragraphs(
         join_blocks(blocks) or join_blocks([make_paragraph(text.strip())]), parser.descriptions

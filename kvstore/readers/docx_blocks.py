@@ -35,6 +35,8 @@ _QUOTE_STYLE_PATTERN = re.compile(r"(?:intense )?quote$|quotations$")  # intense
 _EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$")  # subtle emphasis
 #: The beginning of the name of a style whose paragraphs are no headings: ``list paragraph``.
 _NON_HEADING_STYLE_PATTERN = re.compile(r"list\b|toc\b|caption|quote|.*(?:code|preformatted|verbatim)")
+#: The outline levels of headings, from 0; another level, 9, is that of body text.
+_OUTLINE_LEVELS = frozenset("012345678")
 _OFF_VALUES = ("0", "false", "off", "none")
 
 _PARAGRAPH_TAG, _RUN_TAG, _TABLE_TAG, _ROW_TAG, _CELL_TAG, _VALUE_ATTRIBUTE = (
@@ -150,7 +152,7 @@ class DocxBody:
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
                 self.title = title
-            builder.add_blocks(make_heading(min(6, level + self._heading_shift), title))
+            builder.add_blocks(make_heading(level + self._heading_shift, title))
             return
         paragraphs = [make_paragraph(text) for text in texts]
         depth_and_marker = self._number_list_item(element, style)
@@ -201,8 +203,8 @@ class DocxBody:
         if style_match is not None:
             return int(style_match[1])
         outline = self._find_property(element, "w:pPr/w:outlineLvl")
-        level = outline.get(_VALUE_ATTRIBUTE) if outline is not None else "9"  # 9 is body text
-        return int(level) + 1 if level in "012345678" else None
+        level = None if outline is None else outline.get(_VALUE_ATTRIBUTE)
+        return int(level) + 1 if level in _OUTLINE_LEVELS else None
 
     def _number_list_item(self, element: Any, style: str) -> tuple[int, str] | None:
         """Return the depth (from 0) and the marker (``-`` or a number) of a list item; None for other paragraphs.

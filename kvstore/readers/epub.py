@@ -190,10 +190,10 @@ def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: _NavigationEn
     heading_matches = [_HEADING_PATTERN.match(block.text) if block.kind == "heading" else None for block in blocks]
     heading_levels = [len(match[1]) for match in heading_matches if match]
     if not heading_levels:
-        return [make_heading(min(6, level), label), *blocks] if label else blocks
+        return [make_heading(level, label), *blocks] if label else blocks
     shift = level - min(heading_levels)
     return [
-        make_heading(max(1, min(6, len(match[1]) + shift)), match[2]) if match else block
+        make_heading(len(match[1]) + shift, match[2]) if match else block
         for block, match in zip(blocks, heading_matches, strict=True)
     ]
 

@@ -209,7 +209,7 @@ class _PageWalker:
         self.container.flush_paragraph()
         innermost = self._open_structures[-1]
         if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_admonition_title(node, tag)):
-            level = _HEADING_LEVELS.get(tag, 6)
+            level = _HEADING_LEVELS.get(tag, 6)  # the title of an admonition has the lowest level
             leave = self._open_container(
                 lambda blocks: self._add_heading(level, blocks),
                 BlockContainer(InlineBuilder(plain=True), keeps_images_inline=True),

@@ -20,6 +20,7 @@ _MAX_OPTION_CHARACTERS = 2_000
 #: The maximum length of the parameters of a ``\\def``, and TeX's maximum number of arguments of a macro.
 _MAX_PARAMETER_CHARACTERS = 200
 _MAX_MACRO_ARGUMENTS = 9
+_ARGUMENT_COUNTS = frozenset("123456789")
 TOKEN_PATTERN = re.compile(
     r"\\(?P<command>[A-Za-z@]+\*?)|\\(?P<symbol>[^A-Za-z@])"
     r"|(?P<comment>%[^\n]*(?:\n[ \t]*(?![ \t\n]))?)|(?P<break>\n[ \t]*\n\s*)|(?P<math>\$\$?)"
@@ -148,8 +149,8 @@ class LatexCursor:
         if command == "NewDocumentCommand":
             num_arguments, default = self._read_argument().count("m"), None  # "m m" declares two mandatory arguments
         else:
-            count_option = self._read_option() or ""
-            num_arguments = int(count_option) if count_option.strip().isdecimal() and len(count_option) < 3 else 0
+            count_option = (self._read_option() or "").strip()
+            num_arguments = int(count_option) if count_option in _ARGUMENT_COUNTS else 0
             default = self._read_option()
         body = self._read_argument()
         if name.startswith("\\") and len(name) > 1:

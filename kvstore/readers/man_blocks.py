@@ -127,7 +127,7 @@ class ManualBlocks:
         """
         is_continued = source.endswith("\\c")
         if self._code_lines is not None:
-            code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
+            code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs().rstrip()
             if self._is_continued and self._code_lines:
                 self._code_lines[-1] += code_line
             else:

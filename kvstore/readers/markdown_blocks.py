@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+_MAX_HEADING_LEVEL = 6
 #: The maximum number of columns or rows that a table cell spans.
 MAX_SPAN = 50
 _LINE_BREAK_PATTERN = re.compile(r" ?\n ?")
@@ -247,9 +248,9 @@ def _escape_line(line: str) -> str:
 
 
 def make_heading(level: int, text: str) -> MarkdownBlock:
-    """Return a heading of level 1 to 6, on one line."""
+    """Return a heading on one line; ``level`` is 1 to 6, and a lower or higher level becomes the nearest of these."""
     title = _CLOSING_HASHES_PATTERN.sub("", " ".join(text.split()))
-    return MarkdownBlock("heading", f"{'#' * level} {title}")
+    return MarkdownBlock("heading", f"{'#' * max(1, min(level, _MAX_HEADING_LEVEL))} {title}")
 
 
 def make_code_block(code: str, language: str = "") -> MarkdownBlock:

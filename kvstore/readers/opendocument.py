@@ -32,6 +32,8 @@ _ENCRYPTION_PATH = f".//{_NAMESPACE.format('manifest')}encryption-data"
 _TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
 _MANIFEST_PATH = "META-INF/manifest.xml"
 _CONTENT_PATH = "content.xml"
+#: The number of bytes at the beginning of a file by which XML is recognized.
+_MAX_START_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def get_repetition(element: Element, dimension: str) -> int:
 def is_opendocument(stream: BinaryIO) -> bool:
     """True if a file is OpenDocument: XML with its namespace, or a package with ``content.xml``."""
     stream.seek(0)
-    start = stream.read(1 << 12)
+    start = stream.read(_MAX_START_BYTES)
     if _is_markup(start):
         return b"urn:oasis:names:tc:opendocument" in start
     with suppress(Exception), ZipFile(stream) as archive:  # a damaged directory raises more exceptions than BadZipFile
@@ -104,7 +106,7 @@ def _is_markup(start: bytes) -> bool:
 def _read_trees(stream: BinaryIO, file_name: str, format_name: str) -> tuple[Element, ...]:
     """Return the parsed XML of a file: its properties, styles and content; raises ReaderError if it is locked."""
     stream.seek(0)
-    if _is_markup(stream.read(1 << 8)):
+    if _is_markup(stream.read(_MAX_START_BYTES)):
         stream.seek(0)
         return (parse_xml(stream.read()),)
     package = Package(stream, file_name, format_name)

@@ -123,7 +123,7 @@ class OpenDocumentText:
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
                 self.title = title
-            builder.add_blocks(make_heading(min(6, level + self._heading_shift), title))
+            builder.add_blocks(make_heading(level + self._heading_shift, title))
         elif texts:
             paragraphs = [make_paragraph(text) for text in texts]
             is_quote = any(map(_QUOTE_STYLE_PATTERN.match, style_names))

@@ -67,7 +67,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert an Org file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _OrgFile()
-    blocks = parser.parse_blocks([line.expandtabs(8).rstrip() for line in text.split("\n")], depth=0)
+    blocks = parser.parse_blocks([line.expandtabs().rstrip() for line in text.split("\n")], depth=0)
     markdown = prepend_paragraphs(join_blocks(blocks), parser.descriptions)
     if not markdown.strip():
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
@@ -209,7 +209,7 @@ def _iter_heading_blocks(level: int, title: str) -> Iterator[MarkdownBlock]:
     if tags := _TAGS_PATTERN.search(title):
         details.append(f"Tags: {', '.join(tags[1].strip(':').split(':'))}")
         title = title[: tags.start()]
-    yield make_heading(min(6, level), _render_inline(title, plain=True) or "…")
+    yield make_heading(level, _render_inline(title, plain=True) or "…")
     if details:
         yield make_paragraph("; ".join(details))
 

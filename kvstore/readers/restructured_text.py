@@ -128,7 +128,7 @@ _CODE_ROLES = frozenset(
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert a reStructuredText file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
-    lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
+    lines = [line.expandtabs().rstrip() for line in text.split("\n")]
     parser = _RestructuredText(_find_substitutions(lines), len(text))
     markdown = join_blocks(parser.parse_blocks(lines, depth=0)) or join_blocks([make_paragraph(text.strip())])
     yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", meta={}, format="markdown")
@@ -245,7 +245,7 @@ class _RestructuredText:
             return 0
         if style not in self._levels:
             self._levels.append(style)
-        blocks.append(make_heading(min(6, self._levels.index(style) + 1), self._render_inline(title, plain=True)))
+        blocks.append(make_heading(self._levels.index(style) + 1, self._render_inline(title, plain=True)))
         return end
 
     def _parse_paragraph(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:

@@ -216,5 +216,5 @@ def _iter_sections(
     for (start, names), (end, _) in pairwise([*sections, file_end]):
         code = data[start:end].decode("utf-8", "replace")
         if code.strip():
-            yield make_heading(min(6, len(names) + 1), ".".join(names) or file_name)
+            yield make_heading(len(names) + 1, ".".join(names) or file_name)
             yield make_code_block(code, language.name)

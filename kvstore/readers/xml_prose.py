@@ -166,10 +166,10 @@ class _XmlProse:
         text = self._render_line(title) if title is not None else ""
         if text:
             label = _find_child(element, frozenset({"label"}))
-            blocks.append(make_heading(min(level, 6), f"{get_text(label)} {text}" if label is not None else text))
+            blocks.append(make_heading(level, f"{get_text(label)} {text}" if label is not None else text))
             level += 1
         elif get_local_name(element) == "abstract":
-            blocks.append(make_heading(min(level, 6), "Abstract"))
+            blocks.append(make_heading(level, "Abstract"))
             level += 1
         if head is not None:
             for abstract in _iter_outermost(head, _ABSTRACT_NAMES):
