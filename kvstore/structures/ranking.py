@@ -53,6 +53,7 @@ def best(
     ordered_chunks = [chunk_list[position] for position in order]
     ordered_scores = [score_list[position] for position in order]
     num_sorted = len(order)
+    # The positions at which the score differs from the one before.
     group_starts = [rank for rank in range(num_sorted) if not rank or ordered_scores[rank] != ordered_scores[rank - 1]]
     tied_ranges = [
         (start, end) for start, end in pairwise([*group_starts, num_sorted]) if end - start > 1 and start < top

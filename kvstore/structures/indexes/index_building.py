@@ -90,7 +90,7 @@ class IndexFiller(ABC):
 
     @abstractmethod
     def drop(self, index_kind: Any, progress: ReportProgress | None = None) -> None:
-        """Remove an index from the store, with all its contents; ``progress`` as for a refresh (None: no reports)."""
+        """Remove an index from the store, with all its contents; ``progress`` gets the progress (None: no reports)."""
 
     @contextmanager
     def _open_state(self) -> Iterator[State]:

@@ -24,7 +24,7 @@ def import_hnswlib() -> Any:
 
 
 class HnswlibBuilder:
-    """Links rows to a graph with hnswlib; ``m`` and ``ef_construction`` as for :class:`~.hnsw.HnswBuilder`."""
+    """Links rows (quantized vectors) to their near rows with hnswlib, which uses several threads."""
 
     def __init__(self, rows: CodedRows, *, m: int, ef_construction: int) -> None:
         """Prepare to link ``rows``, quantized vectors, with hnswlib; nothing is linked yet.

@@ -59,7 +59,10 @@ class BridgeStrategy:
 
 
 def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_chunks: int) -> CandidatePool:
-    """Fetch at most ``max_chunks`` chunks below the abstracts that mention ``entities``; record a step for EXPLAIN."""
+    """Fetch at most ``max_chunks`` chunks below the abstracts (summaries of chunks) that mention ``entities``.
+
+    Records a step for EXPLAIN.
+    """
     request = Candidates(entities, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
         pool = query.reading.fetch(request)

@@ -98,7 +98,7 @@ class UnitGraph:
         return NearestUnitsRequest(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
     def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:
-        """Add the answer to :meth:`make_nearest_request`; return the nearest units (sentences) as (row, cosine).
+        """Add the units (sentences) of an answer to the graph; return those nearest to the question as (row, cosine).
 
         The best unit is first. Reads the texts and the entities of these units.
         """

@@ -118,7 +118,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         community_ids = range(len(communities))
 
         def iter_communities() -> Iterator[DumpRow]:
-            """Yield the fields of each community, then its key, its summary and its findings."""
+            """Yield the rows of communities for the dump: fields, key, summary and findings, with names of chunks."""
             for community in community_ids:
                 summary = [
                     (names.name_chunk(span.chunk), span.start, span.end)

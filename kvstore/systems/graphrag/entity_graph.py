@@ -44,10 +44,10 @@ _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 class EntityGraph:
     """Entities and the chunks that mention them.
 
-    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents`` is
-    the document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
-    ``features[i]``; both are indexes, and mentions are sorted by chunk and then node. ``edges`` has an edge if
-    it is among the strongest of either end.
+    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents`` is the
+    document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
+    ``features[i]``, bits that say how; both are indexes, and mentions are sorted by chunk and then node. ``edges`` has
+    an edge if it is among the strongest of either end.
     """
 
     entities: npt.NDArray[np.uint32]
@@ -132,7 +132,10 @@ _MentionArrays = tuple[IntArray, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
-    """Return the mentions (chunk index, entity, features) of entities in chunks, except mentions only in lower case."""
+    """Return the mentions of entities in chunks as arrays: chunk index, entity, and features (bits that say how).
+
+    Mentions only in lower case are omitted.
+    """
     batches: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids
     for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):
@@ -150,8 +153,9 @@ def _merge_mentions(
 ) -> _MentionArrays:
     """Merge the mentions of an entity in a chunk, and drop entities with too few or too many chunks to be nodes.
 
-    Chunk ``mention_chunks[i]`` mentions ``entities[i]`` with ``features[i]``. Merged mentions have the greatest of
-    their features. The result, three such arrays, is sorted by chunk and entity.
+    Chunk ``mention_chunks[i]`` mentions ``entities[i]`` with ``features[i]``, bits that say how (in the title, with a
+    capital, how often). Merged mentions have the greatest of their features. The result, three such arrays, is sorted
+    by chunk and entity.
     """
     codes = mention_chunks << 32 | entities.astype(np.int64)  # a pair of chunk and entity
     order = np.argsort(codes, kind="stable")

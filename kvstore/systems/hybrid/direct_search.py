@@ -157,7 +157,10 @@ class LexicalSearch(NamedTuple):
 
 
 def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks: Ids = _NO_CHUNKS) -> HybridResult:
-    """Search by vectors and by words, and combine the scores of both; see :func:`combine_searches`."""
+    """Search by vectors and by words, and score the chunks of both by a weighted sum of cosine, BM25 and bonuses.
+
+    ``extra_chunks`` are scored too; the query's condition must allow them.
+    """
     dense, _ = search_by_vector(query)
     lexical, _ = search_by_words(query, dense, extra_chunks)
     return combine_searches(query, dense, lexical, weights, extra_chunks)
@@ -281,7 +284,7 @@ def _compute_lexical_weight(
 
     It is ``base_weight`` if both searches separate their best results equally well and ``dense_factor`` is 1. ``dense``
     and ``lexical`` are the scores of the two searches as fractions of the best. Each search is weighted by the square
-    root of the drop of its scores (:func:`_measure_drop`), and dense search also by ``dense_factor``.
+    root of the drop of its scores from the best result to rank 10, and dense search also by ``dense_factor``.
     """
     lexical_weight = base_weight * math.sqrt(_measure_drop(lexical))
     dense_weight = (1 - base_weight) * math.sqrt(_measure_drop(dense)) * dense_factor

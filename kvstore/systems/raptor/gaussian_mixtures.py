@@ -36,7 +36,7 @@ Points = npt.NDArray[np.float64]
 
 
 class Mixtures(NamedTuple):
-    """The result of :func:`fit_gaussian_mixtures`.
+    """The groups of vectors at several levels, found by Gaussian mixtures.
 
     ``partitions`` hold the group of each vector, finest first, shape (n,) each. A vector can also be in further groups
     of the finest partition: ``second_groups`` has a row (group, vector) for each of them, shape (m, 2).

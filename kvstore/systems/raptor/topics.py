@@ -220,7 +220,10 @@ class Topics:
         return self._filter_existing(self.get(topic).summary)
 
     def list_source_spans(self, topic: int) -> list[StoredSpan]:
-        """Return the sources of a topic's text, as the language model named them, else the summary sentences."""
+        """Return the spans of documents that a topic's text comes from: those that a model named as its sources.
+
+        Without a model's text, they are the sentences of the extractive summary.
+        """
         model_text = self.get_written_text(topic)
         sources = () if model_text is None else model_text.value.get("sources", ())
         if not sources:
