@@ -201,7 +201,7 @@ class MentionWriter(ViewWriter, Mentions):
 
 
 def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
-    """Decode the stored occurrences in a chunk: the entity, start and length of each."""
+    """Decode the occurrences of entities in a chunk from a stored record: the entity, start and length of each."""
     numbers = records.unpack(value, tables.MENTIONS, key)
     starts = accumulate(numbers[1::3])  # starts are stored as differences
     return list(map(_make_occurrence, zip(numbers[::3], starts, numbers[2::3], strict=True)))

@@ -102,7 +102,7 @@ class LayeredVectors:
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Open the graph of ``arrays``, which :func:`build_layered_arrays` returned."""
+        """Open the search graph over all layers (C-HNSW) in ``arrays``, named as in an index file."""
         names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
         try:
             self._graph = LayeredGraph(*(arrays[name] for name in names))

@@ -183,7 +183,7 @@ class _NodeReader:
 
     @property
     def _bound_topics(self) -> Topics:
-        """The topics of the state; there must be an index of them, as there is if a node is a topic."""
+        """The topics (groups of chunks) of the state; only code for a node that is a topic uses it, so they exist."""
         assert self._topics is not None, "a node is a topic only if there are topics"
         return self._topics
 
