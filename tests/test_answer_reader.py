@@ -14,6 +14,7 @@ import kvstore
 from kvstore.answering.answer_reader import reader as reader_module
 from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, Reading, load_reader
 from kvstore.answering.answer_types import detect_answer_type, find_contrasts, is_contrary
+from kvstore.answering.question_form import find_topic
 from kvstore.integrations.store_tools import StoreTools
 from kvstore.models.language import find_english_folder
 
@@ -103,6 +104,44 @@ def test_salutations_and_fields_of_mails_do_not_follow_an_answer(reader: AnswerR
         assert "in room Elbe" in answer.partition("[1]")[0]
         assert not any(text in answer for text in ("Hi Bo", "Dear", "From:", "Date:"))
         assert "Ada North" in store.ask("Who wrote the mail about the kickoff?").text
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("Tell me about late arrivals.", "late arrivals."),
+        ("Can you give me a short overview of parking?", "parking?"),
+        ("What do the documents say about dogs?", "dogs?"),
+        ("Explain the solar filter rules", "the solar filter rules"),
+        ("parking for staff", "parking for staff"),
+        ("Explain how the filter is cleaned", None),
+        ("What do boats pay a night?", None),
+        ("room 12", None),
+        ("Name the chairman", None),
+        ("the deposit for a barn in the summer of next year", None),
+    ],
+)
+def test_topics_are_distinguished_from_questions_for_facts(question: str, topic: str | None) -> None:
+    assert find_topic(question) == topic
+
+
+@pytest.mark.parametrize(
+    "question", ["Tell me about birthday parties", "birthday parties", "Overview of birthday parties"]
+)
+def test_a_topic_is_answered_with_excerpts_about_it(reader: AnswerReader, store: kvstore.Store, question: str) -> None:
+    store.put(
+        "booking",
+        "# Booking\n\n## Birthday parties\n\nNew this year: parties on Sunday mornings, for 14 children. The fun lasts "
+        "100 minutes. Bring a cake; we have plates.\n\n## Late arrival\n\nDoors close when the show begins.\n",
+        format="markdown",
+    )
+    store.put("rules", "Open shoes are forbidden in the workshop. The kettle is for volunteers only.", title="Rules")
+    answer = store.ask(question)
+    assert answer.outcome == "answered"
+    assert "parties on Sunday mornings" in answer.text
+    assert "lasts 100 minutes" in answer.text
+    assert "Open shoes" not in answer.text
+    assert store.ask(question.replace("birthday parties", "swimming pools")).outcome != "answered"
 
 
 @pytest.mark.parametrize("question", ["Tell me about Ewan Strand.", "Describe Ewan Strand", "ewan strand"])

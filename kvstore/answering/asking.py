@@ -124,9 +124,10 @@ class Asker:
                     return evidence, yield_nothing(answer)
             scored_passages, reading = self._read_evidence(query, evidence, clauses)
             confidence = self._estimate_confidence(query, evidence, scored_passages, reading)
-            if reading is not None and reading.needs_several_passages:
+            if reading is not None and (reading.needs_several_passages or reading.needs_topic_excerpts):
+                if max_words is None and reading.needs_several_passages:
+                    max_words = _MAX_CHAIN_WORDS
                 reading = None  # rules choose the sentences
-                max_words = _MAX_CHAIN_WORDS if max_words is None else max_words
             if confidence.value < self.get_session().least_confidence:
                 from .extractive import build_refusal
 

@@ -57,6 +57,7 @@ from .confidence_weights import (
     SignalWeights,
 )
 from .passages import iter_spans
+from .question_form import find_topic
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
 if TYPE_CHECKING:
@@ -159,10 +160,15 @@ def compute_question_rarities(
     a word in five of them is not necessarily common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
-    subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
+    subject = _remove_request(question, language)
     terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
     counts = _count_chunks(question, terms, state, stem)
     return {term: compute_term_rarity(chunks, counts[term]) for term in terms}
+
+
+def _remove_request(question: str, language: str | None) -> str:
+    """Return a question without the words that ask, such as "how long" and "tell me about"."""
+    return _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(find_topic(question) or question, language))
 
 
 def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
@@ -339,8 +345,7 @@ class _QuestionTerms(NamedTuple):
         """
         question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)
-        # The question without the words that ask, such as "how long".
-        subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
+        subject = _remove_request(question, language)
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
         if not isinstance(stem, Segmenter):  # a segmenter yields words instead of bigrams
             consecutive_terms = drop_crossing_bigrams(

@@ -37,6 +37,7 @@ from .excerpts import (
     select_excerpts,
 )
 from .passages import Passage
+from .question_form import find_topic
 from .snippets import Snippet, truncate_snippet
 
 if TYPE_CHECKING:
@@ -307,6 +308,15 @@ def extract_answer(
         excerpts = _select_group_excerpts(evidence, passages, scores)
     else:
         excerpts = select_excerpts(passages, scores, MAX_WORDS if max_words is None else max_words)
+        topic = find_topic(scored_passages.scorer.question)
+        if topic is not None:
+            excerpts = _select_on_topic(passages, excerpts, topic, scored_passages.scorer)
+            selected = {
+                (excerpt.passage_index, index)
+                for excerpt in excerpts
+                for index in range(excerpt.first, excerpt.last + 1)
+            }
+            scores = {position: score for position, score in scores.items() if position in selected}
         excerpts = put_best_first(passages, excerpts, scores)
     text, citations = render_excerpts(passages, excerpts, scored_passages.scorer)
     paragraphs = [*filter(None, [text]), *(f"{line}." for line in evidence.context[:1])]
@@ -333,6 +343,23 @@ def render_excerpts(
         kind, ordinal = next((snippet.hit.kind, snippet.ordinal) for snippet in snippets if snippet.hit is not None)
         citations.append(Citation(number, passage.document, ordinal, start, end, text, kind))
     return "\n\n".join(paragraphs), citations
+
+
+def _select_on_topic(
+    passages: Sequence[Passage], excerpts: Sequence[Excerpt], topic: str, scorer: SnippetScorer
+) -> list[Excerpt]:
+    """Return the excerpts that have at least half as many terms of a topic, by rarity, as the one with most.
+
+    Terms in the title and headings of an excerpt count.
+    """
+    topic_terms = scorer.list_question_terms(topic)
+    fractions = []
+    for excerpt in excerpts:
+        passage = passages[excerpt.passage_index]
+        texts = [snippet.labeled_text for snippet in passage.snippets[excerpt.first : excerpt.last + 1]]
+        terms = scorer.list_question_terms(" ".join([*passage.list_labels(excerpt.first), *texts]))
+        fractions.append(scorer.compute_rarity_fraction(terms & topic_terms))
+    return [excerpt for excerpt, fraction in zip(excerpts, fractions, strict=True) if fraction >= max(fractions) / 2]
 
 
 def _select_group_excerpts(

@@ -1,9 +1,10 @@
 """The form of a question: the sentence that asks, its language, and the parts of one that asks for several facts.
 
 In: a question. Out: its sentence that asks, and if the answer reader can read it, if yes or no answers it, and if it
-may need several passages. Also out: the parts of a question such as "Who approves it, and by when?", each with the
-question to ask for it, given the answers to the parts before. A pronoun in a later part is replaced by what it refers
-to: the subject of the first part, or the person that the first part asks for.
+may need several passages; and its topic if it asks for no fact ("Tell me about parking"). Also out: the parts of a
+question such as "Who approves it, and by when?", each with the question to ask for it, given the answers to the parts
+before. A pronoun in a later part is replaced by what it refers to: the subject of the first part, or the person that
+the first part asks for.
 """
 
 from __future__ import annotations
@@ -53,6 +54,26 @@ _OTHER_REFERENCE_PATTERN = compile_lazily(
 )
 #: A participle at the end of a question: regular, or irregular if it is also a verb.
 _PARTICIPLE_PATTERN = compile_lazily(r"\w+(?P<irregular>[^aeiou]en|wn|rn|ght|pt|lt|id|lit|eld|ade|ound)|\w+ed")
+#: A request for what the documents say about a topic: "Tell me about parking", "What do the documents say about dogs?"
+_TOPIC_REQUEST_PATTERN = compile_lazily(
+    rf"""(?:(?:please|can\ you|could\ you|would\ you)\s+)*
+    (?:summari[sz]e|sum\ up|outline|recap|describe|discuss|explain(?!\s+(?:{_ASKING_WORDS}|if|whether)\b)
+    |(?:tell|teach)\ (?:me|us)\ (?:more\ |all\ |something\ |everything\ )?about
+    |what\ (?:can\ you\ tell\ (?:me|us)|do\ (?:you|we)\ know|about)(?:\ about)?
+    |what\ (?:do|does|is)\ (?:\w+\ ){{1,4}}?(?:say|said|written|mentioned)\ (?:about|on)
+    |(?:(?:give|show|write|get)\ (?:me\ |us\ )?)?(?:an?\ |the\ |some\ |any\ )?(?:\w+\ )?
+    (?:summary|overview|outline|gist|recap|info|information|details|background)\ (?:of|on|about))\s+(?P<topic>\S.*)""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+#: A word of a question for a fact, or of a sentence; a number, which makes the question specific; and the verbs that
+#: request a fact.
+_FACT_WORD_PATTERN = compile_lazily(
+    rf"\d|\b(?:{_ASKING_WORDS}|{_AUXILIARIES}|'s|isn't|aren't|i|you|we|they|he|she|it|there)\b"
+    r"|\A\W*(?:name|list|find|state|give|show|tell|count|define|identify|compute|calculate|compare)\b",
+    re.IGNORECASE,
+)
+#: The maximum number of words of a topic without a request: "late arrival", "deposit for the barn".
+_MAX_TOPIC_WORDS = 6
 #: A part that consists of asking words: "by when?", "in which room?".
 _ELLIPSIS_PATTERN = compile_lazily(rf"{_START}(?:\s+(?!(?:{_AUXILIARIES})\b)[\w'’-]+){{0,2}}\?", re.IGNORECASE)
 _THAT_OF_PATTERN = compile_lazily(r"\b(?:that|those)\b(?= of\b)", re.IGNORECASE)
@@ -129,6 +150,21 @@ def is_english_question(question: str, likely_language: str | None) -> bool:
         and not is_unspaced(question)
         and detect_question_language(question, likely_language) in (None, "english")
     )
+
+
+def find_topic(question: str) -> str | None:
+    """Return the topic of an English question that asks for no fact, or None if it asks for one.
+
+    The topic follows a request such as "Tell me about", or is a few words that are no sentence.
+
+    >>> find_topic("Tell me about late arrivals."), find_topic("parking for staff"), find_topic("Who may park here?")
+    ('late arrivals.', 'parking for staff', None)
+    """
+    request = _TOPIC_REQUEST_PATTERN.match(question.strip())
+    if request is not None:
+        return request["topic"]
+    is_topic = len(question.split()) <= _MAX_TOPIC_WORDS and _FACT_WORD_PATTERN.search(question) is None
+    return question if is_topic else None
 
 
 def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:

@@ -30,7 +30,7 @@ from ..excerpts import (
 )
 from ..extractive import ExtractedAnswer, SnippetScorer, SnippetScores, render_excerpts
 from ..passages import Passage
-from ..question_form import find_asking_sentence, is_yes_no_question
+from ..question_form import find_asking_sentence, find_topic, is_yes_no_question
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names
 from .reader import AnswerReader, build_context_text, is_unasked_mail_field, select_windows
@@ -65,14 +65,13 @@ MISSING_TYPE_SCORE, MISSING_TYPE_LOGIT = -3.0, -2.0
 #: ratio of two shares of questions with such a sentence: of the near misses and of the other questions of SQuAD 2.0,
 #: outside the held-out articles.
 _CONTRARY_LOGIT = -2.1
-#: A name alone, or a request for anything about it; and the least logit of the sentence that opens a document with this
-#: title. The reader, which was trained on questions for facts, prefers any statement with the name.
-_SUBJECT_REQUEST_PATTERN = compile_lazily(
-    r"(?:please\s+)?(?:tell (?:me|us) (?:more |all |something )?about|describe|what can you tell (?:me|us) about"
-    r"|what do (?:you|we) know about)\s",
-    re.IGNORECASE,
-)
+#: The least logit of the sentence that opens a document whose title is the topic of the question. The reader, which was
+#: trained on questions for facts, prefers any statement with the name.
 _OPENING_LOGIT = 4.0
+#: The weight of the logits of the reader and of the rules in the confidence for a topic, and the constant. With them,
+#: 95 % of 150 headings of six folders after "Tell me about" are answered (88 % by the reader's confidence alone), 81 %
+#: of 120 headings of other folders are refused (77 %), and 71 % of 120 mixtures of both (73 %).
+_TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
 #: The name of a field that is written with underscores.
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
 #: The maximum number of sentences of context, and of words of an answer with its context.
@@ -123,6 +122,8 @@ class PassageReading(NamedTuple):
     curve was 0.79 instead of 0.78 on 440 questions of SQuAD 2.0, and 0.93 instead of 0.92 on 130 questions about notes.
     ``verdict`` is the yes or no of the likeliest answer, if that sentence settles a yes-no question. ``may_be_chain``
     is True if the question may need several passages, because it is a chain of facts or a comparison.
+    ``is_topic`` is True if the question asks for a topic instead of a fact, and the likeliest answer does not open a
+    document with this title.
     """
 
     passages: Sequence[Passage]
@@ -131,6 +132,7 @@ class PassageReading(NamedTuple):
     verdict: Verdict | None
     may_be_chain: bool
     logit_in_context: float
+    is_topic: bool
 
     @property
     def best(self) -> SnippetReading:
@@ -146,26 +148,38 @@ class PassageReading(NamedTuple):
         score = self.best.logit + _COVERAGE_WEIGHT * self.best.coverage
         return self.may_be_chain and score < _MIN_SINGLE_SENTENCE_SCORE
 
+    @property
+    def needs_topic_excerpts(self) -> bool:
+        """True if the question asks for a topic, and the reader rather doubts that a single sentence is the answer."""
+        return self.is_topic and self.reader_logit < 0
+
+    @property
+    def reader_logit(self) -> float:
+        """The logit of the confidence by the reader alone."""
+        return _CONFIDENCE_WEIGHT * self.logit_in_context + _CONFIDENCE_CONSTANT
+
     def compute_confidence_logit(self, rule_logit: float, unknown_logit: float) -> float:
         """Return the logit of the confidence in the likeliest answer, from the reader's logit and that of the rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
         A snippet that lacks what the question asks for, or is contrary to it, gets a lower logit. A yes or no
-        (``verdict``), and an answer that the reader cannot judge, have the logit of the rules, up to a maximum.
+        (``verdict``), and an answer that the reader cannot judge, have the logit of the rules, up to a maximum. For a
+        topic, both logits count.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)
         if self.needs_several_passages:
             return min(rule_logit, _MAX_UNJUDGED_LOGIT)
-        logit = _CONFIDENCE_WEIGHT * self.logit_in_context + _CONFIDENCE_CONSTANT
-        logit = min(logit, rule_logit + _MAX_GAIN_OVER_RULES)
-        return (
-            logit
+        logit = (
+            min(self.reader_logit, rule_logit + _MAX_GAIN_OVER_RULES)
             + unknown_logit
             + MISSING_TYPE_LOGIT * self.best.lacks_answer_type
             + _CONTRARY_LOGIT * self.best.is_contrary
         )
+        if self.needs_topic_excerpts:
+            return _TOPIC_WEIGHT * (logit + min(rule_logit, _MAX_TOPIC_LOGIT)) + _TOPIC_CONSTANT
+        return logit
 
 
 def read_passages(
@@ -185,7 +199,8 @@ def read_passages(
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
     readings = []
     contrasts = find_contrasts(question)
-    subject_terms = set(list_terms(_SUBJECT_REQUEST_PATTERN.sub("", question.strip(), count=1), scorer.stem))
+    topic = find_topic(question)
+    subject_terms = set(list_terms(topic or question, scorer.stem))
     texts = [_separate_name_words(window.text, question) for window in windows]
     for window, reading in zip(windows, reader.read(question, texts), strict=True):
         rule_score = rule_scores.scores[window.position]
@@ -215,7 +230,8 @@ def read_passages(
     if context_text is not None:
         (context_reading,) = reader.read(question, [context_text])
         logit_in_context = (best.logit + context_reading.logit) / 2
-    return PassageReading(passages, readings, rule_scores, verdict, may_be_chain, logit_in_context)
+    is_topic = topic is not None and not _opens_subject(passages, best.position, subject_terms, scorer)
+    return PassageReading(passages, readings, rule_scores, verdict, may_be_chain, logit_in_context, is_topic)
 
 
 def _opens_subject(
