@@ -347,10 +347,9 @@ class _QuestionTerms(NamedTuple):
         function_words = get_function_words(language)
         subject = _remove_request(question, language)
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
-        if not isinstance(stem, Segmenter):  # a segmenter yields words instead of bigrams
-            consecutive_terms = drop_crossing_bigrams(
-                consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_bigram, consecutive_terms)))
-            )
+        bigrams = list(filter(is_bigram, consecutive_terms))  # of a script without spaces
+        if bigrams and not isinstance(stem, Segmenter):  # a segmenter yields words instead of bigrams
+            consecutive_terms = drop_crossing_bigrams(consecutive_terms, state.postings.count_chunks_by_term(bigrams))
         question_terms = sorted(set(consecutive_terms or list_content_terms(question, stem)))
         name_terms = {
             name: [stem(word) for word in name.words if word not in function_words]

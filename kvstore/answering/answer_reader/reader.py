@@ -80,6 +80,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
     Each chunk is returned once. The embedder must be able to embed the question.
     """
     limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
+    limited_query.abstracts = False  # only the hits are used
     explained_rankings = [
         (rank_by_vector(limited_query, MAX_CHUNKS), "near the question"),
         (_rank_identified_document(hits, query), "in the document with the number that the question names"),
