@@ -29,6 +29,9 @@ from .command_options import (
 if TYPE_CHECKING:
     from kvstore.evaluation import EvaluationReport
 
+#: The maximum number of missing documents that a warning names.
+_MAX_SHOWN_KEYS = 3
+
 
 def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, float]]:
     """Parse NAME=SHARE to pairs of a metric and its minimum, from 0 to 1; a bare SHARE is that of the metric ``right``.
@@ -180,8 +183,8 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
     first_counts = [f"{count} {kind}" for kind, count in counts]
     report_message(", ".join([*first_counts, format_count(last_count, f"{last_kind} question")]))
     if report.missing_documents:
-        keys = ", ".join(map(repr, report.missing_documents[:3]))
-        keys += ", ..." if len(report.missing_documents) > 3 else ""
+        keys = ", ".join(map(repr, report.missing_documents[:_MAX_SHOWN_KEYS]))
+        keys += ", ..." if len(report.missing_documents) > _MAX_SHOWN_KEYS else ""
         missing = format_count(len(report.missing_documents), "gold document")
         report_message(f"warning: the store does not have {missing} of the questions, so no hit can count: {keys}")
     for advice in report.advice:

@@ -48,8 +48,9 @@ def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
             current_location = location
             yield _limit_width(f"  {location}", width)
         marked_text = _insert_hidden_marks(format_value(text), format_value(entity))
-        lines = wrap_cell(marked_text, max(width - 4, MIN_COLUMN_WIDTH))
-        yield from (f"    {line}" for line in _replace_hidden_marks(lines))
+        indent = "    "
+        lines = wrap_cell(marked_text, max(width - len(indent), MIN_COLUMN_WIDTH))
+        yield from (indent + line for line in _replace_hidden_marks(lines))
 
 
 #: Characters of private use that mark the words of a name until a text has been broken into lines. Each has the width

@@ -343,7 +343,7 @@ class _IngestRun:
         self._is_batch_embedded &= bool(file_document.vectors or not extracted.chunks)
         self._batch.append((file_document, root))
         self._batch_chunks += len(extracted.chunks)
-        chunk_bytes = BYTES_PER_EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
+        chunk_bytes = BYTES_PER_EXTRACTED_CHUNK + 4 * self._destination.settings.dimension  # with a vector in float32
         self._batch_bytes += BYTES_PER_EXTRACTED_BYTE * len(extracted.text) + chunk_bytes * len(extracted.chunks)
 
     def _is_duplicate(self, file_document: FileDocument, seen: _SeenDocument) -> bool:

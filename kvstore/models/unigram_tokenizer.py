@@ -40,7 +40,7 @@ class UnigramTokenizer:
         num_subwords, self._start, self._end, _, self._unknown, size = struct.unpack_from("<5iQ", vocabulary)
         position = struct.calcsize("<5iQ")
         offsets = np.frombuffer(vocabulary, "<u4", num_subwords + 1, position).tolist()
-        position += 4 * (num_subwords + 1)
+        position += 4 * (num_subwords + 1)  # bytes
         self._scores: list[float] = np.frombuffer(vocabulary, "<f4", num_subwords, position).tolist()
         position += 4 * num_subwords
         subwords = vocabulary[position : position + size]

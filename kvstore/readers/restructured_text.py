@@ -50,6 +50,8 @@ from .restructured_lines import (
 
 #: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
+#: The minimum length of a transition, and of a line below a title that is not shorter.
+_MIN_ADORNMENT_CHARACTERS = 4
 _ADORNMENT_PATTERN = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")  # ====
 #: A directive, perhaps for a substitution: ``.. note:: wait``, ``.. |name| replace:: text``.
 _DIRECTIVE_PATTERN = re.compile(
@@ -223,26 +225,18 @@ class _RestructuredText:
         next_line = lines[start + 1] if start + 1 < len(lines) else ""
         third_line = lines[start + 2] if start + 2 < len(lines) else ""
         underline = _ADORNMENT_PATTERN.match(next_line)
-        if (
-            overline
-            and next_line.strip()
-            and third_line
-            and _ADORNMENT_PATTERN.match(third_line)
-            and third_line[0] == line[0]
-        ):
+        if overline:
+            if not next_line and len(line) >= _MIN_ADORNMENT_CHARACTERS:
+                return start + 1  # a transition
+            if not next_line.strip() or not _ADORNMENT_PATTERN.match(third_line) or third_line[0] != line[0]:
+                return 0
             # Doubled, because the same character only below a title is another style.
             style, title, end = line[0] * 2, next_line.strip(), start + 3
-        elif overline and not next_line and len(line) >= 4:
-            return start + 1  # a transition
-        elif (
-            not overline
-            and underline
-            and len(next_line) >= min(4, len(line))
-            and not _EXPLICIT_MARKUP_PATTERN.match(line)
-        ):
-            style, title, end = underline[1], line.strip(), start + 2
         else:
-            return 0
+            is_long_enough = len(next_line) >= min(_MIN_ADORNMENT_CHARACTERS, len(line))
+            if not underline or not is_long_enough or _EXPLICIT_MARKUP_PATTERN.match(line):
+                return 0
+            style, title, end = underline[1], line.strip(), start + 2
         if style not in self._levels:
             self._levels.append(style)
         blocks.append(make_heading(self._levels.index(style) + 1, self._render_inline(title, plain=True)))

@@ -26,6 +26,8 @@ _MAX_MEMBERS = 1000
 _GAP = 0.25
 #: The number of steps that move discs apart.
 _NUM_MOVES = 400
+#: A vector is divided by its length, but by no less than this, so never by 0.
+_MIN_LENGTH = 1e-9
 #: The minimum number of vectors for UMAP.
 _MIN_UMAP_VECTORS = 30
 
@@ -62,7 +64,8 @@ class MapLayout:
     def _normalize(self, vectors: MapVectors) -> MapVectors:
         """Return vectors minus the mean of the sample, scaled to length 1."""
         centered = vectors - self._mean
-        return np.asarray(centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-9), np.float32)
+        lengths = np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), _MIN_LENGTH)
+        return np.asarray(centered / lengths, np.float32)
 
     def assign_clusters(self, vectors: MapVectors) -> npt.NDArray[np.intp]:
         """Return for each vector the index of the cluster with the nearest center."""
@@ -106,8 +109,8 @@ def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
             sums = np.zeros_like(centers)
             np.add.at(sums, clusters, vectors)
             norms = np.linalg.norm(sums, axis=1, keepdims=True)
-            next_centers = np.where(norms > 0, sums / np.maximum(norms, 1e-9), centers).astype(np.float32)
-            if np.allclose(next_centers, centers, atol=1e-5):
+            next_centers = np.where(norms > 0, sums / np.maximum(norms, _MIN_LENGTH), centers).astype(np.float32)
+            if np.allclose(next_centers, centers, atol=1e-5):  # they no longer move
                 break
             centers = next_centers
         score = float((vectors @ centers.T).max(1).sum())
@@ -128,9 +131,10 @@ def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDA
     positions = np.zeros((len(centers), 2))
     count = min(2, len(centers))
     positions[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))
-    # The sign of an eigenvector is arbitrary: make its greatest component positive. Then separate equal centers.
+    # The sign of an eigenvector is arbitrary: make its greatest component positive. Then separate equal centers a bit.
     positions *= np.where(positions[np.abs(positions).argmax(0), np.arange(2)] < 0, -1.0, 1.0)
-    positions += 1e-3 * np.stack([np.cos(np.arange(len(positions))), np.sin(np.arange(len(positions)))], 1)
+    angles = np.arange(len(positions))
+    positions += 1e-3 * np.stack([np.cos(angles), np.sin(angles)], 1)
     min_distances = radii[:, None] + radii + _GAP * radii.mean()
     for _ in range(_NUM_MOVES):
         differences = positions[:, None] - positions
@@ -156,7 +160,8 @@ def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
     axes[:, : len(directions[:2])] = directions[:2].T
     # The sign of a direction is arbitrary: make its greatest component positive.
     axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(2)] < 0, -1.0, 1.0).astype(np.float32)
-    return axes, max(float(np.linalg.norm((sample - sample.mean(0)) @ axes, axis=1).mean()), 1e-6)
+    scale = float(np.linalg.norm((sample - sample.mean(0)) @ axes, axis=1).mean())
+    return axes, max(scale, 1e-6)  # not 0, because it is a divisor
 
 
 def _fit_umap(sample: MapVectors) -> Any:

@@ -25,6 +25,9 @@ from .markdown_view import render_markdown  # noqa: E402
 
 #: The folder of static files.
 STATIC = Path(__file__).parent / "static"
+#: The seconds of each unit of a relative time, and the seconds in a week, from which on times are shown as dates.
+_TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+_MAX_RELATIVE_SECONDS = 7 * 86_400
 
 
 @cache
@@ -103,8 +106,10 @@ def _format_time(moment: str, now: datetime | None = None) -> str:
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     now = now or datetime.now(UTC)
     seconds = (now - time).total_seconds()
-    for min_seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if 7 * 86400 > seconds >= min_seconds:
-            count = int(seconds // min_seconds)
+    if not 0 <= seconds < _MAX_RELATIVE_SECONDS:
+        return f"{time:%Y-%m-%d %H:%M}"
+    for unit_seconds, unit in _TIME_UNITS:
+        count = int(seconds // unit_seconds)
+        if count:
             return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return "just now" if 0 <= seconds < 60 else f"{time:%Y-%m-%d %H:%M}"
+    return "just now"
