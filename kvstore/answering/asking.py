@@ -20,7 +20,8 @@ from ..retrieval.overview import parse_summary_request
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
-from ..text.languages import detect_question_language
+from ..text.languages import detect_question_language, is_latin
+from ..text.words import is_unspaced
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
@@ -349,7 +350,7 @@ class Asker:
         and asks for one fact.
         """
         from .extractive import MAX_CHUNKS
-        from .question_form import is_english_question, may_need_several_passages
+        from .question_form import may_need_several_passages
 
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
         if (
@@ -357,7 +358,9 @@ class Asker:
             or not hits
             or evidence.groups
             or any(hit.kind not in ("chunk", "segment") for hit in hits)
-            or not is_english_question(query.question, query.state.main_language)
+            or scorer.language not in (None, "english")
+            or not is_latin(query.question)
+            or is_unspaced(query.question)
             or query.state.settings.embedder.startswith(("hashing", "none:"))
         ):
             return None

@@ -1,10 +1,9 @@
-"""The form of a question: the sentence that asks, its language, and the parts of one that asks for several facts.
+"""The form of a question: the sentence that asks, and the parts of one that asks for several facts.
 
-In: a question. Out: its sentence that asks, and if the answer reader can read it, if yes or no answers it, and if it
-may need several passages; and its topic if it asks for no fact ("Tell me about parking"). Also out: the parts of a
-question such as "Who approves it, and by when?", each with the question to ask for it, given the answers to the parts
-before. A pronoun in a later part is replaced by what it refers to: the subject of the first part, or the person that
-the first part asks for.
+In: a question. Out: its sentence that asks, and if yes or no answers it, and if it may need several passages; and its
+topic if it asks for no fact ("Tell me about parking"). Also out: the parts of a question such as "Who approves it, and
+by when?", each with the question to ask for it, given the answers to the parts before. A pronoun in a later part is
+replaced by what it refers to: the subject of the first part, or the person that the first part asks for.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..text.everyday_words import ADJECTIVE, VERB, get_part_of_speech
-from ..text.languages import detect_question_language, is_latin
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
-from ..text.words import is_unspaced, list_content_words
+from ..text.words import list_content_words
 
 if TYPE_CHECKING:
     from ..retrieval.evidence import Hit
@@ -138,18 +136,6 @@ def is_yes_no_question(question: str) -> bool:
     start = max(map(text.rfind, ".!?")) + 1
     is_start_of_sentence = start == 0 or text[start : start + 1].isspace()
     return is_start_of_sentence and _YES_NO_PATTERN.match(text, start) is not None
-
-
-def is_english_question(question: str, likely_language: str | None) -> bool:
-    """True if a question is in Latin script, and in English or an undetected language.
-
-    ``likely_language`` is the language of the documents, which decides if the question is ambiguous.
-    """
-    return (
-        is_latin(question)
-        and not is_unspaced(question)
-        and detect_question_language(question, likely_language) in (None, "english")
-    )
 
 
 def find_topic(question: str) -> str | None:
