@@ -235,7 +235,7 @@ class _IngestRun:
             try:
                 path_sources = find_sources([path], self._format, self._include)
             except ReaderError as error:
-                self._add_failure(str(path), error)
+                self.report.failures.append(make_failure(str(path), error))
                 continue
             # A file that several paths refer to is read once, unless they give it several keys.
             sources_by_location |= {(source.key, source.location): source for source in path_sources.files}
@@ -460,10 +460,6 @@ class _IngestRun:
                 ]
         self.report.removed += len(vanished)
         return vanished
-
-    def _add_failure(self, place: str, error: Exception) -> None:
-        """Add a failure to the report; ``place`` names the file or document."""
-        self.report.failures.append(make_failure(place, error))
 
     def _build_progress(self, num_files_done: int, num_files: int, current_key: str) -> IngestProgress:
         """Return the progress after ``num_files_done`` of ``num_files`` files; ``current_key`` is that of the next."""

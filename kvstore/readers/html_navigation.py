@@ -214,7 +214,8 @@ class NavigationFilter:
             class_and_id = _get_class_and_id(tag, attributes)
         if class_and_id:
             class_match = _NAVIGATION_NAME_PATTERN.search(class_and_id)
-            if class_match is None and LINE_NUMBERS_PATTERN.search(class_and_id) and _is_only_numbers(node):
+            may_be_line_numbers = class_match is None and LINE_NUMBERS_PATTERN.search(class_and_id) is not None
+            if may_be_line_numbers and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)):
                 return "line numbers"
         if stats.num_links:
             reason = self._find_links_reason(node, tag, stats, class_and_id, class_match, in_content)
@@ -465,11 +466,6 @@ def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
     if tag == "section" or "section" in classes or "level" in classes or "sect" in classes:
         return classes
     return f"{classes} {(attributes.get('id') or '').lower()}"
-
-
-def _is_only_numbers(node: LexborNode) -> bool:
-    """True if the text of an element consists of numbers, as the line numbers of code do."""
-    return _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
 
 
 def _is_fine_print(node: LexborNode, stats: ElementStats) -> bool:

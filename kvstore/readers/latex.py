@@ -21,7 +21,7 @@ from ..errors import ReaderError
 from .decoding import decode_text, is_utf8
 from .latex_macros import MAX_EXPANDED_CHARACTERS, EndlessMacrosError
 from .latex_text import COMMAND_PATTERN, LatexSource
-from .markdown_blocks import MarkdownBlock, join_blocks
+from .markdown_blocks import join_blocks
 from .raw_document import Origin, RawDocument, ReadOptions, SkippedPart
 
 #: The encoding that a file declares: ``\usepackage[latin1]{inputenc}``.
@@ -59,9 +59,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     elif not blocks:
         raise ReaderError(f"{origin.name}: has no text (only definitions); there is nothing to store")
     else:
-        yield RawDocument(
-            origin.key, source.title or _find_first_heading(blocks), join_blocks(blocks) + "\n", source.meta, "markdown"
-        )
+        first_heading = next((block.text.lstrip("# ") for block in blocks if block.kind == "heading"), None)
+        text = join_blocks(blocks) + "\n"
+        yield RawDocument(origin.key, source.title or first_heading, text, source.meta, "markdown")
     for _ in source.included_files:
         yield SkippedPart(origin.name, "parts in other files")
 
@@ -75,8 +75,3 @@ def render_line(source: str) -> str:
         return LatexSource(source).render_line(source, depth=0)
     except EndlessMacrosError:
         return " ".join(COMMAND_PATTERN.sub(" ", source).split())
-
-
-def _find_first_heading(blocks: list[MarkdownBlock]) -> str | None:
-    """Return the text of the first heading, or None."""
-    return next((block.text.lstrip("# ") for block in blocks if block.kind == "heading"), None)

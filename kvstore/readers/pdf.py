@@ -221,7 +221,9 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     num_lines = 0  # of the current paragraph
     for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
         if id(line) in table_lines:
-            paragraphs += [_render_table(tables[id(line)])] if id(line) in tables else []
+            if id(line) in tables:
+                cells = [[" ".join(cell.text.split()) for cell in row.cells] for row in tables[id(line)]]
+                paragraphs.append(align_columns(cells))
             num_lines = 1
             continue
         separator = (
@@ -262,11 +264,6 @@ def _has_same_columns(row: PageLine, line: PageLine) -> bool:
         start - _MAX_ALIGNED_OFFSET * line.size <= cell.x < end
         for start, end, cell in zip(starts, [*starts[1:], math.inf], line.cells, strict=True)
     )
-
-
-def _render_table(rows: Sequence[PageLine]) -> str:
-    """Return a table as text with a line for each row, and its columns aligned by spaces."""
-    return align_columns([[" ".join(cell.text.split()) for cell in row.cells] for row in rows])
 
 
 def _choose_separator(

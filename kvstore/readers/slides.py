@@ -228,19 +228,14 @@ def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
     for plot in chart.plots:
         series = list(plot.series)
         names = [str(category) for category in plot.categories]
-        columns = [[_format_number(value) for value in data_series.values] for data_series in series]
-        rows = [
-            [name, *(column[index] if index < len(column) else "" for column in columns)]
-            for index, name in enumerate(names)
-        ]
+        columns = [data_series.values for data_series in series]
+        rows = []
+        for index, name in enumerate(names):
+            values = [column[index] if index < len(column) else None for column in columns]
+            rows.append([name, *("" if value is None else f"{value:.12g}" for value in values)])
         if rows:
             blocks.append(make_table(["", *(data_series.name or "" for data_series in series)], rows))
     return blocks
-
-
-def _format_number(value: float | None) -> str:
-    """Return a number of a chart with up to twelve digits; empty if it is missing."""
-    return "" if value is None else f"{value:.12g}"
 
 
 def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:

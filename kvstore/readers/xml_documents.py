@@ -95,7 +95,8 @@ def _read_entries(
         fields: dict[str, Element] = {}
         for child in entry:
             fields.setdefault(get_local_name(child), child)
-        title = " ".join(_render_text(fields.get("title"), origin, options).split())
+        title_blocks = _parse_markup(fields["title"], origin, options) if "title" in fields else []
+        title = " ".join(render_one_line(title_blocks).replace("\\", "").split())  # without Markdown escapes
         body: list[MarkdownBlock] = []  # of the first field that has text
         for name in ("encoded", "content", "description", "summary"):
             if not body and name in fields:
@@ -163,8 +164,3 @@ def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> lis
     from .html import convert_markup
 
     return convert_markup(markup, origin.name, options)
-
-
-def _render_text(element: Element | None, origin: Origin, options: ReadOptions) -> str:
-    """Return the text of a feed element on one line, without Markdown escapes, or an empty string."""
-    return "" if element is None else render_one_line(_parse_markup(element, origin, options)).replace("\\", "")

@@ -241,10 +241,6 @@ def _render_layers(
             yield f'<span id="byte-{start}"></span>'
         yield from (element.opening for element in next_elements[num_unchanged:] if element is not None)
         open_elements = next_elements
-        yield _escape_bytes(text[start:end])
+        piece = text[start:end].decode(errors="replace")
+        yield escape(piece).replace("\r", "&#13;")  # a parser would convert a carriage return to a line feed
     yield from (element.closing for element in reversed(open_elements) if element is not None)
-
-
-def _escape_bytes(data: bytes) -> str:
-    """Escape UTF-8 text for HTML. A parser would convert an unescaped carriage return to a line feed."""
-    return escape(data.decode(errors="replace")).replace("\r", "&#13;")
