@@ -62,6 +62,7 @@ def read_spans(store: kvstore.Store, hit: Hit) -> list[str]:
         *("What's the decision of the whole meeting?", "Describe the report.", "What topics are covered?"),
         *("Give me a summary of the paper in 3 sentences", "What are these documents about?"),
         *("What is in this folder?", "Which files are there?", "list all documents", "what's in here?"),
+        *("How many files are in the store?", "How many documents are there?"),
     ],
 )
 def test_a_question_on_the_whole_asks_for_an_overview(question: str) -> None:

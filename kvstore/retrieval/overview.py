@@ -70,7 +70,7 @@ _ABOUT_PATTERN = compile_lazily(
 #: Questions for the contents of a document or collection: "What is in this folder?", "Which files are there?"
 _CONTENT_PATTERN = compile_lazily(
     r"\bwhat(?:['’]s| is| are| do| does)\b.{0,40}\b(?:in|inside|contain|cover|include)\b"
-    r"|\b(?:list|show)\b.{0,30}\b(?:documents|files)\W*\Z"
+    r"|\bhow many (?:documents|files)\b|\b(?:list|show)\b.{0,30}\b(?:documents|files)\W*\Z"
     r"|\b(?:which|what) (?:documents|files) (?:are there|(?:do|does) (?:you|it|the \w+) (?:have|contain))\W*\Z",
     re.IGNORECASE,
 )
