@@ -37,8 +37,8 @@ OTHER_LANGUAGE_WEIGHTS: SignalWeights = {
     "missing": -2.46,
     "constant": -4.73,
 }
-#: Fitted with multilingual-e5-small on six languages; its cosines are between 0.7 and 0.95. The weight of ``unnamed`` is
-#: not fitted, because the questions for fitting hardly name anything that their texts lack.
+#: Fitted with multilingual-e5-small on six languages; its cosines are between 0.7 and 0.95. The weight of ``unnamed``
+#: is not fitted, because the questions for fitting hardly name anything that their texts lack.
 MULTILINGUAL_WEIGHTS: SignalWeights = {
     "similarity": 59.32,
     "nearby": -15.71,
