@@ -71,7 +71,7 @@ class Pace:
         return seconds / recent_bytes * (self.total_bytes - self.bytes_done)
 
     def _add_point(self) -> None:
-        """Record the time and the bytes done by then as a point, for :meth:`estimate_seconds_left`.
+        """Record the time and the bytes done by then as a point, from which the speed is computed.
 
         At most one point is recorded per ``_STEP_SECONDS`` seconds. Points older than ``WINDOW_SECONDS`` are dropped,
         and so are those before the first bytes, so that the speed excludes the start of the workers.

@@ -96,7 +96,7 @@ def _pack(value: object) -> bytes:
 
 
 def _unpack(data: bytes) -> Any:
-    """Decode a value that :func:`_pack` encoded."""
+    """Decode a value from msgpack; raises EngineError for an object that another version encoded."""
     return msgpack.unpackb(data, ext_hook=_decode, strict_map_key=False, unicode_errors="surrogatepass")
 
 
@@ -118,7 +118,10 @@ def _encode(value: Any) -> object:
 
 
 def _decode(tag: int, packed: bytes) -> object:
-    """Return the object that :func:`_encode` packed; raises EngineError for an unknown tag or other fields."""
+    """Return the object with the ``packed`` content, of the type that ``tag`` stands for.
+
+    Raises EngineError for an unknown tag or other fields.
+    """
     content = _unpack(packed)
     if tag == _TUPLE:
         return tuple(content)

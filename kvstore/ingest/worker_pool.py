@@ -204,7 +204,7 @@ class WorkerPool:
                     raise getattr(errors, error_name)(reason)
 
     def _add_item(self, file_number: int, item: FileItem, message_bytes: int) -> None:
-        """Queue an item of a file (a document, a fact, a failure or a skipped part) until :meth:`iter_items` yields it.
+        """Queue an item of a file (a document, a fact, a failure or a skipped part) until the files before it are done.
 
         ``message_bytes`` is the size of the message that it arrived in.
         """

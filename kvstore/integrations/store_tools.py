@@ -98,9 +98,9 @@ class StoreTools:
         return self.call_tool(name, arguments).text
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-        """Run a tool; return its text, and JSON data if it has an output schema. Raises the errors of :meth:`call`.
+        """Run a tool; return its text, and JSON data if it has an output schema. An argument of None is omitted.
 
-        An argument of None counts as omitted.
+        Raises KvstoreError with a message for the client if the call fails.
         """
         tool = self.tools.get(name)
         if tool is None:

@@ -121,7 +121,7 @@ class E5Graph(BertGraph):
     def _add_word_vectors(self, table: npt.NDArray[np.float32]) -> str:
         """Add the word vectors of the tokens, from a table of 4 bits, and return the name of the result.
 
-        ``table`` is empty and unused: :func:`read_tensors` does not read the large table of the word vectors.
+        ``table`` is empty and unused, because the large table of the word vectors is not read in float32.
         """
         integers, scales = self._words
         # Two weights of 4 bits per byte, the first in the low bits.

@@ -134,7 +134,7 @@ def _reject_constant(name: str) -> None:
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError if a JSON Schema has a keyword that :func:`check_value` does not support."""
+    """Raise ValueError if a JSON Schema has a keyword by which kvstore does not validate values."""
     unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
         raise ValueError(f"the JSON Schema has unsupported keywords: {', '.join(sorted(unknown))}")

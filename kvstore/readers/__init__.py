@@ -172,7 +172,7 @@ def add_line_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> N
 
 
 def _get_line_readers() -> dict[str, FormatReader]:
-    """Return the readers added by :func:`add_line_readers`, by format."""
+    """Return the readers of JSON Lines formats that other packages of kvstore registered, by format."""
     return {name: reader for get_readers in _line_reader_sources for name, reader in get_readers().items()}
 
 
@@ -300,7 +300,8 @@ def _iter_items(
 ) -> Iterator[Item]:
     """Open a stream and yield its documents, facts about stored documents (triples), failures and skipped parts.
 
-    It is a separate function, so that ``read_opened`` checks its arguments before the iteration begins.
+    ``format`` is the format of the file (None: its name determines it). This is a separate function, so that the
+    arguments of ``read_opened`` are checked before the iteration begins.
     """
     try:
         with open_stream() as stream:

@@ -65,7 +65,7 @@ class Component:
         return [line for line in self.properties if line.name == name]
 
     def get_text(self, *names: str) -> str:
-        """Return the text of the property that :meth:`find_property` returns, or an empty string."""
+        """Return the text of the first nonempty property named ``names[0]``, else ``names[1]``, and so on, or ""."""
         text_property = self.find_property(*names)
         return "" if text_property is None else text_property.text
 

@@ -71,8 +71,8 @@ def decode_file(data: bytes, file_name: str, encoding: str | None = None) -> str
 def decode_text(data: bytes, file_name: str, encoding: str | None = None) -> str:
     """Decode a whole file by ``encoding``, else by its byte-order mark, else as UTF-8, and clean its text.
 
-    :func:`clean_text` normalizes line ends and drops control characters. Raises ReaderError if the file is blank or
-    cannot be decoded; ``file_name`` is the file in the message.
+    Line ends become ``\\n``, and control characters are dropped. Raises ReaderError if the file is blank or cannot be
+    decoded; ``file_name`` is the file in the message.
     """
     text = clean_text(decode_file(data, file_name, encoding))
     if not text or text.isspace():

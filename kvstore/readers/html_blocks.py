@@ -189,7 +189,7 @@ class _PageWalker:
         return self._enter_element(node, tag, inline)
 
     def _leave_content(self) -> None:
-        """Count the end of an element that :meth:`_enter_node` counted as content."""
+        """Count the end of an element that was counted as content at its beginning."""
         self._content_depth -= 1
 
     def _enter_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:

@@ -125,7 +125,7 @@ class InlineBuilder:
             self.add_text(" ")
 
     def start_emphasis(self) -> EmphasisStart | None:
-        """Begin emphasis and return its position, which :meth:`end_emphasis` needs.
+        """Begin emphasis, and return its position, which ends it.
 
         Return None if it will not be marked: inside other emphasis, and in plain text.
         """
@@ -135,7 +135,7 @@ class InlineBuilder:
         return EmphasisStart(self._num_takes, len(self._texts))
 
     def end_emphasis(self, emphasis_start: EmphasisStart | None) -> None:
-        """Put ``*`` around the text added since :meth:`start_emphasis`, which returned ``emphasis_start``.
+        """End the emphasis that began at ``emphasis_start`` (None: no emphasis): put ``*`` around the text added since.
 
         Text is not marked if it is empty, code, starred, spans several blocks, or begins or ends within a word.
         """

@@ -28,11 +28,11 @@ def allow_interruption(event: threading.Event) -> Iterator[None]:
 
 
 def is_bounded() -> bool:
-    """True within :func:`allow_interruption`: the size of the values in this thread's queries is then limited."""
+    """True if an event can stop the queries of this thread; the size of the values in them is then limited."""
     return getattr(_thread_state, "event", None) is not None
 
 
 def is_interrupted() -> bool:
-    """True if the query of this thread must stop, because its event (:func:`allow_interruption`) is set."""
+    """True if the query of this thread must stop, because the event that can stop it is set."""
     event = getattr(_thread_state, "event", None)
     return event is not None and event.is_set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -48,11 +49,9 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _iter_pieces(pieces: kvstore.AnswerPieces) -> Iterator[str]:
-    """Yield the text of an answer as it arrives. An error ends it silently, since :func:`_finish_answer` reports it."""
-    try:
+    """Yield the text of an answer as it arrives. An error ends it silently, since it is shown below the text."""
+    with suppress(KvstoreError):
         yield from pieces
-    except KvstoreError:
-        return  # the answer reports it
 
 
 def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class DocumentTexts:
 
 
 def render_cited_pieces(pieces: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
-    """Render a paragraph of an answer as HTML; ``pieces`` has the results of :meth:`CitedPiece.as_data`.
+    """Render a paragraph of an answer as HTML; ``pieces`` are its pieces as JSON data.
 
     Every piece (a sentence, or the text after the last citation) is Markdown. It is linked to the spans that it cites,
     and followed by its citation numbers. The first occurrence of ``words``, which answer the question, is marked.

@@ -191,8 +191,8 @@ def _select_inserts(open_inserts: Sequence[Insert], *, in_link: bool) -> list[In
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
     """Yield ``html``, rendered from Markdown with markers, with the HTML of the ``inserts`` in place of the markers.
 
-    An insert is a pair of HTML tags for a span. :func:`_insert_markers` put a marker with its index at the start and at
-    the end of the span. Each text between the two markers is surrounded by the tags.
+    An insert is a pair of HTML tags for a span. A marker with its index is at the start and another at the end of the
+    span. Each text between the two markers is surrounded by the tags.
     """
     open_indexes: list[int] = []
     # A marker is lost in text that is not rendered, such as a URL; a span without an end is ignored.

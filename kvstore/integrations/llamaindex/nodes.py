@@ -21,7 +21,7 @@ _HIDDEN_FIELDS = ["evidence"]
 def to_put_arguments(node: BaseNode) -> dict[str, Any]:
     """Convert a node to the arguments of ``put``.
 
-    ``meta`` has its metadata and, as JSON, its other fields, so that :func:`build_node` can restore it.
+    ``meta`` has its metadata and, as JSON, its other fields, from which the node can be restored.
     """
     return {
         "key": node.node_id,
