@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import PurePath
-from typing import NamedTuple
 
 from ..registry import get_strategy, list_overview_strategies
 from ..retrieval.cover import CoverSentence, collect_cover_sentences, select_cover
@@ -46,13 +45,6 @@ _NUM_OPENING_CHUNKS = 2
 _MIN_OPENING_WORDS, _MAX_OPENING_WORDS = 4, 40
 
 
-class _TitledDocument(NamedTuple):
-    """A document, and its title, first heading or file name."""
-
-    record: DocumentRecord
-    title: str
-
-
 def retrieve_overview(
     query: Query, request: SummaryRequest, retrieve: Callable[[Strategy, Query], Evidence]
 ) -> Evidence | None:
@@ -61,35 +53,40 @@ def retrieve_overview(
     If titles or keys contain the words of the question, these documents are summarized, otherwise all that the query
     allows. ``request`` is what the question asks to summarize. ``retrieve`` runs a query with a strategy.
     """
-    documents = _read_titles(query.state)
-    titles = (f"{document.title} {document.record.key}" for document in documents)
-    positions = request.find_titles(titles, query.stem)
-    if not documents or not (positions or request.covers_all):
+    records = sorted(
+        (record for record in query.state.documents.scan() if record.groups), key=lambda record: record.key
+    )
+    positions: list[int] = []
+    if request.subject:
+        titles = (
+            f"{title} {record.key}" for title, record in zip(_read_titles(query.state, records), records, strict=True)
+        )
+        positions = request.find_titles(titles, query.stem)
+    if not records or not (positions or request.covers_all):
         return None
     if positions:
-        documents = [documents[position] for position in positions]
-    if len(documents) > 1:
+        records = [records[position] for position in positions]
+    if len(records) > 1:
         subject = "The store has" if query.allowed is None else "The condition selects"
-        return _list_documents(query, documents, "The question names" if positions else subject)
+        return _list_documents(query, records, "The question names" if positions else subject)
     strategies = map(get_strategy, list_overview_strategies())
     strategy = next(strategy for strategy in strategies if getattr(strategy, "needs", None) is None)
     question = query.question
-    query.restrict_to(AllowedDocuments.from_records([documents[0].record]))
+    query.restrict_to(AllowedDocuments.from_records(records))
     query.question = _REQUEST  # without the subject, which now selects the document
     evidence = retrieve(strategy, query)
     query.question = question
     return replace(evidence, question=question) if evidence.is_overview else None
 
 
-def _read_titles(state: State) -> list[_TitledDocument]:
-    """Return all documents that have chunks, by key, with their titles."""
-    records = sorted((record for record in state.documents.scan() if record.groups), key=lambda record: record.key)
+def _read_titles(state: State, records: Sequence[DocumentRecord]) -> list[str]:
+    """Return the title of each document or, without one, its first heading or the name of its file."""
     sections = state.documents.get_sections_many(record.id for record in records if not record.title)
-    documents = []
+    titles = []
     for record in records:
         headings = [section.title for section in sections.get(record.id, ())[:1] if not section.start]
-        documents.append(_TitledDocument(record, record.title or next(iter(headings), "") or _get_file_name(record)))
-    return documents
+        titles.append(record.title or next(iter(headings), "") or _get_file_name(record))
+    return titles
 
 
 def _get_file_name(record: DocumentRecord) -> str:
@@ -97,22 +94,30 @@ def _get_file_name(record: DocumentRecord) -> str:
     return PurePath(record.source or record.key).name
 
 
-def _list_documents(query: Query, documents: Sequence[_TitledDocument], subject: str) -> Evidence:
+def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: str) -> Evidence:
     """Return evidence that has the opening sentences of documents as hits, and how many documents there are as context.
 
     The rows of a file, which have one source, are listed as one. If there are more documents than ``query.top``,
-    ``documents`` is sampled at equal distances. ``subject`` begins the context, for example "The store has".
+    ``records`` is sampled at equal distances. ``subject`` begins the context, for example "The store has".
     """
     with query.trace.step("list documents") as step:
-        documents_by_source: dict[str, list[_TitledDocument]] = {}
-        for document in documents:
-            documents_by_source.setdefault(document.record.source or document.record.key, []).append(document)
-        groups = list(documents_by_source.values())
+        records_by_source: dict[str, list[DocumentRecord]] = {}
+        for record in records:
+            records_by_source.setdefault(record.source or record.key, []).append(record)
+        groups = list(records_by_source.values())
         num_listed = min(query.top, len(groups))
         listed = [groups[index * len(groups) // num_listed] for index in range(num_listed)]
-        hits = [_build_opening_hit(query.state, rank, group) for rank, group in enumerate(listed, 1)]
-        count = f"{len(documents):,} documents"
-        if len(groups) < len(documents):
+        titles = _read_titles(query.state, [group[0] for group in listed])
+        titles = [
+            f"{_get_file_name(group[0])} ({len(group):,} documents)" if len(group) > 1 else title
+            for title, group in zip(titles, listed, strict=True)
+        ]
+        hits = [
+            _build_opening_hit(query.state, rank, group[0], title)
+            for rank, (group, title) in enumerate(zip(listed, titles, strict=True), 1)
+        ]
+        count = f"{len(records):,} documents"
+        if len(groups) < len(records):
             count += f" from {len(groups):,} source{'s' * (len(groups) > 1)}"
         context = f"{subject} {count}{_PARTIAL * (num_listed < len(groups))}"
         step.detail, step.count = context, num_listed
@@ -121,21 +126,15 @@ def _list_documents(query: Query, documents: Sequence[_TitledDocument], subject:
         _LISTING,
         hits,
         steps=query.trace.steps,
-        pool=sum(document.record.chunk_count for document in documents),
+        pool=sum(record.chunk_count for record in records),
         context=[context],
         hint="SELECT key, title FROM documents lists all documents" if num_listed < len(groups) else None,
         is_overview=True,
     )
 
 
-def _build_opening_hit(state: State, rank: int, documents: Sequence[_TitledDocument]) -> Hit:
-    """Return a hit that is the opening sentence of a document, or of the first of several documents of one source.
-
-    Without such a sentence, the hit is the first line of the document.
-    """
-    record, title = documents[0]
-    if len(documents) > 1:
-        title = f"{_get_file_name(record)} ({len(documents):,} documents)"
+def _build_opening_hit(state: State, rank: int, record: DocumentRecord, title: str) -> Hit:
+    """Return a hit that is the opening sentence of a document or, without one, its first line."""
     sentences = collect_cover_sentences(state, islice(record.chunk_ids(), _NUM_OPENING_CHUNKS))
     opening = next(filter(_is_description, sentences), sentences[0] if sentences else None)
     if opening is None:

@@ -75,6 +75,8 @@ _CONTENT_PATTERN = compile_lazily(
     re.IGNORECASE,
 )
 _YEAR_PATTERN = compile_lazily(r"(?:19|20)\d\d")
+#: The number of letters at the start of a word that stemming does not change.
+_NUM_COMPARED_LETTERS = 2
 #: Questions without a noun, for what the store has: "What is this about?", "What can I ask you?"
 _STORE_PATTERN = compile_lazily(
     r"\s*what(?:['’]s| is) (?:(?:all )?(?:this|it)(?: all)? about|(?:in )?here)\W*\Z"
@@ -103,9 +105,17 @@ class SummaryRequest(NamedTuple):
         if not self.subject:
             return []
         subject = set(map(stem, self.subject))
-        stems_by_title = [set(map(stem, segment_words(title.replace("_", " ")))) for title in titles]
-        named = [position for position, stems in enumerate(stems_by_title) if subject <= stems]
-        return [position for position in named if self.years <= stems_by_title[position]] or named
+        beginnings = [word[:_NUM_COMPARED_LETTERS] for word in self.subject]
+        stems_by_position = {}
+        for position, title in enumerate(titles):
+            # Most titles lack a word of the subject, which is found without stemming.
+            if not title.isascii() or all(map(title.lower().__contains__, beginnings)):
+                stems = set(map(stem, segment_words(title.replace("_", " "))))
+                if subject <= stems:
+                    stems_by_position[position] = stems
+        return [position for position, stems in stems_by_position.items() if self.years <= stems] or [
+            *stems_by_position
+        ]
 
 
 def is_overview_question(question: str, likely_language: str | None = None) -> bool:
