@@ -146,15 +146,43 @@ def test_bad_files_are_reported_and_the_others_ingested(store: kvstore.Store, fo
     assert "b" not in store.keys()  # noqa: SIM118
 
 
-def test_a_folder_that_could_not_be_read_whole_is_not_pruned(store: kvstore.Store, folder: Path) -> None:
+def test_prune_keeps_the_documents_of_files_that_cannot_be_read(store: kvstore.Store, folder: Path) -> None:
     store.ingest(folder)
     (folder / "one.md").write_bytes(b"# caf\xe9")
+    (folder / "three.html").unlink()
     report = store.ingest(folder, prune=True)
-    assert report.removed == 0
-    assert any("pruned" in failure.reason for failure in report.failures)
+    assert (report.removed, [Path(failure.place).name for failure in report.failures]) == (1, ["one.md"])
+    assert store.keys() == ["deep/two.txt", "one.md"]
     document = store.get("one.md")
     assert document is not None
     assert "Port Ellen" in document.text, "what is stored stays until it can be replaced"
+    (folder / "one.md").unlink()
+    assert store.ingest(folder, prune=True).removed == 1
+
+
+def test_prune_keeps_the_documents_of_folders_that_cannot_be_listed(
+    store: kvstore.Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    (folder / "broken.txt").write_text("Port Ellen has a broken pier.")
+    store.ingest(link)
+    (folder / "one.md").unlink()
+    (folder / "broken.txt").unlink()
+    (folder / "broken.txt").symlink_to(folder / "nowhere.txt")
+
+    def list_names(path: Path, original: Callable[..., list[str]] = os.listdir) -> list[str]:
+        if Path(path).name == "deep":
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", list_names)
+        report = store.ingest(link, prune=True)
+    assert (report.removed, len(report.failures)) == (1, 2)
+    assert store.keys() == ["broken.txt", "deep/two.txt", "three.html"]
+    (folder / "broken.txt").unlink()
+    assert store.ingest(link, prune=True).removed == 1
 
 
 def test_a_key_used_twice_is_reported_and_its_first_text_stored(store: kvstore.Store, tmp_path: Path) -> None:

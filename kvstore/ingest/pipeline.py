@@ -163,8 +163,8 @@ class _IngestRun:
         #: Pairs of keys under which one file is stored twice, as text.
         self._duplicate_keys: list[str] = []
         self._languages = DocumentLanguages()
-        #: The folders with a file that could not be read: nothing of them is removed.
-        self._unread_roots: set[str] = set()
+        #: The locations of files and folders that could not be read: none of their documents is removed.
+        self._unread_locations: set[str] = set()
         #: The folders given for unchanged documents, by key.
         self._unchanged_origins: dict[str, str | None] = {}
         #: The facts about documents by key: those for the next commit, and the keys with committed facts.
@@ -228,7 +228,7 @@ class _IngestRun:
     def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
         """Return the files of all paths, each once.
 
-        Adds skipped files and failures to the report, and records which folders are covered or have unreadable files.
+        Adds skipped files and failures to the report, and records which folders are covered, and what is unreadable.
         """
         sources_by_location: dict[tuple[str, str], Source] = {}
         for path in paths:
@@ -242,8 +242,7 @@ class _IngestRun:
             self.report.skipped_by += path_sources.skipped
             self.report.failures += [Failure(failure.place, failure.reason) for failure in path_sources.failures]
             self._coverages += path_sources.covered
-            if path_sources.failures:
-                self._unread_roots |= {coverage.root for coverage in path_sources.covered}
+            self._unread_locations.update(path_sources.unread)
         self.report.skipped = self.report.skipped_by.total()
         return list(sources_by_location.values())
 
@@ -267,7 +266,7 @@ class _IngestRun:
                 self.report.remarks.append(f"{item.place}: {item.detail}")
         else:
             self.report.failures.append(item)
-            self._unread_roots.add(visit.source.root or "")
+            self._unread_locations.add(visit.location)
             visit.failed = True
 
     def _count_skipped(self, reason: str) -> None:
@@ -438,28 +437,31 @@ class _IngestRun:
     def _collect_vanished_keys(self) -> list[str]:
         """Return the keys of the stored documents whose files no longer exist, and count them as removed.
 
-        A folder with an unreadable file is added to the report's failures instead, and none of its keys is returned.
+        The documents of files that could not be read are stored until these files can be read or no longer exist.
         """
         vanished: list[str] = []
         coverages_by_root: dict[str, list[Coverage]] = {}
         for coverage in self._coverages:
             coverages_by_root.setdefault(coverage.root, []).append(coverage)
         for root, coverages in sorted(coverages_by_root.items()):
-            if root in self._unread_roots:
-                reason = (
-                    "nothing of this folder is pruned, because some of it could not be read; correct that and run again"
-                )
-                self.report.failures.append(Failure(root, reason))
-                continue
             with self._destination.open_state() as state:
                 vanished += [  # this ingest covers these documents, but has not found them
                     record.key
                     for record in state.documents.scan_origin(root)
                     if record.key not in self._seen_documents
                     and any(coverage.contains(record.source or record.key) for coverage in coverages)
+                    and not self._is_unread(root, record.source or record.key)
                 ]
         self.report.removed += len(vanished)
         return vanished
+
+    def _is_unread(self, root: str, location: str) -> bool:
+        """True if a file of the folder ``root``, or a folder that contains it, exists but could not be read."""
+        # Older versions stored the path below the root as the location.
+        path = location if location.startswith(root) else f"{root}/{location}"
+        while path and path not in self._unread_locations:
+            path = path.rpartition("/")[0]
+        return bool(path)
 
     def _build_progress(self, num_files_done: int, num_files: int, current_key: str) -> IngestProgress:
         """Return the progress after ``num_files_done`` of ``num_files`` files; ``current_key`` is that of the next."""

@@ -99,13 +99,14 @@ class Sources:
     """The sources in order; iterating yields them.
 
     ``covered``: the folders that were named, completely or by a pattern. ``skipped``: the number of skipped files by
-    reason. ``failures``: folders and files that exist but cannot be accessed.
+    reason. ``failures``: folders and files that exist but cannot be accessed; ``unread``: their locations.
     """
 
     files: tuple[Source, ...]
     covered: tuple[Coverage, ...]
     skipped: Counter[str]
     failures: tuple[ReadFailure, ...]
+    unread: tuple[str, ...]
 
     def __iter__(self) -> Iterator[Source]:
         return iter(self.files)
@@ -128,7 +129,9 @@ def find_sources(
     search = _FileSearch(format, include)
     for path in paths:
         search.add_path(os.fspath(path))
-    return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
+    failures = tuple(search.failures)
+    unread = tuple(_get_location(Path(failure.place)) for failure in failures)
+    return Sources(tuple(search.files), tuple(search.covered), search.skipped, failures, unread)
 
 
 def check_source(path: str, format: str | None = None) -> None:
