@@ -15,6 +15,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date, time
 from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar
@@ -112,7 +113,8 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
     """Return ``function`` with a check of its arguments against their annotations before each call.
 
     An invalid argument raises ArgumentError, which calls the function ``name`` (default: its own name). An unknown name
-    of an argument raises TypeError, which suggests the nearest name.
+    of an argument raises TypeError, which suggests the nearest name. So do a missing argument, and too many arguments
+    without names.
     """
     label = name or function.__name__
     parameters = inspect.signature(function).parameters
@@ -131,6 +133,8 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
     if not checks:
         return function
     varargs_check = checks.get(varargs_name or "")
+    required = [name for name in positional if parameters[name].default is inspect.Parameter.empty]
+    public_names = [name for name in parameters if name != "self"]
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -148,7 +152,12 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
             if check is not None and (expected := check(value)):
                 raise _make_error(label, name, expected, value)
             if check is None and not has_any_name and name not in parameters:
-                raise _make_name_error(label, name, [known for known in parameters if known != "self"])
+                raise _make_name_error(label, name, public_names)
+        if len(args) > len(positional) and varargs_name is None:
+            raise _make_count_error(label, len(args), positional, public_names)
+        for name in required[len(args) :]:
+            if name not in kwargs:
+                raise TypeError(f"{label}() is missing the argument {name!r}")
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
@@ -196,13 +205,16 @@ def check_text(name: str, value: Any) -> None:
 
 
 def to_plain_value(value: Any) -> Any:
-    """Return a scalar of numpy as a Python value, and NaN or a missing value of pandas as None.
+    """Return a scalar of numpy as a Python value, a date or time as ISO 8601, and a missing value of pandas as None.
 
+    NaN also becomes None.
     Other values are returned unchanged.
 
     >>> import numpy
     >>> to_plain_value(numpy.int64(3)), to_plain_value(numpy.float32(0.5)), to_plain_value(float("nan"))
     (3, 0.5, None)
+    >>> to_plain_value(date(2026, 1, 31))
+    '2026-01-31'
     """
     if type(value) in _PLAIN_TYPES:
         return value
@@ -210,7 +222,9 @@ def to_plain_value(value: Any) -> Any:
         value = value.item()
     # Only NaN differs from itself.
     is_missing = value != value if isinstance(value, float) else type(value).__name__ in ("NAType", "NaTType")
-    return None if is_missing else value
+    if is_missing:
+        return None
+    return value.isoformat() if isinstance(value, (date, time)) else value  # a datetime is a date
 
 
 def is_text(value: object) -> bool:
@@ -252,8 +266,24 @@ def _make_error(function: str, name: str, expected: str, value: Any) -> Argument
 def _make_name_error(function: str, name: str, names: Collection[str]) -> TypeError:
     """Return the error for an argument ``name`` that a function does not have; ``names`` are those of its arguments."""
     suggestion = suggest(name, names)
-    hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(names)}"
+    known_names = f"its {'argument is' if len(names) == 1 else 'arguments are'} {', '.join(names)}"
+    hint = f"did you mean {suggestion!r}?" if suggestion else known_names
     return TypeError(f"{function}() has no argument {name!r}; {hint}")
+
+
+def _make_count_error(function: str, num_values: int, positional: list[str], names: Sequence[str]) -> TypeError:
+    """Return the error for a call with more values without names than the function has ``positional`` arguments.
+
+    ``names`` are those of all arguments; ``self`` is not counted.
+    """
+    num_self = int(positional[:1] == ["self"])
+    expected_names = positional[num_self:]
+    hint = "pass the others by name" if len(names) > len(expected_names) else "remove the others"
+    return TypeError(
+        f"{function}() takes {format_count(len(expected_names), 'value')} without a name"
+        f"{' (' if expected_names else ''}{', '.join(expected_names)}{')' if expected_names else ''}, not "
+        f"{num_values - num_self:,}; {hint}"
+    )
 
 
 def format_count(number: int, noun: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from .errors import InputError, SettingsMismatchError
+from .errors import InputError, SettingsMismatchError, suggest
 from .process.frozen_dataclass import frozen_dataclass
 
 #: Changes whenever words, names or chunk boundaries are determined differently, so that a store never mixes two rules.
@@ -165,7 +165,9 @@ class SessionSettings:
         if name in FIXED_SETTING_NAMES:
             raise InputError(f"{name} is fixed when a store is created; create a new store to change it")
         if name not in kinds:
-            raise InputError(f"there is no setting {name!r} to SET; the settings are {', '.join(sorted(kinds))}")
+            suggestion = suggest(name, kinds)
+            hint = f"did you mean {suggestion}?" if suggestion else f"the settings are {', '.join(sorted(kinds))}"
+            raise InputError(f"there is no setting {name!r} to SET; {hint}")
         default = getattr(SessionSettings(), name)
         return replace(self, **{name: default if value is None else _convert_value(name, value, kinds[name])})
 

@@ -114,7 +114,7 @@ def test_dates_and_bytes_are_values(connect: Callable[..., Any]) -> None:
         ("SELEC 1", (), "ProgrammingError", "line 1, column 1"),
         ("SELECT absent FROM documents", (), "ProgrammingError", "no column absent"),
         ("SELECT ?", (), "ProgrammingError", "parameter"),
-        ("SELECT ?", (object(),), "ProgrammingError", "must be text, a number, bytes or None"),
+        ("SELECT ?", (object(),), "ProgrammingError", "must be text, a number, a date, bytes or None"),
         ("SELECT 1; SELECT 2", (), "ProgrammingError", "one statement"),
         ("", (), "ProgrammingError", "no statement"),
         ("INSERT DOCUMENT 'tea' TEXT 'Again.'", (), "IntegrityError", "already"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -289,11 +290,23 @@ def test_a_query_only_reads(sample_store: kvstore.Store, query: str) -> None:
         ("SELECT foo FROM entities ORDER BY documents", 8, "DESCRIBE entities lists the columns"),
         ("SELECT x FROM (SELECT 1 AS a)", 8, "there is no column x\n"),
         ("SELECT headin FROM chunks", 8, "did you mean heading?"),
-        ("SELECT heading FROM documents", 8, "there is no column heading; tables that have it: chunks"),
+        (
+            "SELECT heading FROM documents",
+            8,
+            "there is no column heading; tables that have it: chunks, units; meta ->> 'heading' reads a field",
+        ),
+        ("SELECT topic FROM chunks", 8, "there is no column topic; tables that have it: topics, topic_members\n"),
+        (
+            "SELECT document FROM chunks JOIN mentions ON chunk = id",
+            8,
+            "several tables have a column document; write table.document",
+        ),
+        ("SELECT lenght(key) FROM documents", 8, "no such function: lenght; did you mean length?"),
+        ("SELECT key FROM documents WHERE key = $key", 39, "'$' is not valid in a statement; write a parameter as ?"),
         ("SELECT * FRM documents", 10, "did you mean FROM?"),
         ("SELECT 'a' || FROM documents", 15, "FROM is not valid here"),
         ('SELECT key FROM documents WHERE key = "tea"', 39, "text is written in single quotes"),
-        ("SELECT no_such(1)", 8, "no such function"),
+        ("SELECT no_such(1)", 8, "no such function: no_such; use the functions of SQLite"),
         ("SELECT key FROM", 16, "ends too early"),
         pytest.param(
             f"SELECT {'(' * 3000}1{')' * 3000}",
@@ -350,8 +363,19 @@ def test_parameters_of_a_condition_are_checked(sample_store: kvstore.Store) -> N
     for parameters, reason in (((), "got 0"), (("a", "b"), "got 2")):
         with pytest.raises(StatementError, match=f"^expected 1 parameter value, one for each \\?, but {reason}$"):
             sample_store.keys(where="key = ?", parameters=parameters)
-    with pytest.raises(InputError, match="must be text, a number, bytes or None, not object$"):
-        sample_store.keys(where="key = ?", parameters=(object(),))
+    for value, reason in ((object(), "not object"), (["tea"], "not list; pass a list as JSON, and write IN")):
+        with pytest.raises(InputError, match=f"must be text, a number, a date, bytes or None, {reason}"):
+            sample_store.keys(where="key = ?", parameters=(value,))
+        with pytest.raises(StatementError, match=f"must be text, a number, a date, bytes or None, {reason}"):
+            sample_store.execute("SELECT key FROM documents WHERE key = :key", {"key": value})
+
+
+def test_a_date_as_a_parameter_equals_the_date_in_the_metadata(store: kvstore.Store) -> None:
+    day, moment = datetime.date(2026, 1, 31), datetime.datetime(2026, 1, 31, 9, 30, tzinfo=datetime.UTC)
+    store.put("tea", "Tea is made from leaves.", meta={"day": day, "moment": moment})
+    assert store.keys(where="meta ->> 'day' = ? AND meta ->> 'moment' >= ?", parameters=(day, moment)) == ["tea"]
+    assert store.execute("SELECT meta ->> 'day' < :day FROM documents", {"day": day}).fetchall() == [(0,)]
+    assert store.execute("SEARCH 'tea' WHERE meta ->> 'moment' = ?", (moment,)).fetchone() is not None
 
 
 def test_a_fixed_setting_cannot_be_set(sample_store: kvstore.Store) -> None:

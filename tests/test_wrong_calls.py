@@ -160,6 +160,28 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.retrieve("x", topp=1), "retrieve() has no argument 'topp'; did you mean 'top'?"),
         (lambda store: store.prompt("x", wehre="1"), "prompt() has no argument 'wehre'; did you mean 'where'?"),
         (lambda store: store.put("a", "b", titel="c"), "put() has no argument 'titel'; did you mean 'title'?"),
+        (lambda store: store.get(ids=["a"]), "get() has no argument 'ids'; its argument is key"),
+        (lambda store: store.delete(where="1"), "delete() has no argument 'where'; its argument is key"),
+        (lambda store: store.set("tops", 3), "there is no setting 'tops' to SET; did you mean top?"),
+        (lambda store: store.put("a"), "put() is missing the argument 'text'"),
+        (lambda store: store.create_index(), "create_index() is missing the argument 'kind'"),
+        (
+            lambda store: store.put("a", "b", "c"),
+            "put() takes 2 values without a name (key, text), not 3; pass the others by name",
+        ),
+        (
+            lambda store: store.ingest("a", "b"),
+            "ingest() takes 1 value without a name (paths), not 2; pass the others by name",
+        ),
+        (lambda store: store.get("a", "b"), "get() takes 1 value without a name (key), not 2; remove the others"),
+        (
+            lambda store: store.put_many({"key": "a", "text": "A."}),
+            "put_many(): documents must be a sequence of mappings, not one; put() stores one document",
+        ),
+        (
+            lambda store: store.keys(where="topic = 'tea'"),
+            "there is no column topic; tables that have it: topics, topic_members; meta ->> 'topic' reads a field",
+        ),
         (
             lambda _: kvstore.open("x", embeder="hashing"),  # type: ignore[call-arg]
             "kvstore.open() has no argument 'embeder'; did you mean 'embedder'?",

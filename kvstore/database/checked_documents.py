@@ -39,6 +39,8 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
 
     Raises TypeError for unknown or missing arguments, InputError for an invalid document; both name its position.
     """
+    if isinstance(documents, Mapping):
+        raise ArgumentError("put_many(): documents must be a sequence of mappings, not one; put() stores one document")
     parameters = {name: type for name, type in put.__annotations__.items() if name != "return"}
     mappings = list(documents)
     checked_documents = []

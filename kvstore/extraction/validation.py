@@ -16,7 +16,6 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, time
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..arguments import check_integer, format_value, to_plain_value
@@ -247,8 +246,6 @@ def _is_json_value(value: object) -> bool:
 def _encode_value(value: object) -> str | int | float | None:
     """Convert a date or time to ISO 8601, or a scalar of numpy or pandas to a JSON value. Raises TypeError."""
     plain_value = to_plain_value(value)
-    if isinstance(plain_value, (date, time)):  # a datetime is a date
-        return plain_value.isoformat()
     if plain_value is None or isinstance(plain_value, (str, int, float)):
         return plain_value
     raise TypeError(f"{type(value).__name__} is no JSON value")

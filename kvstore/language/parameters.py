@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..arguments import MAX_DIGITS, format_count, is_representable, is_text, to_plain_value
 from ..errors import StatementError, shorten
 from ..registry.sql_table import Parameters, SqlValue
-from ..sql.diagnosis import make_statement_error
+from ..sql.diagnosis import describe_parameter_error, make_statement_error
 from ..sql.tokens import Token, iter_tokens
 from ..text.patterns import compile_lazily
 from . import statements as s
@@ -62,9 +62,7 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
 def _check_value(text: str, offset: int, value: Any) -> SqlValue:
     """Return the value of the parameter at ``offset`` unchanged. Raises StatementError if SQL cannot express it."""
     if value is not None and not isinstance(value, (str, int, float, bytes)):
-        raise make_statement_error(
-            text, offset, f"a parameter must be text, a number, bytes or None, not {type(value).__name__}"
-        )
+        raise make_statement_error(text, offset, describe_parameter_error(type(value).__name__))
     if isinstance(value, int) and not is_representable(value):
         raise make_statement_error(
             text, offset, f"the value is a number of more than {MAX_DIGITS} digits; give it as text"

@@ -201,7 +201,10 @@ class NullEmbedder:
 
     def embed_query(self, text: str) -> Embeddings:
         """Raise EmbedderError, because the user supplies all vectors."""
-        return self.embed([text])
+        raise EmbedderError(
+            f"this store has no embedder ({self.name}); pass the vector of the question (vector=, {self.dimension} "
+            "components), or search by words (USING lexical)"
+        )
 
 
 class EmbeddingCache:

@@ -38,7 +38,8 @@ class ConditionError(StatementError):
 def check_token(text: str, token: Token) -> None:
     """Raise StatementError for a token that is invalid everywhere: an unknown character, or an unclosed string."""
     if token.kind == "bad":
-        raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement")
+        remedy = "; write a parameter as ? or :name" if token.text in ("$", "@") else ""
+        raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement{remedy}")
     if not token.is_closed:
         opening = "/*" if token.kind == "comment" else token.text[0]
         raise make_statement_error(text, token.start, f"the {opening} opened here is never closed")

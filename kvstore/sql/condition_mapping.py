@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, time
 from operator import index
 from typing import Any
 
@@ -246,8 +245,6 @@ def _to_field_value(name: str, value: Any) -> FieldValue:
         if is_text(value):
             return value
         raise InputError(f"{name}: the value contains half of a surrogate pair, which is not valid text")
-    if isinstance(value, (date, time)):  # includes datetime
-        return value.isoformat()
     if isinstance(value, float):
         if math.isnan(value):
             raise InputError(f"{name}: NaN cannot be compared; {{'$exists': False}} finds documents without the field")
@@ -285,6 +282,7 @@ def _join_any(conditions: Sequence[Condition]) -> Condition:
 
 
 def _format_suggestion(word: str, names: Iterable[str]) -> str:
-    """Return a suggestion for an unknown word, in parentheses; '' if no name is similar."""
-    suggestion = suggest(word, names)
-    return f" (did you mean {suggestion}?)" if suggestion else ""
+    """Return a suggestion for an unknown word, in parentheses; '' if no name is similar. All begin with ``$``."""
+    # Without the common first character, only names that are similar themselves are suggested.
+    suggestion = suggest(word[1:], (name[1:] for name in names), 0.7)
+    return f" (did you mean ${suggestion}?)" if suggestion else ""

@@ -40,6 +40,14 @@ def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
     )
 
 
+def describe_parameter_error(type_name: str) -> str:
+    """Return why a value of this type, such as ``list``, cannot be a parameter, and what to do."""
+    remedy = ""
+    if type_name in ("list", "tuple", "set", "frozenset", "ndarray"):
+        remedy = "; pass a list as JSON, and write IN (SELECT value FROM json_each(?))"
+    return f"a parameter must be text, a number, a date, bytes or None, not {type_name}{remedy}"
+
+
 @contextmanager
 def locate_in_condition(condition: str) -> Iterator[None]:
     """Let the error of a statement point at ``condition``, which begins on the second line of the statement.

@@ -13,7 +13,7 @@ import apsw
 
 from ..arguments import format_count
 from ..errors import InputError, StatementError, shorten, suggest
-from .diagnosis import MAX_COPIED
+from .diagnosis import MAX_COPIED, describe_parameter_error
 from .literals import format_literal
 from .table_catalog import get_sql_tables
 from .tokens import unquote
@@ -57,7 +57,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
         return InputError("a parameter contains half of a surrogate pair, which is not valid text")
     if isinstance(error, TypeError):
         _, _, type_name = str(error).rpartition(" type ")
-        return InputError(f"a parameter must be text, a number, bytes or None, not {type_name}")
+        return InputError(describe_parameter_error(type_name))
     return error
 
 
@@ -102,6 +102,10 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
             "the query has more than 32,766 parameters; pass a JSON list as one parameter, and write "
             "IN (SELECT value FROM json_each(?))",
         )
+    if kind == "ambiguous column name":
+        return make_error(position, f"several tables have a column {shorten(name)}; write table.{shorten(name)}")
+    if kind == "no such function":
+        return make_error(position, f"{message}; {_suggest_function(name)}")
     if kind == "incomplete input":
         return make_error(len(text), "the query ends too early")
     if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):  # near "FORM": syntax error
@@ -124,6 +128,13 @@ def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
     return ""
 
 
+def _suggest_function(name: str) -> str:
+    """Return the remedy for an unknown function: the SQLite function with the nearest name, if any is similar."""
+    functions = apsw.Connection(":memory:").execute("SELECT DISTINCT name FROM pragma_function_list")
+    suggestion = suggest(name, (function for (function,) in functions))
+    return f"did you mean {suggestion}?" if suggestion else "use the functions of SQLite"
+
+
 def _suggest_columns(column: str, text: str) -> str:
     """Return a hint: the tables that have this column, else the nearest column of the tables that ``text`` names.
 
@@ -131,19 +142,22 @@ def _suggest_columns(column: str, text: str) -> str:
     If it reads another table, the hint is the statement that lists the columns. The hint can be empty.
     """
     tables_by_name = get_sql_tables()
+    # A condition is checked in a query that reads documents, or candidates AS documents.
+    read_names = re.findall(r'\b(?:from|join|as)\s+"?(\w+)', text.lower())
+    meta_hint = ""
+    if "documents" in read_names:
+        meta_hint = f"; meta ->> {format_literal(shorten(column))} reads a field of the metadata"
     tables_by_column: dict[str, list[str]] = {}
     for table in tables_by_name.values():
         for name in table.all_columns:
             tables_by_column.setdefault(name.lower(), []).append(table.name)
     if table_names := tables_by_column.get(column.lower()):
-        return f"; tables that have it: {', '.join(table_names)}"
+        return f"; tables that have it: {', '.join(table_names)}{meta_hint}"
     words = set(re.findall(r"\w+", text.lower()))
     queried_tables = [table for name, table in tables_by_name.items() if name.lower() in words]
     if suggestion := suggest(column, [name for table in queried_tables for name in table.all_columns]):
         return f"; did you mean {suggestion}?"
-    # A condition is checked in a query that reads documents, or candidates AS documents.
-    read_names = re.findall(r'\b(?:from|join|as)\s+"?(\w+)', text.lower())
-    if "documents" in read_names:
-        return f"; meta ->> {format_literal(shorten(column))} reads a field of the metadata"
+    if meta_hint:
+        return meta_hint
     read_table = next((name for name in read_names if name in tables_by_name), None)
     return f"; DESCRIBE {read_table} lists the columns" if read_table else ""
