@@ -171,6 +171,10 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, and keep it as a global of this module."""
+    if name in ("aio", "dbapi"):  # public modules, which no other module imports
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _LAZY_ATTRIBUTES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .process.collection_pause import import_without_collection

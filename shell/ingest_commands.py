@@ -197,7 +197,7 @@ def _write_report(report: kvstore.IngestReport, *, as_json: bool, quiet: bool) -
         return
     if report.known:
         report_message(f"{format_count(report.known, 'unchanged file')} skipped")
-    report_message(_format_counts(report))
+    report_message(str(report))
     for remark in report.remarks:
         report_message(remark)
 
@@ -208,16 +208,6 @@ def _format_report(report: kvstore.IngestReport) -> str:
     members["seconds"] = round(report.seconds, 3)
     members["failures"] = [asdict(failure) for failure in report.failures]
     return json.dumps(members, ensure_ascii=False)
-
-
-def _format_counts(report: kvstore.IngestReport) -> str:
-    """Return the counts of an ingest as a line: documents by outcome, chunks and seconds."""
-    from kvstore.language import format_count
-
-    counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
-    skipped = f"{report.skipped} skipped" + (f" ({report.skips})" if report.skipped else "")
-    counts += f"{report.removed} removed, {skipped}, {len(report.failures)} failed"
-    return f"{counts}; {format_count(report.chunks, 'chunk')} in {report.seconds:.1f} s"
 
 
 @click.command()
@@ -289,7 +279,7 @@ def watch(
         reported_failures.clear()
         reported_failures.update(failures)
         if report.added or report.changed or report.removed:
-            report_message(_format_counts(report))
+            report_message(str(report))
 
     with open_store_at(
         store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout

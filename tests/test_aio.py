@@ -62,7 +62,10 @@ def test_every_method_exists_with_the_same_arguments(name: str) -> None:
 def test_a_task_runs_a_statement_and_async_for_opens_a_stream(tmp_path: Path) -> None:
     async def test(store: aio.AsyncStore) -> None:
         cursor = await asyncio.create_task(store.execute("SELECT key FROM documents ORDER BY key"))
+        assert repr(cursor) == "<kvstore.aio.Cursor SELECT: key>"
         assert await cursor.fetchall() == [("sea",), ("tea",)]
+        async with store.snapshot() as snapshot:
+            assert repr(snapshot).startswith("<kvstore.aio.Snapshot ")
         assert [row async for row in store.query("SELECT key FROM documents ORDER BY key")] == [("sea",), ("tea",)]
         async for piece in store.ask_pieces("What is tea made from?"):
             assert piece.startswith("Tea is made")

@@ -37,6 +37,19 @@ def filled_store(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
     return store
 
 
+def test_rows_become_dicts_by_the_names_of_the_columns(filled_store: kvstore.Store) -> None:
+    cursor = filled_store.execute("SELECT key, title, key, meta ->> 'year' AS year FROM documents ORDER BY key DESC")
+    assert cursor.fetchone() == ("tea", None, "tea", 2024)
+    assert cursor.to_dicts() == [
+        {"key": "mate", "title": None, "key:1": "mate", "year": None},
+        {"key": "coffee", "title": "Kaffee ☕", "key:1": "coffee", "year": None},
+    ]
+    assert filled_store.execute("DELETE DOCUMENT 'mate'").to_dicts() == []
+    (hit,) = filled_store.retrieve("brewed", using="lexical").to_dicts()
+    assert (hit["rank"], hit["document"]) == (1, "coffee")
+    json.dumps(filled_store.ask("Who liked coffee?").to_dicts())
+
+
 def test_the_suffix_decides_the_format_of_a_file(
     filled_store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,48 @@ def test_repr_of_a_cursor_names_what_was_done_or_the_columns(store: kvstore.Stor
     assert cursor.fetchall() == [("tea", 1)]
 
 
+def test_repr_describes_what_a_store_opens(store: kvstore.Store, tmp_path: Path) -> None:
+    path = repr(str(store.path))
+    with store.snapshot() as snapshot:
+        assert repr(snapshot) == f"<kvstore.Snapshot {path}>"
+    assert repr(snapshot) == f"<kvstore.Snapshot {path}, closed>"
+    with store.transaction() as transaction:
+        assert repr(transaction) == f"<kvstore.Transaction {path}>"
+    assert repr(transaction) == f"<kvstore.Transaction {path}, ended>"
+    assert repr(store.strategies()[0]) == "<strategy vector>"
+    (tmp_path / "tea.txt").write_text("Tea is made from leaves.")
+    with store.ingest_progress(tmp_path / "tea.txt") as ingestion:
+        list(ingestion)
+    assert repr(ingestion).startswith("<kvstore.Ingestion: 1 added, 0 changed, 0 unchanged, 0 removed, 0 skipped, ")
+
+
+def test_reports_and_evidence_are_printed_for_people(store: kvstore.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "tea.txt").write_text("Tea is made from leaves.")
+    (folder / "bad.txt").write_bytes(b"caf\xe9")
+    (folder / "tea.bin").write_bytes(b"\0")
+    report = store.ingest(folder, include=["*.txt"])
+    assert str(report).startswith(
+        "1 added, 0 changed, 0 unchanged, 0 removed, 1 skipped (1 .bin), 1 failed; 1 chunk in "
+    )
+    assert str(report.failures[0]).startswith(f"{folder}/bad.txt: byte 0xE9 at offset 3 is not valid UTF-8")
+    store.put("coffee", "Coffee is made from seeds.")
+    evidence = store.retrieve("What is tea made from?", using="lexical")
+    assert [line.split(",")[:2] for line in str(evidence).splitlines()[::2]] == [
+        ["1. tea.txt", " chunk 0"],
+        ["2. coffee", " chunk 0"],
+    ]
+    assert str(evidence.hits[0]).endswith("\n   Tea is made from leaves.")
+
+
+def test_public_modules_need_no_import_of_their_own() -> None:
+    code = "import kvstore; kvstore.dbapi.connect, kvstore.aio.open, kvstore.errors.KvstoreError"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="module 'kvstore' has no attribute 'connect'"):
+        kvstore.connect  # noqa: B018
+
+
 def test_a_store_is_opened_by_the_function_open_and_in_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

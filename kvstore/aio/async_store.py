@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 _ROWS_PER_CALL = 100
 
 
+def _format_target(target: object) -> str:
+    """Return the representation of a wrapped object, with the name of this package."""
+    return repr(target).replace("<kvstore.", "<kvstore.aio.", 1)
+
+
 class AsyncCursor(ClosingContext):
     """The result of one statement; see :class:`kvstore.Cursor`. Iterate it with ``async for``."""
 
@@ -46,10 +51,14 @@ class AsyncCursor(ClosingContext):
         self.description, self.rowcount = cursor.description, cursor.rowcount
         self.message, self.problems, self.failed = cursor.message, cursor.problems, cursor.failed
 
+    def __repr__(self) -> str:
+        return _format_target(self._target)
+
     fetchone = run_in_thread(Cursor.fetchone)
     fetchmany = run_in_thread(Cursor.fetchmany)
     fetchall = run_in_thread(Cursor.fetchall)
     to_arrow = run_in_thread(Cursor.to_arrow)
+    to_dicts = run_in_thread(Cursor.to_dicts)
     to_pandas = run_in_thread(Cursor.to_pandas)
 
     async def __aiter__(self) -> AsyncIterator[Row]:
@@ -91,6 +100,9 @@ class AsyncQueryable:
 
     _target: Any
     _threads: CallThreads
+
+    def __repr__(self) -> str:
+        return _format_target(self._target)
 
     aliases = run_in_thread(Store.aliases)
     ask = run_in_thread(Store.ask)
@@ -210,9 +222,6 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         self._threads = threads
         #: The thread of statements, which a transaction that BEGIN opened belongs to.
         self._statements = CallThreads(1, "statements")
-
-    def __repr__(self) -> str:
-        return repr(self._target).replace("<kvstore.", "<kvstore.aio.", 1)
 
     backup = run_in_thread(Store.backup)
     check = run_in_thread(Store.check)

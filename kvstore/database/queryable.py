@@ -350,7 +350,7 @@ class Queryable(ABC):
 
     def search(
         self,
-        text: str,
+        text: str = "",
         *,
         using: str = "hybrid",
         where: str | Mapping[str, Any] | None = None,
@@ -360,7 +360,7 @@ class Queryable(ABC):
     ) -> list[Hit]:
         """Return the chunks that a ``vector``, ``lexical`` or ``hybrid`` search finds for a text, best first.
 
-        ``vector`` replaces the embedder's vector of the text. The text can be empty if ``vector`` is given and the
+        ``vector`` replaces the embedder's vector of the text. The text can be omitted if ``vector`` is given and the
         search is not lexical.
 
         >>> [hit.document for hit in store.search("roasted seeds", using="lexical", where="key < 'd'")]

@@ -33,6 +33,10 @@ class Snapshot(Queryable):
         self._snapshot = session.environment.snapshot()
         self._state = session.store.build_state(self._snapshot)
 
+    def __repr__(self) -> str:
+        closed = ", closed" if self._snapshot.closed else ""
+        return f"<kvstore.Snapshot {str(self._session.environment.path)!r}{closed}>"
+
     def close(self) -> None:
         """Close the snapshot; using it afterwards raises ClosedError."""
         self._snapshot.close()

@@ -36,6 +36,9 @@ class Transaction(OwnedTransaction):
     methods raise ClosedError.
     """
 
+    def __repr__(self) -> str:
+        return f"<kvstore.Transaction {str(self._session.environment.path)!r}{'' if self.open else ', ended'}>"
+
     @in_owner_thread
     def put(
         self,

@@ -33,6 +33,10 @@ class Failure:
     place: str
     reason: str
 
+    def __str__(self) -> str:
+        """Return the place and the reason as one line."""
+        return f"{self.place}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class FileDocument:

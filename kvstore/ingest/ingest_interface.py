@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypedDict
 
-from ..arguments import check_path, format_value
+from ..arguments import check_path, format_count, format_value
 from ..errors import InputError
 from ..readers import RawFact
 from ..settings import FixedSettings
@@ -38,7 +38,9 @@ class IngestReport:
     ``skipped`` is their sum. ``remarks`` are sentences about possibly unintended effects. Documents to which a file
     adds facts count as changed if that changes anything, else as unchanged. ``left_out`` maps each page that was read
     to the number of characters omitted as navigation, if any. ``problems`` formats the ``failures``; beyond the first
-    hundred it gives only their number.
+    hundred it gives only their number. ``known`` is the number of unchanged files, which were not read again.
+
+    ``str()`` returns the counts as one line.
     """
 
     added: int = 0
@@ -55,6 +57,13 @@ class IngestReport:
     skipped_by: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        """Return the counts as one line: documents by outcome, skipped files, failures, chunks and seconds."""
+        counts = f"{self.added} added, {self.changed} changed, {self.unchanged} unchanged, {self.removed} removed"
+        skipped = f"{self.skipped} skipped" + (f" ({self.skips})" if self.skipped else "")
+        chunks = format_count(self.chunks, "chunk")
+        return f"{counts}, {skipped}, {len(self.failures)} failed; {chunks} in {self.seconds:.1f} s"
+
     @property
     def skips(self) -> str:
         """``skipped_by`` as text, such as ``2 .png, 1 no suffix``."""
@@ -63,7 +72,7 @@ class IngestReport:
     @property
     def problems(self) -> list[str]:
         """The failures, one line each, with place and reason; of many failures, the last line counts those left out."""
-        lines = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_MAX_PROBLEMS_SHOWN]]
+        lines = list(map(str, self.failures[:_MAX_PROBLEMS_SHOWN]))
         num_more = len(self.failures) - len(lines)
         return [*lines, f"... and {num_more:,} more that could not be read"] if num_more else lines
 
@@ -179,6 +188,9 @@ class Ingestion(Iterator[IngestProgress]):
         """Create an ingest that runs ``steps``, which keep ``report`` up to date."""
         self._steps = steps
         self.report = report
+
+    def __repr__(self) -> str:
+        return f"<kvstore.Ingestion: {self.report}>"
 
     def __next__(self) -> IngestProgress:
         """Run the ingest up to its next progress, and return the progress."""

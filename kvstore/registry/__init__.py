@@ -473,6 +473,9 @@ class DeferredStrategy:
         self._module = module
         self._class_name = class_name
 
+    def __repr__(self) -> str:
+        return f"<strategy {self.name}>"
+
     @cached_property
     def strategy(self) -> Strategy:
         """The strategy, whose module is imported on first use."""

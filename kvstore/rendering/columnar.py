@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..extensions.extras import import_extra
+from .row_formats import number_repeated_names
 
 #: The Arrow type of each SQL column type.
 ARROW_TYPES: Mapping[str, str] = {"TEXT": "string", "INTEGER": "int64", "REAL": "double", "BLOB": "binary"}
@@ -41,6 +42,18 @@ class Columnar:
         """Return the rows as a stream of Arrow's C interface, from which pyarrow, polars and duckdb read directly."""
         stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)
         return stream
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each row as a dict from the names of the columns to the values, for example to write JSON.
+
+        A column with the name of an earlier one gets a number: ``key:1``.
+
+        >>> store.execute("SELECT key, title FROM documents WHERE key = 'tea'").to_dicts()
+        [{'key': 'tea', 'title': 'Tea'}]
+        """
+        columns, rows, _ = self._get_named_rows()
+        names = number_repeated_names(columns)
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def to_pandas(self) -> Any:
         """Return the rows as a ``pandas.DataFrame``. Whole numbers stay whole in a column with NULL (type Int64).

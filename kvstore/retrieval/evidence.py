@@ -120,6 +120,11 @@ class Hit(ChunkReference):
         if not self.spans:
             object.__setattr__(self, "spans", (TextSpan(self.document, self.ordinal, self.start, self.end),))
 
+    def __str__(self) -> str:
+        """Return the rank, the place and the score of the hit, and its text below."""
+        place = f"{self.document}, chunk {self.ordinal}" if self.kind == "chunk" else f"{self.document}, {self.kind}"
+        return f"{self.rank}. {place}, {self.score:.4g}\n   {self.text}"
+
 
 @frozen_dataclass
 class AbstractNote:
@@ -157,7 +162,7 @@ class HitGroup:
 class Evidence(Columnar):
     """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked.
 
-    As a table, its rows are the hits.
+    ``str()`` returns the hits with their texts. As a table, its rows are the hits.
 
     ``context`` are lines about the question's entities, and ``points`` what a model extracted from the chunks
     (:mod:`.distillation`); a prompt includes both with the chunks. ``groups`` are parts of the hits that are read
@@ -178,6 +183,10 @@ class Evidence(Columnar):
     segments: list[Hit] = field(default_factory=list)
     hint: str | None = None
     is_overview: bool = False
+
+    def __str__(self) -> str:
+        """Return the hits, each with its text."""
+        return "\n".join(map(str, self.hits))
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: a table of the hits, each with its path (why it was found)."""
