@@ -305,6 +305,9 @@ def test_most_recipes_have_examples_that_are_run() -> None:
         ("haystack", "how-to/frameworks"),
         ("llamaindex", "how-to/frameworks"),
         ("parquet", "recipes/duckdb"),
+        ("chroma", "how-to/switch"),
+        ("lancedb", "how-to/switch"),
+        ("txtai", "how-to/switch"),
     ],
 )
 def test_words_of_a_search_are_in_a_heading_of_their_page(words: str, page: str) -> None:

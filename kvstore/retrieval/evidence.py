@@ -122,8 +122,8 @@ class Hit(ChunkReference):
 
     def __str__(self) -> str:
         """Return the rank, the place and the score of the hit, and its text below."""
-        place = f"{self.document}, chunk {self.ordinal}" if self.kind == "chunk" else f"{self.document}, {self.kind}"
-        return f"{self.rank}. {place}, {self.score:.4g}\n   {self.text}"
+        source = f"{self.document}, chunk {self.ordinal}" if self.kind == "chunk" else f"{self.document}, {self.kind}"
+        return f"{self.rank}. {source}, {self.score:.4g}\n   {self.text}"
 
 
 @frozen_dataclass
