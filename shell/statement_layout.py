@@ -23,6 +23,8 @@ from .layout import (
 )
 from .masking import BOLD, PLAIN
 
+#: The marker at the start of a list item.
+_LIST_MARKER_PATTERN = re.compile(r"(?:[-*•]|\d{1,3}[.)]) ")
 #: A Markdown heading that is a paragraph of its own.
 _HEADING_PATTERN = re.compile(r"\A#{1,6} +(.*)\Z")
 #: The width of the note below an answer if nothing limits it.
@@ -210,7 +212,9 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
         lines: list[str] = []
         for paragraph in text.split("\n"):
             line = to_printable(paragraph)
-            lines += [line] if width is None else wrap(line, width)
+            marker = _LIST_MARKER_PATTERN.match(line)
+            label = "" if marker is None else marker[0]
+            lines += wrap_after(label, line.removeprefix(label), width)
         spans = [span for span in (answer_span, *(part["span"] for part in parts)) if span is not None]
         yield from lines if width is None else _embolden(lines, text, spans)
     if citations:

@@ -260,6 +260,12 @@ def test_the_words_that_answer_are_bold_on_a_terminal() -> None:
     assert "\x1b" not in write_rows([row], "table", None, "ASK")
 
 
+def test_the_items_of_a_list_in_an_answer_have_a_hanging_indent() -> None:
+    row = ("To do:\n\n- water the plants [1]\n10. feed the cat [2]", [], True, None, [], 0.9, False, "answered")
+    lines = write_rows([(*row, None, None, [])], "table", 18, "ASK").splitlines()
+    assert lines == ["To do:", "", "- water the plants", "  [1]", "10. feed the cat", "    [2]"]
+
+
 def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     place = {"document": "hr/leave", "ordinal": 5, "start": 0, "end": 9}
     citation = {"number": 1, **place, "kind": "chunk", "spans": [place]}
