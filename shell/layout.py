@@ -184,7 +184,10 @@ class Grid:
     def render_row(
         self, cells: Sequence[Sequence[str]], widths: Sequence[int], right_aligned: Sequence[bool]
     ) -> Iterator[str]:
-        """Yield the lines of a row. Each cell is the list of its wrapped lines, each at most its column's width."""
+        """Yield the lines of a row. Each cell is the list of its wrapped lines, each at most its column's width.
+
+        The cells of a column are aligned right if ``right_aligned`` is True for it.
+        """
         for index in range(max(map(len, cells))):
             pieces = []
             for lines, width, is_right_aligned in zip(cells, widths, right_aligned, strict=True):

@@ -214,7 +214,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 
 
 def _find_start(text: str, position: int) -> int | None:
-    """Return the offset of the next statement or dot command, skipping stray ``;``, or None if there is none."""
+    """Return the offset of the next statement or dot command from ``position`` on, or None; stray ``;`` are skipped."""
     for token in iter_tokens(text, position):
         if token.kind not in ("space", "comment", "semicolon"):
             return token.start

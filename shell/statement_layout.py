@@ -61,7 +61,7 @@ _OPEN, _CLOSE = "\U0010fffc", "\U0010fffd"
 
 
 def _insert_hidden_marks(text: str, entity: str) -> str:
-    """Put marks around each word of every occurrence of a name in a text, in upper or lower case."""
+    """Put marks around each word of every occurrence of the name ``entity`` in a text, in upper or lower case."""
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
     pattern = r"\s+".join(map(re.escape, entity.split()))
     return re.sub(

@@ -61,7 +61,7 @@ def _build_text_schema(description: str) -> dict[str, Any]:
 
 
 def _build_number_schema(description: str, minimum: int = 1, maximum: int = MAX_RESULTS) -> dict[str, Any]:
-    """Return the JSON schema of an integer argument in a range, with a description for the language model."""
+    """Return the JSON schema of an integer from ``minimum`` to ``maximum``, with a description for a language model."""
     return {"type": "integer", "description": description, "minimum": minimum, "maximum": maximum}
 
 

@@ -178,7 +178,7 @@ class HtmlTable:
         self._fill_row_spans()
 
     def add_cell(self, text: str, is_header: bool, num_columns: int, num_rows: int) -> None:
-        """Add a cell that spans ``num_columns`` columns and ``num_rows`` rows to the current row."""
+        """Add a cell, or the header of a column or row, that spans several columns and rows, to the current row."""
         if num_rows > 1:
             self.row_spans[len(self.current_row)] = (num_rows - 1, text)
         self.current_row += [text, *[""] * (num_columns - 1)]

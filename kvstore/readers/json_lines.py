@@ -322,7 +322,7 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
 
 
 def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the names and text values of fields; names in nested objects are dotted paths."""
+    """Yield the names and text values of fields; ``prefix`` begins the names, and nested ones are dotted paths."""
     for name, value in fields.items():
         if isinstance(value, dict):
             yield from _iter_field_texts(value, f"{prefix}{name}.")

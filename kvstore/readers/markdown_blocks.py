@@ -254,7 +254,10 @@ def make_heading(level: int, text: str) -> MarkdownBlock:
 
 
 def make_code_block(code: str, language: str = "") -> MarkdownBlock:
-    """Return a code block; its fence has more backticks than any backticks in a row in the code."""
+    """Return a code block in ``language`` (empty: unknown).
+
+    Its fence has more backticks than any backticks in a row in the code.
+    """
     code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
     max_backticks = max(map(len, _BACKTICKS_PATTERN.findall(code)), default=0)
     fence = "`" * max(3, max_backticks + 1)

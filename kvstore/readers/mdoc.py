@@ -170,7 +170,7 @@ class MdocInterpreter:
         return end
 
     def _add_own_text(self, macro: str, arguments: list[str], output: RunningText) -> list[str]:
-        """Add the text that replaces or precedes the arguments of a macro, and return the arguments still to be added.
+        """Add the text that replaces or precedes the arguments of a macro to ``output``; return the arguments to add.
 
         ``arguments`` can be changed in place.
         """
@@ -240,7 +240,7 @@ class MdocInterpreter:
         )
 
     def _add_word(self, token: str, output: RunningText) -> None:
-        """Add the word ``token``; a punctuation mark is joined to the word after an opening or before a closing one."""
+        """Add the word ``token`` to ``output``; punctuation is joined to the word that it opens or closes."""
         self._add_spaced_text(
             token, output, join_before=token in _CLOSING_PUNCTUATION, join_after=token in _OPENING_PUNCTUATION
         )

@@ -203,8 +203,9 @@ def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
 def _iter_sections(
     boundaries: Iterable[_Boundary], data: bytes, file_name: str, language: Language
 ) -> Iterator[MarkdownBlock]:
-    """Yield a heading and a code block for every stretch of the file ``data`` with the same enclosing definitions.
+    """Yield a heading and a code block for every stretch of a file with the same enclosing definitions.
 
+    ``data`` is the content of the file, which is in the programming language ``language``.
     ``boundaries`` are the offsets at which these change. The heading has their names, or ``file_name`` without any.
     """
     file_end = _Boundary(len(data), ())

@@ -81,7 +81,10 @@ def draw_network(
 
 
 def _draw_legend_line(css_class: str, x: float, y: float, attributes: str) -> str:
-    """Return the SVG of a sample line in the legend, beside the text whose baseline is at ``y``."""
+    """Return the SVG of a sample line in the legend, before the text whose baseline is at ``y``.
+
+    It has the ``css_class`` and the SVG ``attributes`` of the lines that the text explains.
+    """
     y = y - 4  # the middle of the letters
     return (
         f'<line class="{css_class}" x1="{x:g}" x2="{x + 24:g}" y1="{svg.format_number(y)}" y2="{svg.format_number(y)}" '

@@ -82,13 +82,16 @@ class PageRequest:
         return (values[-1].strip() if values else "") or default
 
     def get_numbers(self, name: str, *, minimum: int = 0, maximum: int = 2**53) -> list[int]:
-        """Return every value of an argument as an integer. Raises InputError for anything but integers in the range."""
+        """Return every value of an argument as an integer.
+
+        Raises InputError for anything but integers from ``minimum`` to ``maximum``.
+        """
         return [_parse_number(name, value, minimum, maximum) for value in self.get_texts(name)]
 
     def get_number(self, name: str, default: int, *, minimum: int = 0, maximum: int = 2**53) -> int:
         """Return the value of an argument as an integer, or the default if it is missing or empty.
 
-        Raises InputError for anything but an integer in the range.
+        Raises InputError for anything but an integer from ``minimum`` to ``maximum``.
         """
         value = self.get_text(name)
         return _parse_number(name, value, minimum, maximum) if value else default

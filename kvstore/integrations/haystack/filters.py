@@ -57,7 +57,7 @@ def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
 
 
 def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
-    """Convert the comparison of a field with a value to a condition. Raises FilterError if it is invalid.
+    """Convert the comparison of a field with a value, such as ``>=``, to a condition. Raises FilterError if invalid.
 
     The field ``id`` is the key of a document; all others are metadata, with dots between the names of nested fields.
     """

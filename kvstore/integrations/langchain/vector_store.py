@@ -144,7 +144,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def similarity_search(
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
     ) -> list[Document]:
-        """Return the ``k`` documents nearest to a question, of those that satisfy ``filter``.
+        """Return the ``k`` documents nearest to a question, of those that satisfy ``filter`` (None: of all).
 
         ``using`` names the search: ``vector``, ``hybrid`` or ``lexical``.
         """
@@ -156,7 +156,8 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[tuple[Document, float]]:
         """Return the ``k`` documents nearest to a question with their scores: cosines if ``using`` is ``vector``.
 
-        A higher score is better for every value of ``using``, which can also be ``hybrid`` or ``lexical``.
+        Only documents that satisfy ``filter`` (None: all) are searched. A higher score is better for every value of
+        ``using``, which can also be ``hybrid`` or ``lexical``.
         """
         _reject_arguments("similarity_search", kwargs)
         if using == "vector":
@@ -170,7 +171,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return the ``k`` documents nearest to a vector."""
+        """Return the ``k`` documents nearest to a vector, of those that satisfy ``filter`` (None: of all)."""
         _reject_arguments("similarity_search_by_vector", kwargs)
         return [document for document, _ in self._search_nearest(embedding, k, filter)]
 
@@ -183,7 +184,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return ``k`` diverse documents of the ``fetch_k`` nearest to a question.
+        """Return ``k`` diverse documents of the ``fetch_k`` nearest to a question that satisfy ``filter`` (None: all).
 
         They are selected by maximal marginal relevance (MMR). ``lambda_mult`` is 1 for similarity alone and 0 for
         diversity alone.
@@ -202,7 +203,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return ``k`` diverse documents of the ``fetch_k`` nearest to a vector; the store has their vectors.
+        """Return ``k`` diverse documents of the ``fetch_k`` nearest to a vector that satisfy ``filter`` (None: all).
 
         They are selected by maximal marginal relevance (MMR). ``lambda_mult`` is 1 for similarity alone and 0 for
         diversity alone.
