@@ -114,28 +114,19 @@ def read_prose(
         _collect_statements,
     )
     for document_prose, byte_offsets in prose_by_document:
+        prose = Prose()
         # The document's prose must come first, so that zip does not consume a result of the next document.
-        yield _build_prose(zip(document_prose, chunk_statements, strict=False), byte_offsets)
-
-
-def _build_prose(
-    prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], byte_offsets: npt.NDArray[np.int64]
-) -> Prose:
-    """Return the relations and noun phrases of one document, given the prose of each chunk with its statements.
-
-    ``byte_offsets`` has the byte offset of each character of the document.
-    The span of a relation covers the sentences that state it, in bytes of the document.
-    """
-    prose = Prose()
-    for chunk_prose, (stated_relations, phrases) in prose_statements:
-        prose.phrases.update(phrases)
-        for statement in stated_relations:
-            first, last = chunk_prose.get_sentence_at(statement.start), chunk_prose.get_sentence_at(statement.end - 1)
-            span = int(byte_offsets[first.start]), int(byte_offsets[last.end])
-            prose.relations.append(
-                Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
-            )
-    return prose
+        for chunk_prose, (stated_relations, phrases) in zip(document_prose, chunk_statements, strict=False):
+            prose.phrases.update(phrases)
+            for statement in stated_relations:
+                # The span covers the sentences that state the relation, in bytes of the document.
+                first_sentence = chunk_prose.get_sentence_at(statement.start)
+                last_sentence = chunk_prose.get_sentence_at(statement.end - 1)
+                span = int(byte_offsets[first_sentence.start]), int(byte_offsets[last_sentence.end])
+                prose.relations.append(
+                    Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
+                )
+        yield prose
 
 
 def _collect_statements(_text: str, parses: Sequence[Parse]) -> _ChunkStatements:
