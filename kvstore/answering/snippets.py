@@ -162,16 +162,6 @@ class SnippetHeading(NamedTuple):
     title: str
 
 
-def find_release(heading: str) -> Release | None:
-    """Return the version and date in a heading of a list of changes, or None if it has none.
-
-    >>> find_release("[2.4.0] - 2026-02-03"), find_release("Tern v2.4 (3 May 2026)"), find_release("Rules 2.4")
-    (Release(version='2.4.0', date='2026-02-03'), Release(version='2.4', date='3 May 2026'), None)
-    """
-    match = _RELEASE_PATTERN.fullmatch(heading)
-    return None if match is None else Release(match["version"], match["date"])
-
-
 def render_inline(piece: str) -> str:
     """Return a piece of Markdown on one line, as a browser shows it: without syntax, tags, images and link addresses.
 
@@ -432,9 +422,14 @@ def split_release(heading: str, start: int, end: int, block_index: int) -> Itera
 
     The heading is characters ``start`` to ``end`` of the passage; ``block_index`` is its number among the blocks
     (headings, paragraphs and so on). It is displayed like a table row.
+
+    >>> headings = "[2.4.0] - 2026-02-03", "Tern v2.4 (3 May 2026)", "Rules 2.4"
+    >>> [snippet.release.date for heading in headings for snippet in split_release(heading, 0, len(heading), 0)]
+    ['2026-02-03', '3 May 2026']
     """
-    release = find_release(heading)
-    if release is not None:
+    match = _RELEASE_PATTERN.fullmatch(heading)
+    if match is not None:
+        release = Release(match["version"], match["date"])
         num_words = 2  # the version and the date
         yield Snippet(
             start, end, heading, "table", block_index, is_selectable=False, num_words=num_words, release=release

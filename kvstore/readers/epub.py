@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from ..errors import ReaderError
-from ..text.languages import detect_document_language, get_stated_language
+from ..text.languages import MAX_EXAMINED_BYTES, detect_document_language, get_stated_language
 from .html import parse_page
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading
 from .packages import Package
@@ -59,7 +59,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         title, meta = book.title, book.meta
     text = join_blocks(blocks) + "\n"
     # Many programs state "en" unless the author chooses a language.
-    if get_stated_language(meta) == "en" and detect_document_language(text.encode()) not in (None, "en"):
+    excerpt = text[:MAX_EXAMINED_BYTES].encode()[:MAX_EXAMINED_BYTES]
+    if get_stated_language(meta) == "en" and detect_document_language(excerpt) not in (None, "en"):
         del meta["language"]
     missing_text = ", ".join(map(repr, book.missing_pages[:_MAX_MISSING_SHOWN]))
     if not blocks and missing_text:

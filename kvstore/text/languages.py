@@ -238,7 +238,7 @@ def find_document_language(meta: Mapping[str, Any], text: bytes) -> str | None:
     The result is the English name in lower case, or the ISO 639 code of a language whose name is unknown. ``text`` is
     the document or at least its first 8,000 bytes.
     """
-    code = get_stated_language(meta) or detect_document_language(text)
+    code = get_stated_language(meta) or detect_document_language(text[:MAX_EXAMINED_BYTES])
     return None if code is None else _NAMES.get(code, code)
 
 
@@ -250,20 +250,15 @@ def get_language_code(name: str | None) -> str | None:
     return None if name is None else _CODES.get(name, name)
 
 
-def detect_document_language(text: bytes) -> str | None:
-    """Return the ISO 639 code of a document's language, detected in its first 8,000 bytes, or None if it is unclear.
+@lru_cache(maxsize=_MAX_CACHED_EXCERPTS)
+def detect_document_language(excerpt: bytes) -> str | None:
+    """Return the ISO 639 code of a document's language, or None if it is unclear.
+
+    ``excerpt`` has the first 8,000 bytes (``MAX_EXAMINED_BYTES``) of the document. The result is cached, because every
+    answer needs it for its passages.
 
     >>> detect_document_language(b"Die Bahn ist alt.")
     'de'
-    """
-    return _detect_excerpt_language(text[:MAX_EXAMINED_BYTES])
-
-
-@lru_cache(maxsize=_MAX_CACHED_EXCERPTS)
-def _detect_excerpt_language(excerpt: bytes) -> str | None:
-    """Return the ISO 639 code of an excerpt's language, or None if it is unclear.
-
-    The result is cached, because every answer needs it for its passages.
     """
     text = excerpt.decode(errors="ignore")
     # A short text needs fewer function words than a long one, in proportion to its length.

@@ -463,20 +463,18 @@ def count_chunk_terms(
     They include technical tokens and the parts of words with underscores.
     """
     counts = count_text_terms(text, stem, technical=True)
-    for term, count in count_heading_terms(title, headings, stem).items():
+    for term, count in count_heading_terms((title or "", *headings), stem).items():
         counts[term] = counts.get(term, 0) + count
     return counts
 
 
-def count_heading_terms(title: str | None, headings: Iterable[str], stem: Callable[[str], str]) -> Mapping[str, int]:
-    """Count the terms (stems of words) of a title and of the distinct headings above a chunk. Cached."""
-    return _count_heading_terms(tuple(dict.fromkeys([title or "", *headings])), stem)
-
-
 @lru_cache(maxsize=64)  # adjacent chunks share headings
-def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
-    """Count the terms (stems of words) of several texts together. Cached, so the caller must not modify the result."""
+def count_heading_terms(headings: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
+    """Count the terms (stems of words) of the title of a document and the headings above a chunk together.
+
+    ``headings`` begin with the title; repetitions do not count. Cached, so the caller must not modify the result.
+    """
     counts: Counter[str] = Counter()
-    for text in texts:
+    for text in dict.fromkeys(headings):
         counts.update(count_text_terms(text, stem, technical=True))
     return counts

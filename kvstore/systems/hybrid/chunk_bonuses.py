@@ -75,7 +75,7 @@ class BonusScorer:
         If the document has no title, its file name serves as the title.
         """
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem
-        heading_terms = count_heading_terms(name, chunk.headings, self._stem)
+        heading_terms = count_heading_terms((name, *chunk.headings), self._stem)
         heading_fraction = (
             math.fsum(rarity for term, rarity in self._rarities.items() if term in heading_terms) / self._total_rarity
         )
