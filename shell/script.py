@@ -154,9 +154,12 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
     can_be_unfinished = is_ended and first_word[0].isupper()
     if not can_be_unfinished and text.find(";", line_start) < 0:
         return False
+    # An error near the beginning is found without reading the rest of the text.
+    if not language.list_expected_terminals(text[line_start:]):
+        return False
     semicolon_end = _find_semicolon_end(text, line_start)
     if semicolon_end is None:
-        return can_be_unfinished and bool(language.list_expected_terminals(text[line_start:]))
+        return can_be_unfinished
     terminals = language.list_expected_terminals(text[line_start : semicolon_end - 1])
     return not terminals.isdisjoint(("$END", "QUERY_TEXT"))
 

@@ -33,7 +33,7 @@ from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
 from kvstore_shell.progress import ProgressLine
 from kvstore_shell.repl import _expand_shortcuts, _is_complete_input
-from kvstore_shell.script import ScriptError, ScriptItem, read_items, split_items
+from kvstore_shell.script import ScriptError, ScriptItem, expand_questions, read_items, split_items
 
 PAGE = read_language_pages()
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -643,6 +643,15 @@ def test_each_pasted_line_after_a_question_is_run(terminal: Callable[..., pexpec
     wait_for(child, "Maria Jensen approves leave")
     wait_for(child, "42")
     wait_for(child, pexpect.EOF)
+
+
+@pytest.mark.parametrize("line", ["RETRIEVE ?", "SHOW TABLES"])
+def test_a_long_paste_after_a_question_is_read_only_a_few_times(
+    line: str, limit_cpu_time: Callable[[float], None]
+) -> None:
+    text = "who rings it?\n" + f"{line}\n" * 10_000 + ";"
+    limit_cpu_time(10)  # each line of the first 2,000 characters could begin a statement
+    assert expand_questions(text) == text
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 from lark import Lark
@@ -21,7 +22,7 @@ from ..errors import StatementError, shorten, suggest
 from ..sql import condition as conditions
 from ..sql.diagnosis import MAX_COPIED, make_statement_error
 from ..sql.literals import format_literal
-from ..sql.tokens import Token, split_statements, unquote
+from ..sql.tokens import Token, iter_tokens, unquote
 from . import statements as s
 from .builder import Builder
 from .parameters import Parameter
@@ -114,6 +115,8 @@ _OTHER_DATABASE_HINTS = {
 }
 #: The maximum number of words that identify a statement of another database.
 _MAX_HINT_WORDS = 4
+#: The number of tokens of a long text that are parsed before the rest is read.
+_NUM_FIRST_TOKENS = 64
 
 
 @functools.cache
@@ -214,20 +217,50 @@ def list_expected_terminals(text: str) -> frozenset[str]:
     one may continue; the latter comes with the keywords of the clauses that may follow. Nothing may follow invalid
     text.
     """
+    first_tokens = list(islice(_iter_first_statement(text), _NUM_FIRST_TOKENS))
+    if len(first_tokens) == _NUM_FIRST_TOKENS:
+        # An error in the first tokens of a long text is found without reading the rest.
+        terminals = _list_terminals_after(text, first_tokens, is_cut=True)
+        if terminals is not None:
+            return terminals
+        first_tokens = list(_iter_first_statement(text))
+    return _list_terminals_after(text, first_tokens) or frozenset()
+
+
+def _iter_first_statement(text: str) -> Iterator[Token]:
+    """Yield the tokens of the first statement of a text, as :func:`split_statements` returns them."""
+    is_empty = True
+    for token in iter_tokens(text):
+        if token.kind == "semicolon" and not is_empty:
+            return
+        if token.kind not in ("space", "comment", "semicolon") or not token.is_closed:
+            is_empty = False
+            yield token
+
+
+def _list_terminals_after(text: str, tokens: list[Token], *, is_cut: bool = False) -> frozenset[str] | None:
+    """Return the terminals that may follow the tokens of the beginning of a statement; none if they are invalid.
+
+    Return None if more tokens follow (``is_cut``) and decide whether these are valid.
+    """
     parser: Any = _load_grammar().parse_interactive()
-    tokens = next(split_statements(text), [])
     parameters = {token.start: Parameter("", None) for token in tokens}
     position = 0
     condition_terminals: frozenset[str] = frozenset()
     while position < len(tokens):
         choices = parser.choices()
-        if _is_query_start(tokens[position], choices) and _find_query_end(tokens, position) == len(tokens):
+        is_query = _is_query_start(tokens[position], choices)
+        if is_cut and (is_query or "CONDITION" in choices):
+            return None
+        if is_query and _find_query_end(tokens, position) == len(tokens):
             return frozenset({"QUERY_TEXT"})
         condition_terminals = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
         try:
             position, _ = _feed_token(parser, text, tokens, position, parameters)
         except StatementError:
             return condition_terminals  # a parenthesis of the condition may still be closed
+    if is_cut:
+        return None
     # AS SVG is a clause of the enclosing EXPLAIN.
     is_explain = tokens and tokens[0].text.upper() == "EXPLAIN"
     return (condition_terminals | frozenset(parser.accepts())) - (frozenset() if is_explain else {"SVG"})
