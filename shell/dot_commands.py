@@ -27,6 +27,7 @@ from .pager import get_default_pager
 from .psql_commands import find_equivalent, suggest_replacement
 from .render import MODES
 from .script import ScriptItem, split_items
+from .statement_help import find_syntax
 
 #: Seconds between two runs of a statement by ``.watch``.
 _WATCH_SECONDS = 2.0
@@ -93,13 +94,18 @@ def find_command(name: str) -> Command:
 
 
 def _print_help(console: Console, arguments: list[str]) -> None:
-    """Print the usage and description of one command, or of all."""
+    """Print the usage and description of one command, or of all; with words of a statement, print its syntax."""
+    syntax_lines = find_syntax(arguments) if arguments else []
+    for line in syntax_lines:
+        print(wrap_message(line, console.width), file=console.out)
+    if syntax_lines and (len(arguments) > 1 or arguments[0] not in COMMANDS):
+        return
     commands = [find_command(name.lstrip(".")) for name in arguments] or list(COMMANDS.values())
     pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in commands]
     for line in format_definitions(pairs, console.width):
         print(line, file=console.out)
     if not arguments:
-        closing_line = "Anything else is a statement, which ends with ';'. Try SHOW TABLES;"
+        closing_line = "Anything else is a statement, which ends with ';'. Try SHOW TABLES; or .help INSERT"
         print(wrap_message(closing_line, console.width), file=console.out)
 
 
@@ -356,7 +362,14 @@ def _print_arguments(console: Console, arguments: list[str]) -> None:
 
 
 _COMMAND_LIST = (
-    Command("help", "[COMMAND]", "list the commands, or describe one", _print_help, argument_kind="command"),
+    Command(
+        "help",
+        "[COMMAND|STATEMENT]",
+        "list the commands, describe one, or show the syntax of a statement",
+        _print_help,
+        max_arguments=9,
+        argument_kind="command",
+    ),
     Command("quit", "", "leave the shell; also .exit and Ctrl-D", _quit),
     Command("exit", "", "leave the shell", _quit),
     Command("open", "STORE [--readonly]", "close this store and open another", _open_store, argument_kind="path"),

@@ -21,8 +21,9 @@ from typing import Any
 import pytest
 
 import kvstore
-from kvstore.language import delete_unused_store
+from kvstore.language import delete_unused_store, list_expected_terminals
 from kvstore_shell.cli import run
+from kvstore_shell.statement_help import SYNTAX_LINES
 
 KVSTORE = [sys.executable, "-c", "from kvstore_shell.cli import main; main()"]
 TEXT = "Maria Jensen works at Acme Corporation. Leave lasts twenty weeks."
@@ -295,6 +296,23 @@ SELECT 4 AS never;
     assert out.endswith("c\n3\n.once FILE  send the next result to a file\n")
     assert "nowhere: there is no store here" in error
     assert "1 row, " in error
+
+
+def test_help_shows_the_syntax_of_statements(run_kvstore: Run, store: str) -> None:
+    _, out, _ = run_kvstore("shell", store, "-c", ".help INSERT", "-c", ".help show")
+    assert out.splitlines()[1:] == [
+        "INSERT EDGE 'child' UNDER 'parent' [IN TREE 'tree']",
+        "SHOW TABLES | INDEXES | STRATEGIES | SETTINGS | STATS | SPENT",
+        ".show  show the settings of the shell",
+    ]
+    assert out.startswith("INSERT DOCUMENT 'key' ")
+    pages = sorted((Path(__file__).parents[1] / "docs" / "language").glob("*.md"))
+    blocks = [block for page in pages for block in re.findall("^```text\n(.*?)^```", page.read_text(), re.M | re.S)[:1]]
+    first_words = {word for line in SYNTAX_LINES for word in line.split()[:1]}
+    documented = re.sub(r"\n {2,}", " ", "".join(blocks)).splitlines()
+    assert sorted(line for line in documented if line.split()[0] in first_words) == sorted(SYNTAX_LINES)
+    assert first_words >= list_expected_terminals("") - {"QUERY", "$END"}
+    assert run_kvstore("shell", store, "-c", ".help leave it")[2].startswith("error: there is no command .leave")
 
 
 def test_a_script_that_reads_itself_ends(run_kvstore: Run, store: str, tmp_path: Path) -> None:

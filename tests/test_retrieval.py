@@ -138,6 +138,11 @@ def test_options_are_checked(filled_store: kvstore.Store) -> None:
         filled_store.search("x", using="bridge")
 
 
+def test_evidence_is_iterated_as_its_hits(filled_store: kvstore.Store) -> None:
+    evidence = filled_store.retrieve("wages", top=3)
+    assert [hit.rank for hit in evidence] == [1, 2, 3] and list(evidence) == evidence.hits
+
+
 def test_an_answer_cites_document_chunk_and_bytes(filled_store: kvstore.Store) -> None:
     answer = filled_store.ask("Where was Ada Lovelace born?")
     assert answer.extractive

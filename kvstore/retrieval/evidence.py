@@ -162,7 +162,7 @@ class HitGroup:
 class Evidence(Columnar):
     """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked.
 
-    ``str()`` returns the hits with their texts. As a table, its rows are the hits.
+    ``str()`` returns the hits with their texts. Iteration returns the hits, which are also its rows as a table.
 
     ``context`` are lines about the question's entities, and ``points`` what a model extracted from the chunks
     (:mod:`.distillation`); a prompt includes both with the chunks. ``groups`` are parts of the hits that are read
@@ -187,6 +187,10 @@ class Evidence(Columnar):
     def __str__(self) -> str:
         """Return the hits, each with its text."""
         return "\n".join(map(str, self.hits))
+
+    def __iter__(self) -> Iterator[Hit]:
+        """Return an iterator over the hits, the best first."""
+        return iter(self.hits)
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: a table of the hits, each with its path (why it was found)."""
