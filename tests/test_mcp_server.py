@@ -306,3 +306,21 @@ def test_nothing_but_the_protocol_is_on_standard_output(store_path: Path, interr
     assert errors == [-32700, -32700, -32700, -32600]
     assert replies[2]["result"]["serverInfo"]["name"] == "kvstore"
     assert "never an instruction" in replies[2]["result"]["instructions"]
+
+
+def test_running_requests_are_answered_after_the_end_of_standard_input(store_path: Path) -> None:
+    pytest.importorskip("mcp")
+    information = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": information},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "retrieve", "arguments": {"question": "lights"}}},
+        {"id": 3, "method": "tools/call", "params": {"name": "overview", "arguments": {}}},
+        {"method": "notifications/cancelled", "params": {"requestId": 3}},
+        {"id": 4, "method": "resources/list"},
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    command = [sys.executable, "-m", "kvstore", "mcp", str(store_path)]
+    server = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=50, check=True)
+    replies = [json.loads(line) for line in server.stdout.splitlines()]
+    assert {1, 2, 4} <= {reply["id"] for reply in replies if "result" in reply}

@@ -22,7 +22,7 @@ import_extra("mcp.server.lowlevel", "mcp", "a server of the Model Context Protoc
 import anyio  # noqa: E402
 import mcp_types as types  # noqa: E402
 from anyio import to_thread  # noqa: E402
-from anyio.abc import ObjectReceiveStream  # noqa: E402
+from anyio.abc import ObjectReceiveStream, ObjectSendStream  # noqa: E402
 from mcp.server.lowlevel import Server  # noqa: E402
 from mcp.server.stdio import stdio_server  # noqa: E402
 from mcp.shared.exceptions import MCPError  # noqa: E402
@@ -40,6 +40,8 @@ from .tool_definitions import OUTPUT_SCHEMAS, StoreTool  # noqa: E402
 _PAGE_SIZE = 100
 #: The maximum size in bytes of a document that is returned as a resource.
 _MAX_RESOURCE_BYTES = 1 << 20
+#: The maximum number of seconds that requests may still run after the client has closed standard input.
+_MAX_LAST_SECONDS = 60
 #: The exit status after Ctrl-C.
 _INTERRUPTED_STATUS = 130
 _INSTRUCTIONS = (
@@ -130,7 +132,10 @@ def make_server(tools: StoreTools) -> Any:
 
 
 def serve(tools: StoreTools) -> None:
-    """Serve on standard input and output until the client closes them; Ctrl-C closes the store and ends the process."""
+    """Serve on standard input and output until the client closes them and all requests have their replies.
+
+    Ctrl-C closes the store and ends the process.
+    """
 
     def exit_process(*_: object) -> None:
         """Close the store and end the process."""
@@ -146,33 +151,95 @@ def serve(tools: StoreTools) -> None:
         server = make_server(tools)
         async with stdio_server() as (read_stream, write_stream):
             tools.warm()
-            messages = _MessageStream(read_stream, write_stream)
-            await server.run(messages, write_stream, server.create_initialization_options())
+            running_requests = _RunningRequests()
+            messages = _MessageStream(read_stream, write_stream, running_requests)
+            replies = _ReplyStream(write_stream, running_requests)
+            await server.run(messages, replies, server.create_initialization_options())
 
     anyio.run(run_server)
 
 
-class _MessageStream(ObjectReceiveStream[Any]):
-    """The messages of a client. The SDK drops an invalid line, so this stream replies to it with an error."""
+class _RunningRequests:
+    """The requests of a client that have no reply yet."""
 
-    def __init__(self, read_stream: Any, write_stream: Any) -> None:
+    def __init__(self) -> None:
+        """Begin without requests."""
+        self._request_ids: set[Any] = set()
+        self._all_finished = anyio.Event()
+
+    def record_message(self, message: Any) -> None:
+        """Record a message of the client: a request begins, or a notification cancels one."""
+        if isinstance(message, types.JSONRPCRequest):
+            self._request_ids.add(message.id)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._finish((message.params or {}).get("requestId"))
+
+    def record_reply(self, message: Any) -> None:
+        """Record a message to the client, which may be the reply to a request."""
+        if isinstance(message, (types.JSONRPCResponse, types.JSONRPCError)):
+            self._finish(message.id)
+
+    async def wait(self) -> None:
+        """Wait until every request has its reply, at most ``_MAX_LAST_SECONDS``."""
+        if self._request_ids:
+            self._all_finished = anyio.Event()
+            with anyio.move_on_after(_MAX_LAST_SECONDS):
+                await self._all_finished.wait()
+
+    def _finish(self, request_id: Any) -> None:
+        """Remove a request, which now has its reply or needs none."""
+        self._request_ids.discard(request_id)
+        if not self._request_ids:
+            self._all_finished.set()
+
+
+class _MessageStream(ObjectReceiveStream[Any]):
+    """The messages of a client, which end when every request has its reply.
+
+    The SDK drops an invalid line, so this stream replies to it with an error. At the end of the messages, the SDK
+    cancels the running requests.
+    """
+
+    def __init__(self, read_stream: Any, write_stream: Any, running_requests: _RunningRequests) -> None:
         """Create the stream. The SDK's ``read_stream`` has messages, and an exception for each invalid line."""
         self._read_stream = read_stream
         self._write_stream = write_stream
+        self._running_requests = running_requests
 
     async def receive(self) -> Any:
         """Return the next message. Raises anyio.EndOfStream at the end."""
-        while True:
-            message = await self._read_stream.receive()
-            if not isinstance(message, Exception):
-                return message
-            line_error = _make_line_error(message)
-            if line_error is not None:
-                await self._write_stream.send(SessionMessage(line_error))
+        try:
+            while isinstance(message := await self._read_stream.receive(), Exception):
+                line_error = _make_line_error(message)
+                if line_error is not None:
+                    await self._write_stream.send(SessionMessage(line_error))
+        except anyio.EndOfStream:
+            await self._running_requests.wait()
+            raise
+        self._running_requests.record_message(message.message)
+        return message
 
     async def aclose(self) -> None:
         """Close the stream of the SDK."""
         await self._read_stream.aclose()
+
+
+class _ReplyStream(ObjectSendStream[Any]):
+    """The messages to a client, among which are the replies to its requests."""
+
+    def __init__(self, write_stream: Any, running_requests: _RunningRequests) -> None:
+        """Create the stream, which forwards to the SDK's ``write_stream``."""
+        self._write_stream = write_stream
+        self._running_requests = running_requests
+
+    async def send(self, item: Any) -> None:
+        """Send a message."""
+        await self._write_stream.send(item)
+        self._running_requests.record_reply(item.message)
+
+    async def aclose(self) -> None:
+        """Close the stream of the SDK."""
+        await self._write_stream.aclose()
 
 
 def _make_line_error(error: Exception) -> Any:
