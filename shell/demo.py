@@ -40,8 +40,8 @@ class _Tour:
         """Prepare the tour; :meth:`run` creates the store with this embedder (None: the best one installed)."""
         self._path = path
         self._embedder = embedder
-        size = shutil.get_terminal_size(fallback=(_DEFAULT_WIDTH, 24))
-        self._width = size.columns if sys.stdout.isatty() else _DEFAULT_WIDTH
+        num_columns, _ = shutil.get_terminal_size(fallback=(_DEFAULT_WIDTH, 0))
+        self._width = num_columns if sys.stdout.isatty() else _DEFAULT_WIDTH
 
     def run(self, *, keep_store: bool) -> int:
         """Create the store, run the tour, and return the exit status.

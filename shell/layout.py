@@ -64,7 +64,7 @@ def truncate(text: str, width: int) -> str:
     characters, used_width = [], 0
     for character in text:
         used_width += _measure_character(character)
-        if used_width > width - 1:
+        if used_width > width - 1:  # no room for the ellipsis
             break
         characters.append(character)
     return "".join(characters) + "…"

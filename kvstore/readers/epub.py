@@ -167,6 +167,7 @@ class _EpubBook:
         folder = ""
         if self._contents_page is not None and self._contents_page in self._package:
             tree = LexborHTMLParser(self._package.read_part(self._contents_page).decode("utf-8", "replace"))
+            # A <nav> without a type is taken for a table of contents.
             lists = [nav.css_first("ol") for nav in tree.css("nav") if nav.attributes.get("epub:type", "toc") == "toc"]
             folder = posixpath.dirname(self._contents_page)
             entries = _iter_list_entries(lists[0] if lists else None, level=1)

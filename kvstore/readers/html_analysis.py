@@ -335,17 +335,17 @@ class PageAnalysis:
         return content, content is not None
 
     def _has_most_text(self, content: LexborNode, body: LexborNode) -> bool:
-        """True if the declared content is a large part of the page, or there is no prose next to it."""
+        """True if the declared content is a large part of the page, or there is no prose next to it.
+
+        ``content`` is the element that the page declares as its content, and ``body`` is the whole page.
+        """
         content_stats, body_stats = self.stats_by_id[content.mem_id], self.stats_by_id[body.mem_id]
-        if (
-            self._measure_weight(content) >= _MIN_DECLARED_SHARE * self.body_weight
-            or content_stats.text_length >= _MIN_DECLARED_SHARE * body_stats.text_length
-        ):
+        if self._measure_weight(content) >= _MIN_DECLARED_SHARE * self.body_weight:
             return True
-        return (
-            content_stats.text_length > 0
-            and body_stats.prose_length - content_stats.prose_length < _MAX_FINE_PRINT_CHARACTERS
-        )
+        if content_stats.text_length >= _MIN_DECLARED_SHARE * body_stats.text_length:
+            return True
+        prose_outside = body_stats.prose_length - content_stats.prose_length
+        return content_stats.text_length > 0 and prose_outside < _MAX_FINE_PRINT_CHARACTERS
 
     def _guess_content(self, body: LexborNode) -> LexborNode:
         """Return the content of a page that does not declare it: the innermost element with most of its unlinked text.

@@ -271,12 +271,9 @@ def _make_unique_name(name: str, used_names: Container[str], last_numbers: Count
 def _get_payload(part: Message) -> bytes:
     """Return the decoded content of a MIME part; a message in a message is returned as its source."""
     if part.get_content_type() == "message/rfc822":
-        inner_messages = part.get_payload()
-        return (
-            inner_messages[0].as_bytes()
-            if isinstance(inner_messages, list) and inner_messages and isinstance(inner_messages[0], Message)
-            else b""
-        )
+        payload = part.get_payload()  # a list of one message
+        inner_message = payload[0] if isinstance(payload, list) and payload else None
+        return inner_message.as_bytes() if isinstance(inner_message, Message) else b""
     content = part.get_payload(decode=True)
     return content if isinstance(content, bytes) else b""
 

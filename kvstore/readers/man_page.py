@@ -458,7 +458,10 @@ def _read_table_cells(first_line: str, next_lines: Iterator[str], separator: str
             if cell_line.startswith("T}"):
                 remaining = cell_line[2:]
                 break
-            cell_lines.append(" ".join(split_arguments(cell_line[1:])[1:]) if cell_line[:1] == "." else cell_line)
+            if cell_line.startswith("."):  # a macro, such as ".B bold text", counts as its arguments
+                _, *arguments = split_arguments(cell_line[1:]) or [""]
+                cell_line = " ".join(arguments)
+            cell_lines.append(cell_line)
         cells[-1] = " ".join(cell_lines)
         if not remaining:
             return cells

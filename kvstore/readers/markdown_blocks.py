@@ -125,7 +125,7 @@ class InlineBuilder:
             self.add_text(" ")
 
     def start_emphasis(self) -> EmphasisStart | None:
-        """Begin emphasis, and return its position, which ends it.
+        """Begin emphasis, and return its position, with which it is ended.
 
         Return None if it will not be marked: inside other emphasis, and in plain text.
         """

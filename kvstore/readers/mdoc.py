@@ -230,7 +230,10 @@ class MdocInterpreter:
         return arguments
 
     def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
-        """Return the standard sentence on exit statuses (``Ex``) or return values (``Rv``)."""
+        """Return the standard sentence on exit statuses (``Ex``) or return values (``Rv``).
+
+        ``names`` are the commands or functions that it is about; empty for the documented one.
+        """
         names_text = ", ".join(names) or self.name
         if macro == "Ex":
             return f"The {names_text} utility exits 0 on success, and >0 if an error occurs."

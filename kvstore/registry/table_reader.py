@@ -79,7 +79,8 @@ class TableReader:
 
     def has_row(self, table: str, number: int) -> bool:
         """True if ``table`` has a row under this number."""
-        return 0 <= number < 1 << 64 and self.state.lmdb.get(table, encode_u64(number)) is not None
+        is_in_range = 0 <= number < 1 << 64  # of the keys, unsigned integers of 64 bits
+        return is_in_range and self.state.lmdb.get(table, encode_u64(number)) is not None
 
     def find_document(self, key: str) -> int | None:
         """Return the id of the document with a key, or None if there is no such document."""

@@ -286,7 +286,10 @@ class WorkerActor:
         self._tasks.put(task)
 
     def take_messages(self) -> bytes:
-        """Return the worker's messages since the last call; wait a little for the first."""
+        """Remove the worker's messages since the last call from the buffer, and return them; wait for the first.
+
+        The wait ends after ``_HEARTBEAT_SECONDS``.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._messages, _HEARTBEAT_SECONDS)
             data = b"".join(self._messages)
