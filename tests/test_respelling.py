@@ -1,4 +1,4 @@
-"""British and American spelling: a question in one finds what is written in the other."""
+"""British and American spelling, and typing errors: a question finds what is written in another way."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ SPELLINGS = [
     ("A color and a colour.", "the colour", "the colour"),
     ("An organization.", "What is Organisation?", "What is Organisation?"),
     ("She is for it, and files it.", "shoe, four, filling", "shoe, four, filling"),
+    # Typing errors: letters in the wrong order, a wrong, a missing and an additional letter; in rare words too.
+    ("Our location.", "Which locatoin, whixh mornign, whose summmer?", "Which location, whixh morning, whose summer?"),
+    ("The haemolysis and the houses", "haemolisis, haemoolysis, hooses", "haemolysis, haemolysis, houses"),
+    # Words of English stay, and so do names, other forms of words, identifiers and what some document has.
+    ("A route, a horse, a bcak", "house, router, bcak, Hosre", "house, router, bcak, Hosre"),
+    ("A route of the owner", "--no-onwer routee.txt rotue@lan", "--no-onwer routee.txt rotue@lan"),
 ]
 
 

@@ -72,6 +72,19 @@ def get_weights_digest() -> str:
         ) from error
 
 
+@cache
+def load_vocabulary() -> frozenset[str]:
+    """Return the pieces of words that the default embedder knows, among them 20,000 frequent words of English.
+
+    A piece that continues a word begins with ``##``. Raises EmbedderError if the file cannot be read.
+    """
+    path = WEIGHTS_FOLDER / TOKENIZER_FILE
+    try:
+        return frozenset(json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise EmbedderError(f"{path} cannot be read ({error}); install kvstore again") from error
+
+
 def _load_tokenizer(folder: Path) -> Tokenize:
     """Load the tokenizer of the default embedder; return a function from a batch of texts to their token ids."""
     tokenizer = WordPieceTokenizer(json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8")))

@@ -1,8 +1,8 @@
 """British and American spelling: replace a question's unknown word by its other spelling if documents use that.
 
 In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
-has it in any form and some chunk has the other spelling. In a store of German words, compounds are replaced instead
-(:mod:`.compounds`).
+has it in any form and some chunk has the other spelling. Typing errors are corrected too (:mod:`.typing_errors`). In a
+store of German words, compounds are replaced instead (:mod:`.compounds`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..structures.state import State
 from ..text.languages import detect_question_language, open_question_stemmer
 from ..text.patterns import compile_lazily
 from ..text.words import MULTILINGUAL
+from .typing_errors import find_corrections
 
 #: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
 _WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
@@ -39,9 +40,9 @@ _VARIANT_PATTERN = compile_lazily(
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
     """Return a question with unknown words in another spelling (British or American), and the replacements.
 
-    Words that no chunk has are replaced if chunks have the other spelling. A replacement is a pair of the word and the
-    new word. In German, nouns are replaced by their parts or by compounds. The question is unchanged if the stemmer for
-    it is for neither English nor German.
+    Words that no chunk has are replaced if chunks have the other spelling, or if they are typing errors. A replacement
+    is a pair of the word and the new word. In German, nouns are replaced by their parts or by compounds. The question
+    is unchanged if the stemmer for it is for neither English nor German.
     """
     stemmer = state.settings.stemmer.lower()
     stem = open_question_stemmer(question, stemmer, state.counters.languages)
@@ -55,7 +56,7 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
         return respelled, list(compounds.items())
     if stemmer != "english":
         return question, []
-    replacements = _find_spellings(question, state, stem)
+    replacements = find_corrections(question, state, stem) | _find_spellings(question, state, stem)
     if not replacements:
         return question, []
     respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)

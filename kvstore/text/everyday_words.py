@@ -45,10 +45,10 @@ def get_part_of_speech(word: str) -> str | None:
     parts_of_speech, lower = _load_parts_of_speech(), word.lower()
     if lower in parts_of_speech or not lower.endswith(_REGULAR_ENDINGS):  # no base form can differ; true for most names
         return parts_of_speech.get(lower)
-    return next((parts_of_speech[form] for form in _iter_base_forms(lower) if form in parts_of_speech), None)
+    return next((parts_of_speech[form] for form in iter_base_forms(lower) if form in parts_of_speech), None)
 
 
-def _iter_base_forms(word: str) -> Iterator[str]:
+def iter_base_forms(word: str) -> Iterator[str]:
     """Yield a word and its possible base forms: ``rooms`` yields ``rooms`` and ``room``."""
     yield word
     for ending, replacement in _ENDINGS:
