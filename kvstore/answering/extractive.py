@@ -308,9 +308,10 @@ def extract_answer(
         excerpts = _select_group_excerpts(evidence, passages, scores)
     else:
         excerpts = select_excerpts(passages, scores, MAX_WORDS if max_words is None else max_words)
-        topic = find_topic(scored_passages.scorer.question)
+        scorer = scored_passages.scorer
+        topic = find_topic(scorer.question) if scorer.language in (None, "english") else None
         if topic is not None:
-            excerpts = _select_on_topic(passages, excerpts, topic, scored_passages.scorer)
+            excerpts = _select_on_topic(passages, excerpts, topic, scorer)
             selected = {
                 (excerpt.passage_index, index)
                 for excerpt in excerpts
