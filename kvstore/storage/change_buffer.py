@@ -410,9 +410,10 @@ class ChangeBufferReader:
         self.buffer = ChangeBuffer()
 
     def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:
-        """Return the combined changes of the stored segments; raise CorruptionError for a damaged one.
+        """Return and cache the combined changes of the stored segments (batches of changes of commits).
 
-        If the cached segments are still stored, only later ones are read.
+        ``scan_segments`` reads the segments from a key on. If the cached segments are still stored, only later ones are
+        read. Raises CorruptionError for a damaged segment.
         """
         cached_buffer = self.buffer
         last_key = cached_buffer.segment_keys[-1] if cached_buffer.segment_keys else b""
@@ -431,9 +432,9 @@ class ChangeBufferReader:
 
 
 def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
-    """Combine the buffered changes of the readable segments, and return a sentence for each damaged or missing one.
+    """Combine the readable segments (batches of changes); return them, and a sentence for each damaged or missing one.
 
-    Patches of a record that a lost segment changed may no longer apply to it.
+    Patches (changes of parts of a value) of a record that a lost segment changed may no longer apply to it.
     """
     buffer, losses, next_number = ChangeBuffer(), [], 1
     for key, value in scan_segments(b""):

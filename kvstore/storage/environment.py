@@ -302,9 +302,9 @@ class Environment(OpenFile):
     def write_with_growth(self, function: Callable[[WriteTransaction], Result], timeout: float | None = None) -> Result:
         """Run ``function`` in a write transaction and commit; if the map is full, grow it and run ``function`` again.
 
-        ``timeout`` has the meaning it has in :meth:`write`. Returns the result of ``function``, which must be able to
-        run more than once: each run begins from the last commit. Raises StoreFullError if ``max_bytes``, the system or
-        an open snapshot prevents growth, and the errors of ``function`` and :meth:`write`.
+        Waits at most ``timeout`` seconds for another writer (default: the lock timeout). Returns the result of
+        ``function``, which must be able to run more than once: each run begins from the last commit. Raises
+        StoreFullError if the map cannot grow, and the errors of ``function`` and :meth:`write`.
         """
         while True:
             try:
@@ -444,9 +444,9 @@ class Environment(OpenFile):
     ) -> Result:
         """Run ``function`` with the last commit and a transaction in a new data file, which then replaces the old one.
 
-        This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``.
-        ``timeout`` has the meaning it has in :meth:`compact`. A crash at any point leaves either the old file or the
-        new one, complete. Raises the errors of :meth:`compact` and of ``function``; the store is then unchanged.
+        This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``. Waits
+        at most ``timeout`` seconds (default: the lock timeout) for another writer and for open transactions. A crash or
+        an error, of :meth:`compact` or of ``function``, leaves the old file; a crash at the end, the new one, complete.
         """
         results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY

@@ -421,9 +421,10 @@ class SharedOpenLock:
         release_lock(old_descriptor)
 
     def ensure_reader_table(self, timeout: float) -> None:
-        """Create the reader table if it is missing, before the store is reopened.
+        """Create LMDB's reader table, the list of open snapshots, if it is missing, before the store is reopened.
 
-        The ``timeout`` and the errors are the same as in :meth:`acquire`.
+        Raises LockTimeoutError if another process has the store open for ``timeout`` seconds while the table is
+        missing, and StoreFullError if there is no room for the table.
         """
         assert self._descriptor is not None
         try:

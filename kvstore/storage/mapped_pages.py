@@ -352,8 +352,8 @@ class PageReleaser:
     def __init__(self, release: Callable[[], None]) -> None:
         """Count reads from a mapped file, to release its memory in time; ``release`` releases the pages of the file."""
         self._release = release
-        #: The numbers of records since the last check: read sequentially or to be written, and looked up.
-        self._unchecked_reads = [0, 0]
+        #: The numbers of records since the last check: looked up (True); read sequentially or to be written (False).
+        self._unchecked_reads = {False: 0, True: 0}
         #: Bytes of other mapped files in memory: what was left after the last release.
         self._other_bytes = 0
 
@@ -363,7 +363,6 @@ class PageReleaser:
         ``looked_up`` means that the records were looked up, so their pages may be read again. These counts release
         pages only in a process of more than :data:`MIN_TOTAL_BYTES`.
         """
-        # The index is False (0) for records read sequentially, and True (1) for records looked up.
         self._unchecked_reads[looked_up] += num_records
         if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
             self._unchecked_reads[looked_up] = 0

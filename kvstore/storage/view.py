@@ -209,9 +209,11 @@ class LmdbView:
             handle = transaction.find_table(table)
             with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
                 for index, ((start, stop), changed_key) in enumerate(zip(ranges, last_changed_keys, strict=True)):
+                    # Go to the last stored record below ``stop``.
                     if cursor is not None and (cursor.prev() if cursor.set_range(stop) else cursor.last()):
                         stored_key = bytes(cursor.key())
-                        if stored_key >= start if changed_key is None else stored_key > changed_key:
+                        is_last = stored_key >= start if changed_key is None else stored_key > changed_key
+                        if is_last:
                             last_records[index] = stored_key, cursor.value()
                             continue
                     if changed_key is not None:

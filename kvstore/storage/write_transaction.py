@@ -117,7 +117,7 @@ class WriteTransaction(LmdbView):
             self._write_records(table, changes)
 
     def clear(self, table: str) -> None:
-        """Remove every record of ``table``."""
+        """Remove every record of ``table``. If changes to it are buffered, the whole buffer is merged into tables."""
         if table == engine_tables.RECENT:
             self._cached_buffer = self._committed_buffer = ChangeBuffer()
             self._own_changes = {}
@@ -167,9 +167,10 @@ class WriteTransaction(LmdbView):
                 raise TransactionError(f"table {table}: changed during a scan; read the scan into a list first")
 
     def commit(self) -> None:
-        """Make the changes durable and visible.
+        """Make the changes durable and visible. Buffered changes become segments (stored batches of changes).
 
-        Raises StoreFullError if there is no space; the transaction is then rolled back.
+        If the stored segments are many or large, all of them are merged into the tables instead. Raises StoreFullError
+        if there is no space; the transaction is then rolled back.
         """
         buffer = self._cached_buffer
         if buffer is not None and self._own_changes:
