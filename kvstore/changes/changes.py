@@ -102,8 +102,7 @@ class Changes:
         """Write pending changes: delete and replace items, and store new documents, edges and aliases.
 
         ``more_follow``: further batches follow at once. While batches only add documents, linking them to names then
-        waits for the last batch: with all names known, each text is searched for names only once. The docstring of the
-        module describes the order.
+        waits for the last batch: with all names known, each text is searched for names only once.
         """
         documents, stated_facts = pending.new_documents, pending.list_stated_facts()
         only_adds_documents = self._only_adds_documents(pending)

@@ -147,9 +147,9 @@ class _Checker:
             yield "the table of document keys has keys of documents that are not stored"
 
     def _check_postings(self) -> Iterator[str]:
-        """Yield a sentence for each fault in the order and the counts of postings.
+        """Yield a sentence for each fault in the order and the counts of postings (word → chunks that contain it).
 
-        Sums the hashes of the postings of each chunk, for :meth:`_check_chunk`.
+        Also sums the hashes of the postings of each chunk, to compare them later with the text of the chunk.
         """
         previous_term, previous_chunk, previous_length = b"", -1, 0
         # Counts are stored only for terms with several blocks, so a first block is counted when the second is read.
@@ -177,7 +177,7 @@ class _Checker:
     def _check_chunk_vectors(self) -> Iterator[str]:
         """Yield a sentence for each fault of the blocks of chunk vectors.
 
-        Sums the hashes of the vector locations of each chunk, for :meth:`_check_chunk`.
+        Also sums the hashes of the vector locations of each chunk, to compare them later with the record of the chunk.
         """
         duplicates: list[int] = []
 

@@ -138,9 +138,9 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         """Yield comments for the dump about the user's vectors, the user's chunks and omitted parts of pages."""
         num_own_vectors = num_partial = num_own_chunks = 0
         for record in state.documents.scan():
-            num_own_vectors += record.own_vectors
-            num_partial += record.left_out > 0
-            num_own_chunks += isinstance(record.own_chunks, list)  # spans; a statement can express ``"whole"``
+            num_own_vectors += int(record.own_vectors)
+            num_partial += int(record.left_out > 0)
+            num_own_chunks += int(isinstance(record.own_chunks, list))  # spans; a statement can express ``"whole"``
         if num_own_vectors:
             documents = format_count(num_own_vectors, "document")
             yield f"the dump omits the user's own vectors of {documents}; use EXPORT TO to keep them", ()

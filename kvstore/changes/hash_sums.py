@@ -42,9 +42,10 @@ class HashSums:
 
     def pop_sum(self, id: int) -> int:
         """Return the sum of an id and reset it to 0."""
-        total = self[id]
-        if total:
-            (self._sums if id < len(self._sums) else self._overflow_sums)[id] = 0
+        if id >= len(self._sums):
+            return self._overflow_sums.pop(id, 0)
+        total = self._sums[id]
+        self._sums[id] = 0
         return total
 
     def iter_nonzero(self) -> Iterator[int]:

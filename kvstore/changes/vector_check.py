@@ -32,13 +32,13 @@ def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids
         except CorruptionError as error:
             yield str(error)
             # The free rows of a damaged block cannot be counted, so the recorded number is used.
-            num_partly_free += vectors.count_free_rows(block) > 0
+            num_partly_free += int(vectors.count_free_rows(block) > 0)
             continue
         visit_block(block, ids)
         num_free = int((ids == FREE_ID).sum())
         if vectors.count_free_rows(block) != num_free:
             yield f"{vectors.space.name}: vector block {block} has {num_free} free rows, but another number is recorded"
-        num_partly_free += 1 if num_free else 0
+        num_partly_free += int(num_free > 0)
     if num_partly_free != state.lmdb.count(vectors.space.free_rows):
         yield f"{vectors.space.name}: free rows are recorded for vector blocks that have none"
 

@@ -71,9 +71,8 @@ from .pattern_matching import MAX_PATTERN_CHARS, list_prefixes, make_pattern_mat
 class Bounds(NamedTuple):
     """A lower and an upper bound of the set of documents that satisfy a condition.
 
-    The condition is certainly true for ``certain``, and possibly true for ``possible``, which includes ``certain``.
-
-    Exact bounds are the same object (:func:`_make_exact`).
+    The condition is certainly true for ``certain``, and possibly true for ``possible``, which includes ``certain``. If
+    the index decides the condition for every document, both are the same object.
     """
 
     certain: DocumentMask
@@ -81,7 +80,7 @@ class Bounds(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """True if the index decides the condition for every document: both bounds are one object then."""
+        """True if the index decides the condition for every document."""
         return self.certain is self.possible
 
 

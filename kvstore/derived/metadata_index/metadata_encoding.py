@@ -226,8 +226,8 @@ DocumentMask = npt.NDArray[np.bool_]
 def pack_container(offsets: Iterable[int]) -> bytes:
     """Encode a set of documents, distinct offsets below 8,192, as a container with a checksum."""
     ordered = sorted(offsets)
-    # A run continues where the difference of neighbors is 1; counted without a loop in Python, which would be slower.
-    num_runs = len(ordered) - sum(map((1).__eq__, map(sub, ordered[1:], ordered)))
+    differences = map(sub, ordered[1:], ordered)
+    num_runs = len(ordered) - sum(map((1).__eq__, differences))  # a run continues where the difference is 1
     # A list if it is no larger than runs and smaller than a bitmap: two bytes per offset, four bytes per run.
     if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
         return records.seal(struct.pack(f"<B{len(ordered)}H", _LISTED, *ordered))
@@ -337,8 +337,10 @@ def unpack_container(container: memoryview, table: str, key: bytes) -> Container
 
 def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
     """Return a container, a set of document offsets, as a mask by offset. Raises CorruptionError if it is damaged."""
-    if container[0] == _BITS and len(body := records.unseal(container, table, key)) == 1 + _BITMAP_BYTES:
-        return np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little").view(np.bool_)
+    if container[0] == _BITS:  # faster than by way of the offsets
+        body = records.unseal(container, table, key)
+        if len(body) == 1 + _BITMAP_BYTES:
+            return np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little").view(np.bool_)
     mask = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
     mask[unpack_container(container, table, key)] = True
     return mask
@@ -484,7 +486,7 @@ def unpack_columns(
             data_offset += width * num_rows
     except (struct.error, ValueError, KeyError) as error:
         raise CorruptionError(f"table {table}, key {key.hex()}: not a block of columns: {error}") from error
-    columns[0] += block_number * DOCUMENTS_PER_BLOCK
+    columns[0] += block_number * DOCUMENTS_PER_BLOCK  # ``document``: the positions in the block become ids
     return columns
 
 

@@ -39,7 +39,7 @@ METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
 
 #: The columns that locate a document's chunks.
-_EXTENT_COLUMNS = encoding.COLUMN_NAMES[:4]
+_EXTENT_COLUMNS = ("document", "first_group", "groups", "chunks")
 #: A key suffix that sorts after the index of every container.
 _END = b"\xff" * 5
 
@@ -138,7 +138,8 @@ class MetadataIndex:
         languages: list[tuple[str, DocumentMask]] = []
         stop = prefix + TEXT + _END
         rows = self._view.scan(METADATA_SETS, prefix + TEXT, stop)
-        while (row := next(rows, None)) is not None:
+        row = next(rows, None)
+        while row is not None:
             key, container = row
             index_key = key[: -encoding.CONTAINER_INDEX_BYTES]
             if key < index_key + key_suffix:
@@ -148,6 +149,7 @@ class MetadataIndex:
             else:
                 mask = encoding.unpack_mask(container, METADATA_SETS, key)
                 languages.append((str(decode_value(index_key[len(prefix) :])), mask))
+            row = next(rows, None)
         return languages
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:

@@ -367,20 +367,22 @@ class GraphWriter(ViewWriter, PassageGraph):
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in old_degrees.items():
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
-            if not degree & (_SEVERAL_FLAG | _PAYLOAD_MASK) and not removed and len(added) <= 1:  # most new names
+            has_list = degree & _SEVERAL_FLAG
+            only_edge = 0 if has_list else degree & _PAYLOAD_MASK  # 0: the degree itself contains no chunk
+            if not has_list and not only_edge and not removed and len(added) <= 1:  # most new names
                 degrees[entity] = added[0] if added else 0
                 continue
-            if not added and not degree & _SEVERAL_FLAG and removed == [degree & _PAYLOAD_MASK]:
+            if not added and not has_list and removed == [only_edge]:
                 degrees[entity] = 0  # its only chunk is removed
                 continue
             removed.sort()
             added.sort()
-            if degree & _SEVERAL_FLAG or not (degree & _PAYLOAD_MASK or removed):  # the degree itself contains no chunk
+            if has_list or not (only_edge or removed):
                 lists[entity] = removed, added
-                if not degree & _SEVERAL_FLAG:
+                if not has_list:
                     degrees[entity] = encode_degree(len(added), _count_informative(added))
                 continue
-            old_edges = {degree & _PAYLOAD_MASK} if degree & _PAYLOAD_MASK else set[int]()
+            old_edges = {only_edge} if only_edge else set[int]()
             if not old_edges.issuperset(removed):
                 raise _make_chunk_error(entity)
             new_edges = sorted(old_edges.difference(removed).union(added))
@@ -389,8 +391,7 @@ class GraphWriter(ViewWriter, PassageGraph):
                 degrees[entity] = encode_degree(len(new_edges), _count_informative(new_edges))
             else:
                 degrees[entity] = new_edges[0] if new_edges else 0
-        degrees |= self._flush_lists(lists, old_degrees)
-        return degrees
+        return degrees | self._flush_lists(lists, old_degrees)
 
     def _flush_lists(
         self, lists: Mapping[int, tuple[list[int], list[int]]], old_degrees: Mapping[int, int]
@@ -446,7 +447,7 @@ class GraphWriter(ViewWriter, PassageGraph):
 
 def _count_informative(edges: list[int]) -> int:
     """Return the number of edges (packed chunk and features) with any feature besides mentions in lower case."""
-    return sum(edge & _CHUNK_EDGE_FEATURE_MASK & ~LOWER != 0 for edge in edges)
+    return sum(1 for edge in edges if edge & _CHUNK_EDGE_FEATURE_MASK & ~LOWER)
 
 
 def _make_chunk_error(entity: int) -> CorruptionError:

@@ -169,7 +169,8 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
         links = other_degrees = None
         if self.with_links and degrees.has_links.any():
             links = graph.read_link_rows(self.entities[degrees.has_links])
-        if self.with_synonyms and (synonyms := bind_index(state, SYNONYMS)) is not None:
+        synonyms = bind_index(state, SYNONYMS) if self.with_synonyms else None
+        if synonyms is not None:
             links = _add_synonyms(links, self.entities, synonyms)
         if links is not None:
             other_degrees = graph.read_degrees(links.others)

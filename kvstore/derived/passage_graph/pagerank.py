@@ -184,6 +184,7 @@ def compute_personalized_pagerank(
     push = ForwardPush(nodes, masses, rows.compute_costs(nodes, degrees or {}), restart, epsilon)
     prefetched_rows = [walk_rows for request, answer in rows_read for walk_rows in rows.weight_rows(request, answer)]
     rounds = 0
+    # Each run continues until it lacks the rows of some nodes, and returns them; it returns none at the end.
     while len(pending_nodes := push.run()):
         rounds += 1
         for walk_rows in _take_rows(prefetched_rows, pending_nodes):

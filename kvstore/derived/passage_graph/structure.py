@@ -146,7 +146,10 @@ class GraphStructure:
             ),
             ENTITY_DEGREES: (
                 (
-                    *(names.name_entity(degree.entity), degree.total, degree.informative, degree.has_links),
+                    names.name_entity(degree.entity),
+                    degree.total,
+                    degree.informative,
+                    degree.has_links,
                     names.name_chunk(degree.only_chunk) if degree.only_chunk else None,
                     degree.features,
                 )

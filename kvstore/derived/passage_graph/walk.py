@@ -33,8 +33,7 @@ def make_degree_request(names: Sequence[QuestionEntity]) -> NameDegrees:
 def map_degrees(names: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> dict[int, int]:
     """Return the number of chunks of each entity of a question, by the entity's node.
 
-    ``degrees`` has the numbers of chunks of the entities of each of ``names``, as :func:`make_degree_request` requests
-    them.
+    ``degrees`` has the numbers of chunks of the entities of each of ``names``.
     """
     return {
         make_entity_node(entity): total
@@ -147,9 +146,10 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
     names = dict(zip(named_nodes, reader.fetch(NodeNames(named_nodes)), strict=True)) if named_nodes else {}
     walks = {}
     for node in targets:
-        walk = [node]
-        while (node_predecessors := predecessors[walk[-1]]) and walk[-1] not in node_predecessors:
+        walk, node_predecessors = [node], predecessors[node]
+        while node_predecessors and walk[-1] not in node_predecessors:
             walk.append(min(node_predecessors, key=names.__getitem__))
+            node_predecessors = predecessors[walk[-1]]
         # Without predecessors, no walk leads to the node; a start node is its own predecessor.
         walk = walk[::-1] if node_predecessors else []
         walks[node] = walk, [_format_node(*names[predecessor]) for predecessor in walk[:-1]]
