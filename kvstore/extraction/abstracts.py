@@ -201,7 +201,7 @@ class AbstractTreeBuilder:
         levels = sorted({section.level for section in self._sections})
         if not levels:
             return 0
-        is_single = sum(section.level == levels[0] for section in self._sections) == 1
+        is_single = [section.level for section in self._sections].count(levels[0]) == 1
         has_title = is_single and self._sections[0].level == levels[0]
         return levels[1] if has_title and len(levels) > 1 else levels[0]
 

@@ -80,7 +80,10 @@ class ClauseArguments:
         return nouns
 
     def resolve_list_items(self, noun: int) -> Iterator[int]:
-        """Yield the indexes of a noun and the other nouns of its list, each resolved by :meth:`resolve_partitive`."""
+        """Yield the indexes of a noun and the other nouns of its list.
+
+        A noun of quantity is replaced by the nouns after its ``of`` (``a number of files``).
+        """
         for member in self._phrases.find_list_items(noun):
             yield from self.resolve_partitive(member)
 

@@ -82,8 +82,9 @@ class ChunkDraft:
 class ExtractedDocument(ValidDocument):
     """A document and everything derived from it alone.
 
-    The introductions include both names of every relation. ``parts`` has the data that systems derived from the
-    document, by derivation. ``language`` is the name of its language, or None if that is unknown.
+    ``tree`` has its abstracts (summaries), None if it consists of pairs. The introductions include both names of every
+    relation. ``parts`` has the data that systems derived from the document, by derivation. ``language`` is the name of
+    its language, or None if that is unknown.
     """
 
     language: str | None = None
@@ -134,9 +135,9 @@ def extract(
 ) -> ExtractedDocument:
     """Validate a document, and derive its chunks, terms, abstracts, names and relations.
 
-    The parameters are those of :func:`.validate`.
-
-    Raises InputError if the document is invalid.
+    ``left_out`` is the number of characters of the source page that were removed as navigation. ``chunks`` are those
+    that the user sets: ``whole``, or spans in characters; None to chunk automatically. Raises InputError if the
+    document is invalid.
     """
     document = validate(
         key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks

@@ -227,7 +227,7 @@ class NounPhrases:
         """Return the index of a noun, and those of the nouns that follow it in its list (``X, the Y and Z``).
 
         A list of three or more nouns is read from the order of the words, so that wrong attachments in the parse do not
-        matter. For a shorter one, the result is that of :meth:`get_coordinated_nouns`.
+        matter. For a shorter one, the dependencies in the parse decide.
         """
         items = [index]
         words = self._words

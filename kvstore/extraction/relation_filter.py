@@ -302,16 +302,21 @@ class RelationFilter:
     def _is_coordinated_modifier(self, index: int) -> bool:
         """True if a noun only modifies a later one for a person (``film`` in ``a film and television actor``)."""
         word = self._words[index]
-        if word.lemma.endswith(_PERSON_ENDINGS) or self._phrases.find_phrase_bounds(index)[0] < index:
+        if word.lemma.endswith(_PERSON_ENDINGS) or self._has_premodifier(index):
             return False
         first_conjunct = word.head if word.label == "conj" and word.head >= 0 else index
         return any(
             conjunct > index
             and self._words[conjunct].lemma.endswith(_PERSON_ENDINGS)
             and not self._sentence.get_dependent_lemmas(conjunct, "det")
-            and self._phrases.find_phrase_bounds(conjunct)[0] < conjunct
+            and self._has_premodifier(conjunct)
             for conjunct in self._sentence.find_dependents(first_conjunct, "conj")
         )
+
+    def _has_premodifier(self, index: int) -> bool:
+        """True if the phrase of a noun has a word before the noun, as ``television`` in ``television actor``."""
+        first, _ = self._phrases.find_phrase_bounds(index)
+        return first < index
 
     def _rate_specificity(self, index: int) -> int | None:
         """Return how specific a noun phrase is: ``_EVERYDAY`` word, ``_TERM`` or ``_PROPER`` name.

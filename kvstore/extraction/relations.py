@@ -219,7 +219,8 @@ class _SentenceRelations:
                 and not self._sentence.get_dependent_lemmas(index, "cc")
             ):
                 break
-            conjuncts += [index] if self._phrases.is_phrase_head(index) else []
+            if self._phrases.is_phrase_head(index):
+                conjuncts.append(index)
         return conjuncts
 
     # Nouns.
@@ -415,9 +416,11 @@ class _SentenceRelations:
 
         ``kind`` is the relation, such as ``IS_A``. The span of a statement is from the first of its nouns to the last.
         """
-        parent_names = [(index, name) for index in parents if (name := self._phrases.get_name(index))]
-        # Most nouns have no parent, and finding a name is slow.
-        for index in children if parent_names else ():
+        names_of_parents = ((index, self._phrases.get_name(index)) for index in parents)
+        parent_names = [(index, name) for index, name in names_of_parents if name]
+        if not parent_names:  # as for most nouns; finding the name of a child is slow
+            return
+        for index in children:
             child = self._phrases.get_name(index)
             if child:
                 for parent_index, parent in parent_names:

@@ -78,7 +78,7 @@ def load_name_words(language: str | None) -> NameWords | None:
     }
     # Words that can be the end of another word are tuples, as str.endswith requires.
     values: dict[str, Any] = {
-        name: (tuple if name.endswith("endings") or name in ("titles", "first_nouns") else frozenset)(phrases)
+        name: tuple(phrases) if name.endswith("endings") or name in ("titles", "first_nouns") else frozenset(phrases)
         for name, phrases in words.items()
     }
     values["common"] |= months_and_units

@@ -125,6 +125,7 @@ def select_greedy_cover(
     of fewer than two words, those that exceed the remaining capacity, and those that add no weight are skipped. Ties go
     to the earlier sentence.
     """
+    # The distinct words of each sentence that have a weight, with their weights.
     weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences
     ]

@@ -98,7 +98,7 @@ def detect_english(texts: Sequence[str], document_language: str | None = None) -
     num_foreign = sum(foreign_counts)
     if not num_foreign:
         return [True] * len(texts)
-    english_counts = [_ENGLISH_WORD_SET.count(text)[0] for text in texts]  # [0]: the words that are in the set
+    english_counts = [num_english for num_english, _, _ in map(_ENGLISH_WORD_SET.count, texts)]
     is_document_english = document_language == "english" or (
         document_language is None and (sum(english_counts) >= num_foreign or num_foreign < _MIN_FUNCTION_WORDS)
     )
@@ -119,7 +119,8 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
     >>> detect_language("Die Heizung ist im Keller, und der Druck wird dort gemessen.")
     'german'
     """
-    if (language := detect_script_language(text)) is not None:
+    language = detect_script_language(text)
+    if language is not None:
         return language
     words = segment_words(text)
     num_english = sum(map(FUNCTION_WORDS.__contains__, words))
@@ -127,7 +128,8 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
         return "english" if num_english >= min_function_words else None  # no other language can have more
     language = detect_word_language(words)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
-    return language if sum(map(function_words.__contains__, words)) >= min_function_words else None
+    num_function_words = sum(map(function_words.__contains__, words))
+    return language if num_function_words >= min_function_words else None
 
 
 def detect_script_language(text: str) -> str | None:
@@ -161,8 +163,8 @@ def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
     has the number of documents in each language.
     """
     if stemmer == MULTILINGUAL:
-        known_languages = [(count, name) for name, count in languages.items() if name]
-        return max(known_languages)[1] if known_languages else None
+        known_languages = filter(None, languages)  # "" is the unknown language
+        return max(known_languages, key=lambda name: (languages[name], name), default=None)
     return None if stemmer == "none" else _STEMMED_LANGUAGES.get(stemmer, stemmer)
 
 
@@ -224,11 +226,14 @@ def get_stated_language(meta: Mapping[str, Any]) -> str | None:
     ('pt', 'de')
     """
     for field in _LANGUAGE_FIELDS:
-        if isinstance(value := meta.get(field), str):
+        value = meta.get(field)
+        if isinstance(value, str):
             name = value.strip().lower()
             tag = _TAG_PATTERN.fullmatch(name)
-            if code := _CODES.get(name) or (tag and tag.group(1)):
-                return code
+            if name in _CODES:
+                return _CODES[name]
+            if tag is not None:
+                return tag[1]
     return None
 
 
@@ -277,7 +282,8 @@ def is_latin(text: str) -> bool:
         return True
     letters = [character for character in text if character.isalpha()]
     # The blocks of Latin letters that are in use end at U+024F.
-    return 2 * sum(character > "\u024f" for character in letters) <= len(letters)
+    other_letters = [letter for letter in letters if letter > "\u024f"]
+    return 2 * len(other_letters) <= len(letters)
 
 
 def capitalizes_nouns(language: str | None) -> bool:

@@ -180,7 +180,8 @@ def fold_to_bytes(text: str) -> bytes:
     """Return ``text`` in normal form (NFKC, case folding, no accents) as UTF-8, without the offsets of :func:`fold`."""
     if text.isascii():
         return text.lower().encode()
-    return fold_pieces(text, _fold_word, with_offsets=False)[0]  # [1]: the offsets, empty
+    data, _ = fold_pieces(text, _fold_word, with_offsets=False)
+    return data
 
 
 #: A word in normal form as UTF-8, the offset in the original word of each of its bytes, and the size of the original
@@ -193,7 +194,9 @@ def _fold_word(word: str) -> _FoldedWord:
 
     ``word`` is a word or a run of white space. The result is cached if it is short.
     """
-    return (_fold_cached_word if len(word) <= _MAX_CACHED_LENGTH else _fold_cached_word.__wrapped__)(word)
+    if len(word) <= _MAX_CACHED_LENGTH:
+        return _fold_cached_word(word)
+    return _fold_cached_word.__wrapped__(word)  # without the cache
 
 
 @lru_cache(maxsize=8192)

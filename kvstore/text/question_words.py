@@ -171,6 +171,17 @@ def split_phrases(text: str) -> list[str]:
     return [" ".join(phrase.split()).replace("/ ", "/") for phrase in text.split(",") if phrase.strip()]
 
 
+class _SplitPhrase(NamedTuple):
+    """A phrase of a question, split at its ``…`` (a few other words), and the kind of answer that it asks for.
+
+    ``words_after_gap`` is empty if the phrase has no ``…``.
+    """
+
+    words: str
+    words_after_gap: str
+    kind: str
+
+
 def _build_phrase_pattern(
     name: str, phrases_by_kind: Mapping[str, Iterable[str]], has_spaces: bool, max_gap_words: int
 ) -> tuple[str, dict[str, str]]:
@@ -178,8 +189,13 @@ def _build_phrase_pattern(
 
     At the same offset, the phrase with the most words before its ``…`` matches, and the match ends there. Each
     phrase has a group, whose name begins with ``name``. ``has_spaces``: the language separates words by spaces.
+    ``max_gap_words`` is the maximum number of words in place of a ``…``.
     """
-    phrases = [(*phrase.partition(_GAP)[::2], kind) for kind, phrases in phrases_by_kind.items() for phrase in phrases]
+    phrases: list[_SplitPhrase] = []
+    for kind, kind_phrases in phrases_by_kind.items():
+        for phrase in kind_phrases:
+            words, _, words_after_gap = phrase.partition(_GAP)
+            phrases.append(_SplitPhrase(words, words_after_gap, kind))
 
     def count_words(words: str) -> int:
         """Return the number of words, or of characters in writing without spaces."""
@@ -188,7 +204,7 @@ def _build_phrase_pattern(
         )
         return len(re.findall(r"\w+", words)) if has_spaces else len(words)
 
-    phrases.sort(key=lambda phrase: (-count_words(phrase[0]), -len(phrase[1]), -len(phrase[0]), phrase))
+    phrases.sort(key=lambda split: (-count_words(split.words), -len(split.words_after_gap), -len(split.words), split))
     gap = (
         rf"(?:[^\w.?!;:؟]+\w++){{0,{max_gap_words}}}?[^\w.?!;:؟]+"
         if has_spaces

@@ -47,7 +47,7 @@ def is_written_as_name(phrase: str) -> bool:
     script without capitals. It has at most eight words, and begins with a letter and not with a function word (except
     *the*), a month or a day.
     """
-    words = [word for part in phrase.split() if (word := part.strip("\"'“”‘’«»(),.:;!?"))]
+    words = list(filter(None, (part.strip("\"'“”‘’«»(),.:;!?") for part in phrase.split())))
     if not 0 < len(words) <= _MAX_PHRASE_WORDS or not words[0][0].isalpha():
         return False
     first_key = words[0].lower()

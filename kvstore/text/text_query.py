@@ -219,8 +219,10 @@ class _Parser:
     def _parse_near(self) -> TextQuery:
         """Parse the phrases and the distance of NEAR, and its closing parenthesis; the opening one is parsed."""
         phrases = [self._parse_phrase()]
-        while self._peek()[0] in ("string", "word"):
+        kind, _ = self._peek()
+        while kind in ("string", "word"):
             phrases.append(self._parse_phrase())
+            kind, _ = self._peek()
         distance = DEFAULT_DISTANCE
         if self._accept(","):
             kind, token = self._peek()
@@ -272,10 +274,11 @@ class _Parser:
 
     def _accept(self, token: str) -> bool:
         """If the next token is ``token``, skip it and return True."""
-        if self._peek()[1] == token:  # a string includes its quotes
-            self._index += 1
-            return True
-        return False
+        _, next_token = self._peek()  # a string includes its quotes
+        if next_token != token:
+            return False
+        self._index += 1
+        return True
 
     def _expect_close(self) -> None:
         """Skip a closing parenthesis. Raises InputError if the next token is not one."""
@@ -398,6 +401,7 @@ def _is_near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
     occurrence is tried as the first end. Each phrase then contributes its first occurrence that ends there or later,
     which must begin at most ``distance`` words after it.
     """
+    # The number of words of each phrase, and the positions at which it starts.
     occurrences = [(len(phrase.words), words.find_starts(phrase)) for phrase in phrases]
 
     def is_within_distance(first_end: int, size: int, starts: Sequence[int]) -> bool:
