@@ -50,7 +50,7 @@ class Database(Handle):
         origin: str | None = None,
         **properties: Any,
     ) -> bool:
-        """Store a document like :meth:`Transaction.put`, but derive and embed it before taking the writer's lock."""
+        """Store a document, and return True if that changes anything; embeds it before taking the writer's lock."""
         from ..changes.pending import make_pending
         from ..extraction.validation import validate
 
@@ -65,7 +65,7 @@ class Database(Handle):
 
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
-        """Store documents like :meth:`Transaction.put_many`, but embed them before taking the writer's lock."""
+        """Store documents, mappings of the arguments of ``put``; return for each True if that changes anything."""
         from .checked_documents import check_documents, chunk_changed_documents
         from .transaction import Transaction
 
@@ -160,7 +160,7 @@ class Database(Handle):
         include: str | Sequence[str] = (),
         **options: Unpack[IngestOptions],
     ) -> Ingestion:
-        """Ingest like :meth:`ingest`, as an iterator that yields the progress after each step.
+        """Ingest files, folders and globs, as an iterator that yields the progress after each step.
 
         Its ``report`` holds the result. The arguments and errors are those of :meth:`ingest`. If the caller stops
         early and closes the iterator or leaves its context, everything committed is kept, and the same ingest continues
@@ -263,7 +263,7 @@ class Database(Handle):
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Import a file written by :meth:`export`, with one commit per batch; items with the same key are replaced.
 
-        See :func:`kvstore.database.exchange.import_file`. Raises InputError, which names the line.
+        Returns the numbers of new or changed items and of unchanged ones. Raises InputError, which names the line.
 
         >>> path = tempfile.mkdtemp() + "/all.jsonl"
         >>> _ = store.export(path)
@@ -328,9 +328,9 @@ class Database(Handle):
         self._session.environment.copy_to(path, compact=compact)
 
     def export(self, path: str | os.PathLike[str]) -> ExportReport:
-        """Write all documents, triples, edges and aliases of one state as JSON lines.
+        """Write all documents, triples, edges and aliases of one state as JSON lines; return the number of each.
 
-        See :func:`kvstore.database.exchange.export`. Raises InputError if ``path`` exists or has a suffix other than
+        Raises InputError if ``path`` exists or has a suffix other than
         ``.jsonl`` or ``.ndjson``, StoreFullError if it cannot be written.
 
         >>> store.export(tempfile.mkdtemp() + "/all.jsonl")

@@ -179,7 +179,8 @@ class _ExportReader:
             )
 
         expected_lines = header.get("lines")
-        if isinstance(expected_lines, int) and (num_lines := _count_lines(file)) < expected_lines:
+        num_lines = _count_lines(file) if isinstance(expected_lines, int) else 0
+        if isinstance(expected_lines, int) and num_lines < expected_lines:
             raise self._make_error(
                 1,
                 f"the export wrote {expected_lines:,} lines after this one, but the file has {num_lines:,}, so it was "
@@ -213,7 +214,8 @@ def _count_lines(file: BinaryIO) -> int:
         num_lines += block.count(b"\n")
         last_block = block
     file.seek(start)
-    return num_lines + last_block.rstrip(b" \r").endswith(b"}")
+    ends_with_object = last_block.rstrip(b" \r").endswith(b"}")
+    return num_lines + 1 if ends_with_object else num_lines
 
 
 class _Importer(_ExportReader):
@@ -293,7 +295,7 @@ class _Importer(_ExportReader):
                 counts[fact_kind.plural] = 0
                 for line_number, key, value in batch.facts.get(fact_kind.name, ()):
                     with self._locate_errors(line_number):
-                        counts[fact_kind.plural] += transaction._put_fact(fact_kind, key, value)
+                        counts[fact_kind.plural] += int(transaction._put_fact(fact_kind, key, value))
         self._imported_line = last_line
         for plural, num_changed in counts.items():
             self._counts[plural] += num_changed
@@ -301,13 +303,13 @@ class _Importer(_ExportReader):
 
     def _select_changed(self, batch: _Batch) -> list[PendingDocument]:
         """Return the documents of a batch that are new or differ from the store's."""
+        changed_documents: list[PendingDocument] = []
         with self._handle.state() as state:
-            records = {key: state.documents.find_by_key(key) for key in batch.documents}
-        return [
-            document
-            for key, document in batch.documents.items()
-            if (record := records[key]) is None or record.digest != document.document.digest
-        ]
+            for key, document in batch.documents.items():
+                record = state.documents.find_by_key(key)
+                if record is None or record.digest != document.document.digest:
+                    changed_documents.append(document)
+        return changed_documents
 
     @contextmanager
     def _locate_errors(self, line_number: int) -> Iterator[None]:

@@ -352,10 +352,12 @@ class _OneShotMethod:
         self._owner, self._name = owner, name
 
     def __get__(self, database: Handle | None, owner: type | None = None) -> Callable[..., Any]:
-        """Build the method, and return it, bound to ``database`` unless that is None."""
+        """Build the method, store it in the class in place of this descriptor, and return it.
+
+        The result is bound to ``database``, if given.
+        """
         method = self._get_method(_import_transaction_class())
         method = check_arguments(_build_method(method, self._run, self._owner))
-        # The method replaces this descriptor in the class.
         setattr(self._owner, self._name, method)
         bound_method: Callable[..., Any] = getattr(owner if database is None else database, self._name)
         return bound_method

@@ -314,7 +314,7 @@ class ModelExtraction:
             passages=len(selected) + num_to_copy,
             calls=len(groups),
             tokens=self._estimate_cost(selected, overhead),
-            written=sum(passage.is_written for passage in passages),
+            written=len(passages) - len(unwritten_passages),
             copied=sum(len(texts.by_digest) for texts in copied_texts.values()),
             left=num_left,
             room=token_budget,

@@ -127,7 +127,7 @@ class Transaction(OwnedTransaction):
             check_text("a key", key)
             if not isinstance(origin, str | None):
                 raise ArgumentError(f"an origin is a text or None, not {origin!r}")
-            num_moved += self._changes.set_origin(key, origin)
+            num_moved += int(self._changes.set_origin(key, origin))
         return num_moved
 
     @in_owner_thread

@@ -184,8 +184,8 @@ def _load_store(
 ) -> OpenStore:
     """Open a store that this process does not have open yet, or create it.
 
-    The arguments are those of :func:`open_store`, except that ``own_embedder`` is the embedder if the caller passed an
-    object. It is None if the caller passed a name, which is in ``creation_settings``, or no embedder.
+    ``own_embedder`` is the embedder that the caller of kvstore.open passed as an object (None: the caller passed a
+    name, which is in ``creation_settings``, or no embedder). The other arguments are those of the caller.
     """
     # Built only for a new store, and once, because it loads the models.
     build_settings = cache(lambda: _build_settings(creation_settings, own_embedder))
@@ -381,7 +381,8 @@ def _update_structures(environment: Environment, settings: FixedSettings) -> Non
     ``settings`` are its creation-time settings. Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
-        if (scripts := _describe_retokenized_scripts(snapshot)) is not None:
+        scripts = _describe_retokenized_scripts(snapshot)
+        if scripts is not None:
             raise StoreFormatError(
                 f"{environment.path}: an earlier kvstore split its words of {scripts} by other rules; update the store "
                 f"with: kvstore migrate {environment.path} (it keeps a copy)"
