@@ -129,6 +129,15 @@ def test_repr_describes_what_a_store_opens(store: kvstore.Store, tmp_path: Path)
     assert repr(ingestion).startswith("<kvstore.Ingestion: 1 added, 0 changed, 0 unchanged, 0 removed, 0 skipped, ")
 
 
+def test_repr_of_a_document_has_the_beginning_of_its_text(store: kvstore.Store) -> None:
+    store.put("tea", "Tea is made from leaves. " * 1000, meta={"year": 1848})
+    description = repr(store.get("tea"))
+    assert description.startswith(
+        "Document(key='tea', title=None, source=None, meta={'year': 1848}, format='text', text='Tea"
+    )
+    assert "leaves. …', bytes=25000, chunks=" in description and len(description) < 500
+
+
 def test_reports_and_evidence_are_printed_for_people(store: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

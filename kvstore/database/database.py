@@ -124,7 +124,7 @@ class Database(Handle):
 
         Files that cannot be read are reported and raise nothing. ``prune`` removes documents whose files vanished from
         the folders and patterns in ``paths``. ``include`` holds patterns such as ``*.adoc``: files in folders whose
-        names match a pattern are read with any suffix.
+        names match a pattern are read with any suffix. ``options`` are those of WITH, such as ``encoding``.
 
         ``workers`` is the number of processes that read, extract and embed (0: this process; None: as many as the files
         justify). They run on this machine, or on another ``engine`` (``ray://local``, ``ray://HOST:PORT``). A file is

@@ -7,11 +7,12 @@ of chunks, or the keys that satisfy the condition.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_integer, check_text
-from ..errors import ArgumentError, InputError
+from ..errors import ArgumentError, InputError, shorten
 from ..process.frozen_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from ..structures.vectors.vectors import Matrix
 
 _MAX_ID = 2**63 - 1
+
+
+#: The number of characters of a document's text that its representation contains.
+_MAX_SHOWN_CHARACTERS = 200
 
 
 @frozen_dataclass
@@ -39,6 +44,12 @@ class Document:
     chunks: int
     changed: str
     origin: str | None = None
+
+    def __repr__(self) -> str:
+        """Return the fields with their values, and only the beginning of a long text."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["text"] = shorten(self.text, _MAX_SHOWN_CHARACTERS)
+        return f"Document({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
 def read_document(state: State, key: str) -> Document | None:

@@ -248,7 +248,7 @@ def _encode_value(value: object) -> str | int | float | None:
     plain_value = to_plain_value(value)
     if plain_value is None or isinstance(plain_value, (str, int, float)):
         return plain_value
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value; use text, a number, a list or a mapping")
 
 
 #: The types of the values, other than strings, that JSON represents as they are.

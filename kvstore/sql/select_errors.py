@@ -30,6 +30,9 @@ _SQL_WORDS = (
     "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
 )  # fmt: skip
 
+#: The beginning of a statement of kvstore where a query must have a table or a subquery.
+_STATEMENT_PATTERN = re.compile(r"(?:\(|\bFROM)\s*(SEARCH|RETRIEVE|ASK|LOOKUP|EXPAND)\s+['?:]", re.IGNORECASE)
+
 
 def translate_error(error: Exception, text: str, make_error: MakeError) -> Exception:
     """Return the kvstore error for an error of SQLite, or of a parameter, in the query ``text``.
@@ -69,6 +72,13 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
     """
     kind, _, name = message.partition(": ")
     name = name.removeprefix("main.")
+    is_misplaced = kind == "no such table" or kind.startswith('near "')
+    if is_misplaced and (statement_match := _STATEMENT_PATTERN.search(text)):
+        return make_error(
+            statement_match.start(1),
+            f"{statement_match[1].upper()} is a statement, which cannot be part of a query; run it first, then select "
+            "the documents of its rows",
+        )
     if kind == "no such table":
         position = text.lower().find(name.lower()) if position is None else position
         tables = get_sql_tables()
@@ -138,26 +148,25 @@ def _suggest_function(name: str) -> str:
 def _suggest_columns(column: str, text: str) -> str:
     """Return a hint: the tables that have this column, else the nearest column of the tables that ``text`` names.
 
-    Without such a column, the hint shows how to read a field of the metadata if ``text`` reads the table ``documents``.
-    If it reads another table, the hint is the statement that lists the columns. The hint can be empty.
+    Unless a column is suggested, the hint ends with how to read a field of the metadata if ``text`` reads the table
+    ``documents``, else with the statement that lists the columns. The hint can be empty.
     """
     tables_by_name = get_sql_tables()
     # A condition is checked in a query that reads documents, or candidates AS documents.
     read_names = re.findall(r'\b(?:from|join|as)\s+"?(\w+)', text.lower())
-    meta_hint = ""
     if "documents" in read_names:
-        meta_hint = f"; meta ->> {format_literal(shorten(column))} reads a field of the metadata"
+        reading_hint = f"; meta ->> {format_literal(shorten(column))} reads a field of the metadata"
+    else:
+        read_table = next((name for name in read_names if name in tables_by_name), None)
+        reading_hint = f"; DESCRIBE {read_table} lists the columns" if read_table else ""
     tables_by_column: dict[str, list[str]] = {}
     for table in tables_by_name.values():
         for name in table.all_columns:
             tables_by_column.setdefault(name.lower(), []).append(table.name)
     if table_names := tables_by_column.get(column.lower()):
-        return f"; tables that have it: {', '.join(table_names)}{meta_hint}"
+        return f"; tables that have it: {', '.join(table_names)}{reading_hint}"
     words = set(re.findall(r"\w+", text.lower()))
     queried_tables = [table for name, table in tables_by_name.items() if name.lower() in words]
     if suggestion := suggest(column, [name for table in queried_tables for name in table.all_columns]):
         return f"; did you mean {suggestion}?"
-    if meta_hint:
-        return meta_hint
-    read_table = next((name for name in read_names if name in tables_by_name), None)
-    return f"; DESCRIBE {read_table} lists the columns" if read_table else ""
+    return reading_hint
