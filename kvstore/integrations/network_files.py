@@ -149,9 +149,8 @@ def _render_dot(network: EntityNetwork, title: str) -> str:
         for edge in network.edges:
             # Graphviz draws edges with more weight shorter, so trees stay together.
             style = "style=solid" if edge.solid else "style=dashed, dir=none"
-            attributes = (
-                f"weight={1 + 2 * edge.solid}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
-            )
+            weight = 3 if edge.solid else 1
+            attributes = f"weight={weight}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
             yield (
                 f"  {_quote_dot(edge.source)} -> {_quote_dot(edge.target)} [{style}, {attributes}, "
                 f"score={edge.score:g}];"

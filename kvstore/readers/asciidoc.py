@@ -265,9 +265,9 @@ class _AsciiDocFile:
         end = find_line(lines, start + 1, fence.__eq__)
         body = list(lines[start + 1 : end])
         style = attributes[0] if attributes else ""
-        if fence[0] == "/" and len(fence) >= 4:
+        if fence[0] == "/":
             return end + 1  # a comment
-        if fence[0] in "-.`" and len(fence) >= 3:  # a listing or literal block
+        if fence[0] in "-.`" and fence != "--":  # a listing or literal block
             language = opening[2] or _get_language(attributes)
             if any(body):
                 blocks.append(
@@ -393,15 +393,13 @@ class _AsciiDocFile:
         """
         attribute_text = ",".join(attributes)
         if separator in ",:" or "format=csv" in attribute_text or "format=dsv" in attribute_text:
-            csv_rows = [
-                [self._render_inline(cell.strip()) for cell in row]
-                for row in csv.reader(filter(None, lines), delimiter=":" if separator == ":" else ",")
-            ]
-            return [make_table(csv_rows[0], csv_rows[1:])] if csv_rows else []
-        nonblank_lines = [line for line in lines if line and not line.startswith("//")]
-        num_columns = _count_columns(attribute_text) or (
-            len(_CELL_PATTERN.findall(nonblank_lines[0])) if nonblank_lines else 0
-        )
+            csv_rows = csv.reader(filter(None, lines), delimiter=":" if separator == ":" else ",")
+            table_rows = [[self._render_inline(cell.strip()) for cell in row] for row in csv_rows]
+            return [make_table(table_rows[0], table_rows[1:])] if table_rows else []
+        num_columns = _count_columns(attribute_text)
+        if not num_columns:
+            first_line = next((line for line in lines if line and not line.startswith("//")), "")
+            num_columns = len(_CELL_PATTERN.findall(first_line))
         all_cells: list[str] = []
         for match in re.finditer(  # a cell: its format (often empty), "|" and its text, such as "2+|Ships of the line"
             rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.S

@@ -157,9 +157,9 @@ class DocxBody:
         paragraphs = [make_paragraph(text) for text in texts]
         depth_and_marker = self._number_list_item(element, style)
         if depth_and_marker is not None:
-            builder.add_item(
-                *depth_and_marker, [MarkdownBlock("paragraph", "\n".join(block.text for block in paragraphs))]
-            )
+            depth, marker = depth_and_marker
+            item_text = "\n".join(block.text for block in paragraphs)
+            builder.add_item(depth, marker, [MarkdownBlock("paragraph", item_text)])
         elif _QUOTE_STYLE_PATTERN.match(style):
             builder.add_blocks(make_quote(paragraphs))
         else:

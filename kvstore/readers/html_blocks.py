@@ -207,20 +207,20 @@ class _PageWalker:
             return ()
         restore_depths = self._increase_depths(node, tag)
         self.container.flush_paragraph()
-        innermost = self._open_structures[-1]
+        innermost, can_nest = self._open_structures[-1], len(self._open_structures) <= _MAX_DEPTH
         if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_admonition_title(node, tag)):
             level = _HEADING_LEVELS.get(tag, 6)  # the title of an admonition has the lowest level
             leave = self._open_container(
                 lambda blocks: self._add_heading(level, blocks),
                 BlockContainer(InlineBuilder(plain=True), keeps_images_inline=True),
             )
-        elif tag in _LIST_TAGS and len(self._open_structures) <= _MAX_DEPTH:
+        elif tag in _LIST_TAGS and can_nest:
             leave = self._open_list(node, tag)
-        elif tag == "blockquote" and len(self._open_structures) <= _MAX_DEPTH:
+        elif tag == "blockquote" and can_nest:
             leave = self._open_container(
                 lambda blocks: self.container.add_blocks(*([make_quote(blocks)] if blocks else []))
             )
-        elif tag == "table" and len(self._open_structures) <= _MAX_DEPTH and self._layout_depth <= _MAX_DEPTH:
+        elif tag == "table" and can_nest and self._layout_depth <= _MAX_DEPTH:
             # Some generators make the frame of an admonition with a table of one or two rows.
             is_frame = self._admonition_depth > 0 and len(node.css("tr")) < 3
             leave = self._open_layout() if is_frame or is_layout_table(node) else self._open_table()

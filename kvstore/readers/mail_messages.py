@@ -107,11 +107,8 @@ def _split_mbox(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     line = stream.readline()
     while line:
         next_line = stream.readline()
-        if (
-            is_blank
-            and _FROM_LINE_PATTERN.match(line)
-            and (_TIMED_FROM_LINE_PATTERN.match(line) or _HEADER_PATTERN.match(next_line))
-        ):
+        may_begin_message = is_blank and _FROM_LINE_PATTERN.match(line) is not None
+        if may_begin_message and (_TIMED_FROM_LINE_PATTERN.match(line) or _HEADER_PATTERN.match(next_line)):
             yield num_bytes, b"".join(lines)
             lines, num_bytes, is_blank = [], 0, False
         else:

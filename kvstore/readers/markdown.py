@@ -45,12 +45,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     )
     if not text or text.isspace():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    front_matter_title = meta.get("title")
-    title = (
-        front_matter_title
-        if isinstance(front_matter_title, str) and front_matter_title
-        else unwrap_links(find_first_title(text) or "") or None
-    )
+    title = meta.get("title")
+    if not isinstance(title, str) or not title:
+        title = unwrap_links(find_first_title(text) or "") or None
     yield RawDocument(origin.key, title, text, meta, "markdown")
 
 

@@ -145,13 +145,9 @@ class InlineBuilder:
         num_takes, start = emphasis_start
         text = "".join(self._texts[start:])
         stripped = text.strip()
-        if (
-            num_takes != self._num_takes
-            or not stripped
-            or "*" in stripped
-            or "\n\n" in stripped
-            or stripped[0] == stripped[-1] == "`"
-        ):
+        if num_takes != self._num_takes or "\n\n" in stripped:  # it spans several blocks
+            return
+        if not stripped or "*" in stripped or stripped[0] == stripped[-1] == "`":
             return
         space_before = text[: len(text) - len(text.lstrip())]
         space_after = text[len(text.rstrip()) :]

@@ -184,10 +184,8 @@ class _OrgFile:
         """
         indent = len(item[1])
         end = start + 1
-        while (
-            end < len(lines) and lines[end] and not _ITEM_PATTERN.match(lines[end]) and get_indent(lines[end]) > indent
-        ):
-            if _BEGIN_PATTERN.match(lines[end]) or _TABLE_PATTERN.match(lines[end]):
+        while end < len(lines) and lines[end] and get_indent(lines[end]) > indent:
+            if any(pattern.match(lines[end]) for pattern in (_ITEM_PATTERN, _BEGIN_PATTERN, _TABLE_PATTERN)):
                 break
             end += 1
         text = " ".join([lines[start][item.end() :], *map(str.strip, lines[start + 1 : end])]).strip()

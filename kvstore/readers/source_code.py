@@ -205,8 +205,8 @@ def _iter_sections(
 ) -> Iterator[MarkdownBlock]:
     """Yield a heading and a code block for every stretch of a file with the same enclosing definitions.
 
-    ``data`` is the content of the file, which is in the programming language ``language``.
-    ``boundaries`` are the offsets at which these change. The heading has their names, or ``file_name`` without any.
+    ``data`` is the content of the file, which is in the programming language ``language``. ``boundaries`` are the
+    offsets at which the definitions change. The heading has their names, or ``file_name`` without any.
     """
     file_end = _Boundary(len(data), ())
     sections = [_Boundary(0, ())]

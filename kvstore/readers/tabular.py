@@ -110,11 +110,10 @@ def iter_row_documents(
             yield ReadFailure(position, reason)
             continue
         nonblank_cells = [(header[index], cells[index]) for index in other_columns if cells[index]]
-        body = (
-            "\n".join(f"{name}: {value}" for name, value in nonblank_cells)
-            if text_column is None
-            else cells[text_column]
-        )
+        if text_column is None:
+            body = "\n".join(f"{name}: {value}" for name, value in nonblank_cells)
+        else:
+            body = cells[text_column]
         name = cells[title_column] if title_column is not None else ""
         if not body and not name:
             yield ReadFailure(position, "has no text; fill in the cell or name another column WITH (text = ...)")

@@ -27,6 +27,8 @@ _QUESTION_LINE, _DETAIL_LINE = 25, 17
 _STEP_HEIGHT, _HIT_HEIGHT = 34.0, 42
 #: The height of the summary below the question, and the distance from the heading to the steps.
 _SUMMARY_LINE, _HEADING_GAP = 22, 12
+#: The distance of the heading of the evidence from the steps, and the height of a line without a hit.
+_EVIDENCE_GAP, _EVIDENCE_LINE = 8, 26
 #: The height of a dot's center above the baseline of the name next to it.
 _DOT_RISE = 5
 #: The horizontal position of the ranks of hits, and the font sizes of the titles of hits and of their paths.
@@ -107,9 +109,9 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
     """Return the SVG elements of the first hits below y = ``top``, and the y coordinate of what follows."""
     if not hits:
         return [], top
-    y = top + 8
+    y = top + _EVIDENCE_GAP
     elements = [svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=_NAME_SIZE, bold=True)]
-    y += 26
+    y += _EVIDENCE_LINE
     max_score = max(abs(hit.score) for hit in hits) or 1.0  # not 0, because it is a divisor
     for rank, hit in enumerate(hits[:_MAX_HITS], 1):
         elements += _draw_hit(rank, hit, y, max_score)
@@ -117,7 +119,7 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
     if len(hits) > _MAX_HITS:
         remaining = f"and {len(hits) - _MAX_HITS:,} more"
         elements.append(svg.render_text(_LEFT_MARGIN, y, remaining, "quiet", size=_DETAIL_SIZE))
-        y += 24
+        y += _EVIDENCE_LINE
     return elements, y
 
 
