@@ -269,7 +269,15 @@ def _compute_walk_factors(
         rarity for term, rarity in hybrid.rarities.items() if term in informative and term in remainder_terms
     ]
     remainder_fraction = math.fsum(remainder_rarities) / total_rarity if total_rarity else 0.0
-    name, name_chunks = _find_rarest_name(query, names, spreads)
+    # The names that are in chunks and that the question writes as names, after about how many chunks are about each.
+    candidates = [
+        (spreads[entity.key].chunks, entity.key)
+        for entity in names
+        if spreads[entity.key].chunks
+        and is_written_as_name(query.question, entity, allow_phrases=spreads[entity.key].is_proper)
+    ]
+    rarest: tuple[float, str | None] = min(candidates) if candidates else (0.0, None)
+    name_chunks, name = rarest
     return _WalkFactors(
         name=name,
         name_chunks=name_chunks,
@@ -279,26 +287,6 @@ def _compute_walk_factors(
         is_comparison=bool(decomposition.compared_keys),
         coverage=hybrid.coverage,
     )
-
-
-def _find_rarest_name(
-    query: Query, names: Sequence[QuestionEntity], spreads: Mapping[str, Spread]
-) -> tuple[str | None, float]:
-    """Return the name of a question that the fewest chunks are about, and the estimated number of these chunks.
-
-    ``spreads`` has the number of chunks about each name, by its key. Skips names that are in no chunk or that the
-    question does not write as names. Returns (None, 0.0) if no name is left.
-    """
-    candidates = [
-        (spreads[entity.key].chunks, entity.key)
-        for entity in names
-        if spreads[entity.key].chunks
-        and is_written_as_name(query.question, entity, allow_phrases=spreads[entity.key].is_proper)
-    ]
-    if not candidates:
-        return None, 0.0
-    num_chunks, name = min(candidates)
-    return name, num_chunks
 
 
 def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) -> tuple[Ids, npt.NDArray[np.float64]]:
