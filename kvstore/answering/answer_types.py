@@ -225,9 +225,9 @@ class AnswerType:
         return self.name in _DEMANDED_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """Return False for every text: whether an English text answers is decided by the answer reader (a network).
+        """Return False for every text, because the answer reader (a neural network) judges English texts.
 
-        The subclass for other languages, which the answer reader cannot read, overrides this.
+        It reads no other language, so the subclass for other languages overrides this.
         """
         return False
 

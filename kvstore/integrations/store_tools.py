@@ -434,7 +434,7 @@ class StoreTools:
     # The store
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return the rows of a reading statement with the parameters ``values``.
+        """Return the rows of a SELECT or another read-only statement with the parameters ``values``.
 
         Raises QueryInterruptedError after :data:`TIMEOUT_SECONDS`.
         """

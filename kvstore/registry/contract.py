@@ -139,7 +139,7 @@ class Structure(Protocol[Content]):
 
     @property
     def version(self) -> int:
-        """The version of the derivation, which changes whenever it derives other data from equal core tables.
+        """The version of the derivation. It changes whenever the same documents would yield different derived data.
 
         A structure of an older version is rebuilt when the store is opened.
         """

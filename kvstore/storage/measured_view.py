@@ -79,7 +79,7 @@ class MeasuredView:
         return records
 
     def count(self, table: str) -> int:
-        """Return the number of records in ``table``; this is one read, and counts no pages."""
+        """Return the number of records in ``table``. It is measured as one read of no pages."""
         self.reads += 1
         return self._view.count(table)
 

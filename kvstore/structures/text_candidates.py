@@ -42,6 +42,7 @@ def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
     if not pattern.is_prefix:
         terms = {stem(pattern.word) for stem in stemmers}  # a stemmer for each language of the store
         return union_sorted([state.postings.get(term).chunks for term in terms])
+    # The stem of a word with the prefix can be shorter than the prefix: "studies" has the stem "studi".
     shorter_stems = {term for stem in stemmers for term in _list_shorter_stems(pattern.word, stem)}
     return union_sorted(
         [

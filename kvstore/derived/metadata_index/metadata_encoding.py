@@ -84,9 +84,9 @@ _TEXT_COLUMN_PREFIXES = {name: encode_column_prefix(name) for name in TEXT_COLUM
 
 
 def encode_value(value: Any) -> bytes | None:
-    """Encode a value as the end of its key (kind and value); return None if the value is unclear (has no key).
+    """Encode a value as the end of its index key (kind and value); return None if it cannot be indexed.
 
-    True and False are encoded as 1 and 0. Lists, objects, long texts and integers beyond 64 bits have no key.
+    True and False are encoded as 1 and 0. Lists, objects, long texts and integers beyond 64 bits are not indexed.
     """
     if isinstance(value, (bool, int)):
         return encode_number(value) if value in _INT64 else None

@@ -146,7 +146,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     with_synonyms: bool = False
 
     def fetch(self, state: State) -> Surroundings:
-        """Read the rows (edges) of the requested chunks and of the requested entities, each None without any."""
+        """Read the rows (edges) of the requested chunks and entities; a part of the result is None if none are requested."""
         return Surroundings(
             self._read_chunks(state) if len(self.chunks) else None,
             self._read_entities(state) if len(self.entities) else None,
@@ -228,7 +228,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
 
     def fetch(self, state: State) -> NamedNeighborhoods:
         """Look up the entities of the names, and read the rows (edges) of those in at most ``max_chunks`` chunks."""
-        # The whole store's filter, because a name that only imported triples contain has no address.
+        # The filter of the whole store: that of allowed documents lacks names that only imported triples contain.
         entities = state.unrestricted.filter.find_many(self.names)
         distinct = merge_distinct(entities[entities > 0])  # an unknown name has entity 0
         degrees = state.get_part(GRAPH).read_degrees(distinct)

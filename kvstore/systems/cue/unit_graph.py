@@ -98,9 +98,9 @@ class UnitGraph:
         return NearestUnitsRequest(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
     def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:
-        """Add the units (sentences) of an answer to the graph; return those nearest to the question as (row, cosine).
+        """Add the units (sentences) that a search has found to the graph; return those nearest to the question.
 
-        The best unit is first. Reads the texts and the entities of these units.
+        They are returned as (row of the unit in the graph, cosine), the nearest first. Reads their texts and entities.
         """
         self._add_units(nearest.batch)
         rows = [self._rows_by_id[id] for id in nearest.ids]

@@ -446,7 +446,10 @@ class Communities(StoredCommunities):
         return mask
 
     def _mask_with_chunks(self, communities: IntArray) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a chunk in the state, or were built without any."""
+        """Return a mask of the communities that still have a chunk, or were built from entities without chunks.
+
+        Chunks added since the last REFRESH count too (``_newer_by_community``).
+        """
         first_chunks = self._first_chunks[communities]
         mask: npt.NDArray[np.bool_] = first_chunks == NO_COMMUNITY  # built without chunks
         mask[~mask] = self._state.chunks.has_many(first_chunks[~mask].tolist())
