@@ -229,8 +229,8 @@ class BatchedChanges:
     def apply(self, *, more_follow: bool) -> None:
         """Apply the completed batch and begin another. After an error, the transaction must be aborted.
 
-        If the transaction may have to be replayed (``can_replay``), the batch is kept without its derived data, which can
-        be derived again. ``more_follow``: True if further batches are likely before the next read.
+        If the transaction may have to be replayed (``can_replay``), the batch is kept without its derived data, which
+        can be derived again. ``more_follow``: True if further batches are likely before the next read.
         """
         pending, self.pending = self.pending, PendingChanges()
         self.has_applied = True
