@@ -139,8 +139,9 @@ class _AsciiDocFile:
                 attributes = [part.strip() for part in match[1].split(",")]
                 index += 1
                 continue
-            if (match := _BLOCK_TITLE_PATTERN.match(line)) and index + 1 < len(lines) and lines[index + 1]:
-                blocks.append(make_paragraph(self._render_inline(match[1])))
+            title = _BLOCK_TITLE_PATTERN.match(line)
+            if title is not None and index + 1 < len(lines) and lines[index + 1]:
+                blocks.append(make_paragraph(self._render_inline(title[1])))
                 index += 1
                 continue
             index = self._parse_block(lines, index, depth, attributes, blocks)
@@ -170,10 +171,11 @@ class _AsciiDocFile:
         (the style) and ``python``. Sections begin only at depth 0.
         """
         line = lines[start]
-        if depth == 0 and (match := _HEADING_PATTERN.match(line)):
-            is_first = not blocks
-            blocks.append(make_heading(len(match[1]), self._render_inline(match[2], plain=True)))
-            return self._parse_header(lines, start + 1) if is_first and len(match[1]) == 1 else start + 1
+        heading = _HEADING_PATTERN.match(line) if depth == 0 else None
+        if heading is not None:
+            level, begins_header = len(heading[1]), not blocks and len(heading[1]) == 1
+            blocks.append(make_heading(level, self._render_inline(heading[2], plain=True)))
+            return self._parse_header(lines, start + 1) if begins_header else start + 1
         if match := _TABLE_PATTERN.match(line):
             end = find_line(lines, start + 1, line.__eq__)
             blocks += self._parse_table(lines[start + 1 : end], match[1], attributes, depth)
@@ -204,7 +206,8 @@ class _AsciiDocFile:
             # "Ann Hill <ann@x.org>; Bo Day" becomes "Ann Hill, Bo Day".
             self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[index]).replace(";", ",")
             index += 1
-            if index < len(lines) and (date := _DATE_PATTERN.match(lines[index])):
+            date = _DATE_PATTERN.match(lines[index]) if index < len(lines) else None
+            if date is not None:
                 self.meta["date"] = date[1]
                 index += 1
         return index

@@ -100,7 +100,8 @@ class _OrgFile:
         line = lines[start]
         if not line.strip():
             return start + 1
-        if (heading_match := _HEADING_PATTERN.match(line)) and depth == 0:
+        heading_match = _HEADING_PATTERN.match(line) if depth == 0 else None
+        if heading_match is not None:
             builder.add_blocks(*_iter_heading_blocks(len(heading_match[1]), heading_match[2]))
             return start + 1
         if begin := _BEGIN_PATTERN.match(line):

@@ -45,7 +45,10 @@ def split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
     """Return the content of a directive, and the values of the options (fields) before it, by name."""
     fields: dict[str, str] = {}
     index = 0
-    while index < len(body) and (match := FIELD_PATTERN.match(body[index])):
+    while index < len(body):
+        match = FIELD_PATTERN.match(body[index])
+        if match is None:
+            break
         fields[match[1]] = body[index][match.end() :].strip()
         index += 1
         while index < len(body) and body[index].startswith(" "):

@@ -73,7 +73,8 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
     kind, _, name = message.partition(": ")
     name = name.removeprefix("main.")
     is_misplaced = kind == "no such table" or kind.startswith('near "')
-    if is_misplaced and (statement_match := _STATEMENT_PATTERN.search(text)):
+    statement_match = _STATEMENT_PATTERN.search(text) if is_misplaced else None
+    if statement_match is not None:
         return make_error(
             statement_match.start(1),
             f"{statement_match[1].upper()} is a statement, which cannot be part of a query; run it first, then select "
