@@ -17,7 +17,10 @@ cdef struct Query:
 
 
 cdef int find_records(EntityIndex index, Query* queries, int n) except -1 nogil:
-    """Set the record of each of up to ``_BATCH`` queries, whose hashes, keys and lengths are set; NULL if absent."""
+    """Look up the names of up to ``_BATCH`` queries, and set the record of each; NULL if the name is absent.
+
+    A record has the entity and the addresses of a name. The hashes, keys and lengths of the queries must be set.
+    """
     cdef int i
     cdef uint32_t reference
     cdef const uint8_t* page
@@ -45,7 +48,11 @@ cdef int find_records(EntityIndex index, Query* queries, int n) except -1 nogil:
 
 
 cdef int find_heads(EntityIndex index, Query* queries, int n) except -1 nogil:
-    """Set the reference of each query to the first record of the chain with its tag; 0 if the name is absent."""
+    """Set the reference of each query to the first candidate for its name; 0 if the name is absent.
+
+    A candidate is the record of a name with the same tag (bits of the hash); its key is not compared here. A reference
+    is the number of a page and a slot in it. All records with one tag are linked to a chain.
+    """
     cdef int i
     cdef uint32_t tag, bucket
     cdef const uint8_t* page
@@ -144,7 +151,7 @@ def list_addresses_below(EntityIndex index not None, keys, uint64_t stop) -> lis
 
 
 def count_candidates(EntityIndex index not None, const uint64_t[::1] hashes not None) -> int:
-    """Return how many hashes have a chain with their tag in the filter. Keys are not compared."""
+    """Return how many hashes have a candidate in the filter: a name with the same tag. Keys are not compared."""
     cdef Query queries[_BATCH]
     cdef Py_ssize_t start = 0, total = hashes.shape[0], num_candidates = 0
     cdef int i, n

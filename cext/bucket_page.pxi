@@ -80,7 +80,7 @@ cdef inline int count_used(const uint64_t* bucket) noexcept nogil:
 
 
 cdef void remove_slot(uint64_t* bucket, int k) noexcept nogil:
-    """Remove slot ``k``; the others keep their order."""
+    """Remove the slot with index ``k`` (0 to 3) from a bucket; the others keep their order."""
     while k < 3:
         bucket[k] = bucket[k + 1]
         k += 1
@@ -88,7 +88,9 @@ cdef void remove_slot(uint64_t* bucket, int k) noexcept nogil:
 
 
 cdef int insert_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogil:
-    """Put a slot into one of its two buckets, moving others along the shortest path if necessary.
+    """Put a slot (tag and reference) into one of its two buckets, moving others along the shortest path if necessary.
+
+    ``first`` is one of the two buckets; the tag determines the other.
 
     Returns the number of moved slots ("kicks"), or -1 with the page unchanged if both buckets and all that can be
     reached from them are full. The search is breadth-first and visits each of the 126 buckets at most once, so it is
@@ -140,7 +142,10 @@ cdef int insert_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogi
 
 
 cdef void divide_page(uint8_t* page, uint8_t* new_page, int bit) noexcept nogil:
-    """Move the slots whose stored bit ``bit`` is set to the same buckets of ``new_page``."""
+    """Split a page: move the slots in whose tag the bit ``bit`` is set to the same buckets of ``new_page``.
+
+    A slot has the tag (bits of the hash) of a name and the reference to its record.
+    """
     cdef uint64_t* old = <uint64_t*> (page + _BP_HEADER)
     cdef uint64_t* new = <uint64_t*> (new_page + _BP_HEADER)
     cdef int bucket, k, num_kept, num_moved, total_moved = 0

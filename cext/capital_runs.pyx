@@ -14,7 +14,7 @@ cdef enum:
 
 
 cdef class RunRules:
-    """The words and word endings that decide whether a run is a name."""
+    """The words and word endings that decide whether a run, adjacent capitalized words of a sentence, is a name."""
 
     # Particles join words of a name (``of``, and the pair ``of the``). An organization word is one such as ``Council``.
     # A numbered word precedes a number (``Table 5``). Titles and units are next to names, but are no names (``Mr``).
@@ -65,7 +65,7 @@ cdef class RunRules:
         return self.get_kind(word) is not None
 
     cdef bint _has_only_common_words(self, list run) except -1:
-        """True if all words of a run are common words of the language."""
+        """True if all words of a run (of capitalized words) are common words of the language."""
         cdef str word
         for word in run:
             if not self._is_common(word):
@@ -73,7 +73,7 @@ cdef class RunRules:
         return True
 
     cdef bint _has_common_word(self, list run) except -1:
-        """True if a word of a run is a common word of the language."""
+        """True if a word of a run (of capitalized words) is a common word of the language."""
         cdef str word
         for word in run:
             if self._is_common(word):
@@ -197,7 +197,10 @@ cdef class RunRules:
         return not pending or (len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.particle_pairs)
 
     cdef bint _continues_after_and(self, list run, list pieces, Py_ssize_t position) except -1:
-        """True if a run continues after an ``and`` with the piece at ``position``, as one name."""
+        """True if a run of capitalized words continues after an ``and`` with the piece at ``position``, as one name.
+
+        A piece of a sentence is a word or a mark.
+        """
         cdef Py_ssize_t end = position
         cdef list words_after = []
         cdef str piece
@@ -232,7 +235,7 @@ cdef class RunRules:
         return first.lower() in self.parts_of_text or (len(first) > 3 and self._is_common(first))
 
     cdef list _cut_before_sentence(self, list run, bint at_start):
-        """Return the part of a run before the beginning of a sentence in it, else the whole run.
+        """Return the part of a run of capitalized words before the beginning of a sentence in it, else the whole run.
 
         In lists of definitions, a sentence follows an identifier: ``EFAULT The``, ``VmLib Shared``.
         """
@@ -291,7 +294,7 @@ cdef class RunRules:
         return True
 
     cdef bint _can_be_person(self, list run) except -1:
-        """True if a run can be the name of a person: several words, none of them a common one."""
+        """True if a run of capitalized words can be the name of a person: several words, none of them a common one."""
         return len(run) > 1 and "&" not in run and not self._has_common_word(run)
 
     cdef bint _splits_at_of_the(self, list run) except -1:
@@ -364,7 +367,11 @@ cdef class CapitalRuns:
         return results
 
     cdef int _add_names(self, list run, bint at_start, list names) except -1:
-        """Append the names that a run forms: the run without words that belong to no name, and its parts."""
+        """Append the names that a run of capitalized words forms to ``names``: the run, and parts of it.
+
+        Words that belong to no name, such as a date at its end, are removed first. ``at_start``: the run opens its
+        sentence, where every word has a capital.
+        """
         cdef RunRules rules = self.rules
         cdef Py_ssize_t full_length = len(run), index
         cdef bint opens  # True if the first word may owe its capital to its position
@@ -460,7 +467,7 @@ cdef class CapitalRuns:
         return 0
 
     cdef bint _occurs_standalone(self, list part) except -1:
-        """True if a part of a run also occurs as a run of its own, and is not a single common word."""
+        """True if a part of a run (of capitalized words) also occurs as a run of its own, and is no common word."""
         return tuple(part) in self.standalone_counts and (len(part) > 1 or not self.rules._is_common(<str> part[0]))
 
     cdef int _add_part(self, list part, list names) except -1:

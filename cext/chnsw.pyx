@@ -372,8 +372,10 @@ cdef bint search_layers(
 ) noexcept nogil:
     """Search the layers of a graph from the top, and set ``results[i]`` to the ``counts[i]`` nearest nodes of layer i.
 
-    ``entry`` is as in :class:`LayeredGraph`; ``ef``, ``follow_links_down`` and ``max_compared_nodes`` are as in its
-    ``search``. The search ends at the lowest layer with a count above 0. Returns False if a node fails its checksum.
+    A layer with at most ``max_compared_nodes`` nodes is compared completely; in others, the search keeps ``ef``
+    candidates, or the layer's count if that is more. It starts at the layer's node in ``entry`` or, with
+    ``follow_links_down``, at the nodes to which links lead from the results above. It ends at the lowest layer with a
+    count above 0. Returns False if a node fails its checksum.
     """
     cdef Py_ssize_t layer, lowest = 0
     cdef size_t i, count, limit

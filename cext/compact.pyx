@@ -132,7 +132,8 @@ cdef uint64_t _get_largest(numbers) except? 0:
 def locate_last_blocks(dict changes) -> list:
     """Return for each owner a key range (start, stop), which ends with the key of the block to change first.
 
-    That is the block in which the owner's largest changed number belongs. ``changes`` are as in :func:`change_blocks`.
+    That is the block in which the owner's largest changed number belongs. ``changes`` maps owners, such as entities, to
+    the numbers to remove and the numbers to add, both ascending.
     """
     cdef uint64_t largest
     ranges = []

@@ -36,6 +36,10 @@ cdef class Directory:
 
     def __cinit__(self, PageTable table not None, PageTable forks not None, PageTable buckets not None,
                   BlockStore blocks not None, NameHash hasher not None, head):
+        """Read the directory from its pages; ``head`` has the stored fields, as :attr:`state` returns them.
+
+        ``blocks`` are the records of names. Raises the error of a table if the counts contradict its pages.
+        """
         for pages, encoding in (table, DIRECTORY_ENCODING), (forks, FORK_ENCODING), (buckets, BUCKET_ENCODING):
             if (<PageTable> pages)._encoding != encoding:
                 raise ValueError(f"a directory needs pages of {encoding!r}, not of {(<PageTable> pages)._encoding!r}")
@@ -135,7 +139,7 @@ cdef class Directory:
         return _FORK | fork
 
     cdef int _drop_fork(self, uint32_t entry) except -1:
-        """Put the fork of an entry on the list of free forks."""
+        """Free the fork (a pair of entries) that an entry refers to, for reuse."""
         cdef uint32_t fork = entry & _ENTRY_MASK
         self._set_entry(_AT_FORK | <uint64_t> fork << 1, self.free_fork)
         self._set_entry(_AT_FORK | <uint64_t> fork << 1 | 1, 0)
@@ -144,7 +148,10 @@ cdef class Directory:
         return 0
 
     cdef int _set_region(self, uint64_t prefix, int depth, uint32_t entry) except -1:
-        """Set the entry of all hashes whose low ``depth`` bits are ``prefix``. Frees unneeded forks."""
+        """Make all hashes whose low ``depth`` bits are ``prefix`` lead to ``entry``, a bucket page.
+
+        Creates the forks (pairs of entries for one more bit) that this requires, and frees those it replaces.
+        """
         cdef uint64_t position, step
         cdef uint32_t old_entry
         cdef int bit
@@ -220,7 +227,10 @@ cdef class Directory:
     # -- Changing pages
 
     cdef int insert(self, uint64_t h, uint32_t reference) except -1:
-        """Add a slot for a hash whose tag is in neither of its buckets; split its page until there is room."""
+        """Add the name with the hash ``h`` and the record at ``reference``; split its bucket page until there is room.
+
+        No other name in its two buckets may have the same tag (the bits of the hash that a slot stores).
+        """
         cdef uint64_t slot = <uint64_t> get_tag(h) << 32 | reference
         cdef uint32_t number
         cdef uint64_t position
@@ -317,7 +327,10 @@ cdef class Directory:
         return self.hasher.hash_bytes(record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH))
 
     cdef int _divide_members(self, uint8_t* page, uint8_t* new_page, vector[Member]& members, int bit) except -1:
-        """Split a page as ``divide_page`` does, by a bit that slots do not store; this may split chains too."""
+        """Split a page: move the ``members`` (names) in whose hash the bit ``bit`` is set to ``new_page``.
+
+        Slots do not store this bit, so names of one slot, which form a chain, can be separated.
+        """
         cdef uint64_t* old = <uint64_t*> (page + _BP_HEADER)
         cdef uint64_t* new = <uint64_t*> (new_page + _BP_HEADER)
         cdef uint64_t tags[_SLOTS]
@@ -355,7 +368,10 @@ cdef class Directory:
         return 0
 
     cdef int merge(self, uint32_t number) except -1:
-        """Merge a page with its buddy, repeatedly, while the two are nearly empty."""
+        """Merge a bucket page with its buddy, whose hashes differ in the last bit, while both are nearly empty.
+
+        This repeats with the merged page. Also halves the directory while it is much larger than the pages need.
+        """
         cdef const uint8_t* page = self.buckets.read(number)
         cdef const uint8_t* buddy_page
         cdef uint8_t scratch[_PAGE_BYTES]

@@ -93,7 +93,7 @@ cdef class EntityIndex:
         return NULL
 
     cdef const uint8_t* _locate(self, str key, Location* location) except? NULL:
-        """Return the record as ``_find`` does, and set ``location`` to its location."""
+        """Return the record of a name, and set ``location`` to where it is found; NULL if the name is absent."""
         cdef Py_ssize_t n
         cdef const uint8_t* data = get_utf8(key, &n)
         cdef uint64_t h
@@ -105,9 +105,9 @@ cdef class EntityIndex:
         return self._find_in_chain(reference, data, n, location) if reference else NULL
 
     cdef uint32_t _find_slot(self, uint64_t h, Location* location) except? 0xFFFFFFFF:
-        """Return the reference in the slot with the tag of a hash, and set ``location`` to the slot.
+        """Return the reference to the first record with the tag of a hash (the bits that a slot stores).
 
-        Returns 0 if no slot has it.
+        Sets ``location`` to the page and the slot. Returns 0 if no slot has this tag.
         """
         cdef uint32_t tag = get_tag(h), bucket = get_first_bucket(h)
         cdef const uint8_t* page
@@ -132,9 +132,10 @@ cdef class EntityIndex:
         return kv_get32(record + _R_ENTITY), kv_get32(record + _R_COUNT), kv_get32(record + _R_TEMPERATURE)
 
     def look_up(self, str key, uint32_t limit, uint64_t start) -> tuple | None:
-        """Return the result of ``find`` and at most ``limit`` addresses of at least ``start``, packed as u64.
+        """Return the entity, number of addresses and temperature of a name, and some of its addresses.
 
-        The addresses are None if the list is long. Returns None if the name is absent.
+        These are at most ``limit`` addresses of at least ``start``, packed as u64; None if the list is long, so that it
+        is not in the record. Returns None if the name is absent.
         """
         cdef const uint8_t* record = self._find(key)
         cdef const uint8_t* cursor
@@ -266,7 +267,7 @@ cdef class EntityIndex:
         return changed, absent
 
     cdef const uint8_t* _locate_existing(self, str key, Location* location) except NULL:
-        """Return the record of a name that must exist, and set ``location``, as ``_locate`` does."""
+        """Return the record of a name, and set ``location`` to where it is; raise an error if the name is absent."""
         cdef const uint8_t* record = self._locate(key, location)
         if record == NULL:
             raise self.blocks.pages.make_error("a name has disappeared while its addresses change")
@@ -275,7 +276,7 @@ cdef class EntityIndex:
     cdef int64_t _change_short(
         self, Location* location, const uint8_t* record, vector[uint64_t]& sorted_addresses, bint adding
     ) except -1:
-        """Add or remove addresses of a short list. Return the number of changed addresses.
+        """Add addresses to a short list (in the record of its name), or remove them; return the number of changes.
 
         If the list grows too long, it moves to ``lists``.
         """

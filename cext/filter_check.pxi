@@ -18,6 +18,10 @@ cdef class PageCheck:
     cdef object _error
 
     def __cinit__(self, EntityIndex index not None, bucket_pages, block_pages):
+        """Check the pages of ``index`` at once, and set ``faults`` and ``long_lists``.
+
+        ``bucket_pages`` and ``block_pages`` are the numbers of the pages in use.
+        """
         self.index = index
         self.directory = index.directory
         self._error = index.blocks.pages._error
@@ -47,7 +51,10 @@ cdef class PageCheck:
             self.faults.append(f"the directory has {len(self._forks)} forks, but counts {self.directory.live_forks}")
 
     def _check_entry(self, uint64_t position, int bits, uint64_t prefix):
-        """Check the directory below one entry, which is for the hashes with ``bits`` low bits ``prefix``."""
+        """Check the directory from the entry at ``position`` down: that it leads to bucket pages for its hashes.
+
+        The entry is for the hashes whose ``bits`` low bits are ``prefix``. A fork leads to two further entries.
+        """
         cdef uint32_t entry = self.directory._get_entry(position)
         cdef const uint8_t* page
         cdef int side
@@ -87,7 +94,10 @@ cdef class PageCheck:
                 self._run_check(self._check_chain, number, bucket_index, <uint32_t> bucket[k], tag)
 
     def _check_chain(self, uint32_t number, uint32_t bucket, uint32_t reference, uint32_t tag):
-        """Check that the names in the chain of a tag belong to their bucket and page, and are different."""
+        """Check that the names with one tag belong to their bucket and page, and are different.
+
+        ``reference`` leads to the first of their records, which form a chain. ``number`` is that of the bucket page.
+        """
         cdef const uint8_t* page = self.directory.buckets.read(number)
         cdef const uint8_t* record
         cdef uint64_t name_hash

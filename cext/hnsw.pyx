@@ -548,7 +548,8 @@ cdef class CodeGraph:
         """Return the ``limit`` nodes in ranges that are nearest to a unit vector, best first.
 
         Returns (labels, cosines of codes, scales). Range i has the nodes with ``starts[i]`` <= node < ``stops[i]``, and
-        all of them are compared. ``groups`` is as in :meth:`search`.
+        all of them are compared. With ``groups``, label i may be returned only if ``groups[i // group_size]`` exists
+        and is not 0.
 
         Raises ValueError if the shapes do not match, and for a node that fails its checksum.
         """
@@ -586,9 +587,9 @@ cdef class CodeGraph:
             return PooledWalk()
 
     cdef object _build_result(self, PooledWalk pooled, bint sound):
-        """Return (labels, cosines, scales) of a finished walk, and put its memory back in the pool.
+        """Return (labels, cosines, scales) of a finished search, and put its memory back in the pool.
 
-        Raises ValueError if the walk is not ``sound``, because it reached a damaged node.
+        Raises ValueError if the search is not ``sound``, because it reached a damaged node.
         """
         cdef Walk* walk = &pooled.walk
         if not sound:

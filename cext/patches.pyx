@@ -123,7 +123,10 @@ cdef bint _write_patch(
 
 
 def make_patch(old, new):
-    """Return the patch from ``old`` to ``new``, or None if it would not be shorter, or a value is too long."""
+    """Return the patch from ``old`` to ``new``: copies of parts of the old value, and literal bytes.
+
+    Returns None if the patch would not be shorter than ``new``, or if a value is too long.
+    """
     cdef Py_buffer before, after
     cdef vector[uint8_t] out
     cdef bint shorter
@@ -180,7 +183,10 @@ cdef bytes _apply_patch(const uint8_t* old, uint64_t old_size, const uint8_t* cu
 
 
 def apply_patch(old, patch) -> bytes:
-    """Return the value that a patch makes of ``old``. Raises ValueError if it is not a patch of ``old``."""
+    """Return the new value, given ``old`` and a patch: copies of parts of ``old``, and literal bytes.
+
+    Raises ValueError if the patch is not one of ``old``.
+    """
     cdef Py_buffer before, changes
     PyObject_GetBuffer(old, &before, PyBUF_SIMPLE)
     try:
@@ -199,9 +205,10 @@ def apply_patch(old, patch) -> bytes:
 
 
 cdef object _apply_chain(bytes chain, stored):
-    """Apply the pieces of a chain to ``stored``, the value in the table or None, and return the value or None.
+    """Apply a chain, the buffered changes of a record, and return its value now; None if it has none.
 
-    A piece is a whole value, a patch of the value so far, or a patch of ``stored``; see the module.
+    ``stored`` is its value in the table, or None. A piece of the chain is one change, oldest first: a whole value, a
+    patch (difference) to the value so far, or a patch to ``stored``.
     """
     cdef const uint8_t* begin = <const uint8_t*> PyBytes_AS_STRING(chain)
     cdef const uint8_t* cursor = begin
@@ -233,8 +240,8 @@ cdef object _apply_chain(bytes chain, stored):
 def apply_chain(chain, stored):
     """Return the value of a record, as bytes or a view of them, or None if it has none.
 
-    ``chain`` is the record's chain in the segments (None: removed), ``stored`` its value in the table or None. Raises
-    ValueError if the chain does not belong to this record.
+    ``chain`` has the buffered changes of the record (None: removed), and ``stored`` is its value in the table or None.
+    Raises ValueError if the chain does not belong to this record.
     """
     return None if chain is None else _apply_chain(chain, stored)
 
@@ -244,7 +251,7 @@ cdef object _NOTHING = object()
 
 
 cdef inline bint _needs_stored(chain) except -1:
-    """True if the value of a record depends on its value in the table: its chain does not begin with a whole value.
+    """True if the value of a record depends on its value in the table: its changes do not begin with a whole value.
 
     The chain of a removed record is None.
     """
@@ -252,7 +259,7 @@ cdef inline bint _needs_stored(chain) except -1:
 
 
 cdef bytes _encode_piece(uint8_t kind, const uint8_t* content, Py_ssize_t size):
-    """Return a piece of a chain: its kind, the size of the content in LEB128, and the content."""
+    """Encode a piece of a chain, one change of a record: its kind, the size of the content in LEB128, the content."""
     cdef vector[uint8_t] out
     out.reserve(size + 8)
     out.push_back(kind)
@@ -262,7 +269,7 @@ cdef bytes _encode_piece(uint8_t kind, const uint8_t* content, Py_ssize_t size):
 
 
 cdef int _count_pieces(bytes chain) except -1:
-    """Return the number of pieces of a chain."""
+    """Return the number of pieces of a chain: the buffered changes of a record."""
     cdef const uint8_t* cursor = <const uint8_t*> PyBytes_AS_STRING(chain)
     cdef const uint8_t* end = cursor + len(chain)
     cdef uint64_t length
@@ -277,10 +284,10 @@ cdef int _count_pieces(bytes chain) except -1:
 
 
 cdef bytes _make_piece(value, chain, stored, int max_pieces):
-    """Return a piece that changes a record with this chain to ``value``: a patch if that is shorter, else the value.
+    """Encode the change of a record to ``value`` as a piece of its chain: a patch if that is shorter, else the value.
 
-    ``stored`` is the value in the table or None. If the chain has ``max_pieces`` pieces, the piece replaces the chain,
-    so a patch is then made from ``stored``.
+    ``chain`` has the earlier changes (None: removed), and ``stored`` is the value in the table or None. If the chain
+    has ``max_pieces`` pieces, the piece replaces the chain, so a patch is then made from ``stored``.
     """
     cdef Py_buffer after
     if chain is not None:
@@ -301,17 +308,20 @@ cdef bytes _make_piece(value, chain, stored, int max_pieces):
 
 
 cdef inline object _extend_chain(chain, piece):
-    """Return a chain with one more piece. Only a patch of the newest value is appended; others replace the chain."""
+    """Return a chain, the changes of a record, with one more change (a piece; None: the record is removed).
+
+    Only a patch to the newest value is appended; other pieces replace the chain.
+    """
     if piece is not None and chain is not None and PyBytes_AS_STRING(piece)[0] == _PATCH:
         return <bytes> chain + <bytes> piece
     return piece
 
 
 def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict pieces, dict chains) -> int:
-    """Encode changed records for a new segment, and return the number of bytes of their keys and pieces.
+    """Encode changed records for a new segment (a batch of changes); return the bytes of their keys and pieces.
 
-    ``changes`` has the new value of each key (None: removed). For each key, the piece for the new segment is added to
-    ``pieces``, and the chain of the pieces of all segments to ``chains``.
+    ``changes`` has the new value of each key (None: removed). For each key, its encoded change (a piece) for the new
+    segment is added to ``pieces``, and the chain of its changes in all segments to ``chains``.
 
     The chain so far is the one in ``newer`` or, if the key is missing there, the one in ``older``. ``stored(key)``
     returns the value in the table, or None. A chain gets at most ``max_pieces`` pieces. Raises ValueError, with the
@@ -336,10 +346,10 @@ def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict
 
 
 def apply_chains(keys, dict newer, dict older, stored) -> list:
-    """Return the values of some records, in the order of ``keys``; None for a record without a value.
+    """Return the values of some changed records, in the order of ``keys``; None for a record without a value.
 
-    Their chains are in ``newer`` or, if it lacks them, in ``older``. ``stored`` returns the value in the table for a
-    key, or None. Raises ValueError, with the key, if a chain does not belong to its record.
+    Their chains (changes) are in ``newer`` or, if it lacks them, in ``older``. ``stored`` returns the value in the
+    table for a key, or None. Raises ValueError, with the key, if a chain does not belong to its record.
     """
     cdef list values = []
     for key in keys:
@@ -354,7 +364,10 @@ def apply_chains(keys, dict newer, dict older, stored) -> list:
 
 
 def add_pieces(dict newer, dict older, dict pieces):
-    """Extend the chains of some records in ``newer``; chains that it lacks are taken from ``older``."""
+    """Extend the chains (earlier changes) of some records in ``newer`` by ``pieces``, one encoded change per key.
+
+    Chains that ``newer`` lacks are taken from ``older``, which stays as it is.
+    """
     for key, piece in pieces.items():
         chain = newer.get(key, _NOTHING)
         if chain is _NOTHING:

@@ -31,7 +31,10 @@ cdef inline const uint8_t* _read_count(const uint8_t* cursor, const uint8_t* end
 cdef const uint8_t* _read_bounds(
     const uint8_t* payload, const uint8_t* cursor, const uint8_t* end, uint64_t count, vector[Posting]& bounds
 ) except NULL:
-    """Set ``bounds`` to those of a payload, verified; a small block has none. Return the address after them."""
+    """Read the bounds of a block, its postings that can score highest, and verify their checksum.
+
+    Sets ``bounds``, which stays empty for a small block (of ``count`` postings). Returns the address after them.
+    """
     cdef uint64_t num_remaining, length
     cdef Posting bound
     cdef uint32_t crc
@@ -59,7 +62,10 @@ cdef const uint8_t* _read_bounds(
 cdef const uint8_t* _read_postings(
     const uint8_t* cursor, const uint8_t* end, uint64_t first, vector[Posting]& postings
 ) except NULL:
-    """Set ``postings`` to those of a payload, the first of chunk ``first``. Return the address after them."""
+    """Decode the payload of a block from ``cursor`` to ``end`` into ``postings``. Return the address after them.
+
+    ``first`` is the chunk of the first posting, which is in the key of the block and not in the payload.
+    """
     cdef const uint8_t* payload = cursor
     cdef uint64_t count, distance, length, index
     cdef vector[Posting] bounds

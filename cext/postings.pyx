@@ -47,7 +47,10 @@ cdef void _find_bounds(const Posting* postings, size_t count, vector[Posting]& b
 
 
 cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]& out) noexcept:
-    """Set ``out`` to the payload of a block of postings of one term; posting_block.pxi has the format."""
+    """Encode some postings of one term as the payload of a block in ``out``; posting_block.pxi has the format.
+
+    A posting has a chunk that contains the term, the frequency of the term in it, and the length of the chunk.
+    """
     cdef uint64_t chunk = postings[0].chunk, distance
     cdef vector[Posting] bounds
     cdef uint32_t crc
@@ -120,7 +123,7 @@ def unpack_postings(uint64_t first, payload) -> tuple:
 
 
 cdef bytes _make_key(bytes prefix, uint64_t number, bytes suffix):
-    """Return a key: a prefix, a number as eight bytes (big-endian), and a suffix."""
+    """Return the key of a block: the prefix of its term, its first chunk as eight bytes (big-endian), and a suffix."""
     cdef uint8_t[8] packed
     _write_big_endian(packed, number, 8)
     return prefix + packed[:8] + suffix
@@ -133,9 +136,10 @@ cdef int _change_postings(
     const vector[Posting]& additions,
     vector[Posting]& new,
 ) except -1:
-    """Set ``new`` to ``old`` without the chunks in ``removals`` from ``first_removal`` on, followed by ``additions``.
+    """Set ``new`` to the postings ``old`` without the chunks in ``removals``, followed by ``additions``.
 
-    Raises ValueError if an added chunk does not follow all others.
+    Removals before the index ``first_removal`` are for earlier blocks. All are in order of chunks. Raises ValueError if
+    an added chunk does not follow all others.
     """
     cdef size_t index, position = 0
     new.clear()
@@ -282,8 +286,10 @@ cdef class PostingChanges:
         vector[uint8_t]& out,
         dict written,
     ) except? 0:
-        """Change one block, and return the number of removals that remain, because their chunks are before the block.
+        """Apply the changes of a term to one block of its postings; return how many removals remain.
 
+        They remain because their chunks are before the block. ``slot`` is the index of the term in the vectors of this
+        class, ``prefix`` the beginning of the keys of its blocks, and ``block`` a key and a sealed value, or None.
         ``old``, ``new`` and ``out`` are working memory. Changed values, None for a removed block, are added to
         ``written`` by key.
         """

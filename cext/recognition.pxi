@@ -153,7 +153,7 @@ cdef struct Match:
 
 
 cdef int _recognize(EntityIndex index, bytes data, int max_words, vector[Match]& matches) except -1:
-    """Append all occurrences of known names in a text to ``matches``, by start and end; see :func:`recognize`."""
+    """Append the occurrences of known names in a text, of at most ``max_words`` words, to ``matches``, in order."""
     cdef const uint8_t* text = data
     cdef size_t n = len(data), i, j
     cdef vector[Token] tokens
@@ -231,11 +231,12 @@ def find_mentions(
     EntityIndex index not None, bytes data not None, const uint64_t[::1] offsets, int max_words, kind not None,
     dict keys not None,
 ) -> list:
-    """Return the occurrences that ``recognize`` finds of names with a word, as tuples (entity, start, length).
+    """Return the occurrences of known names in a text, as tuples (entity, start, length), by start and end.
 
-    ``kind`` is the class of the tuples. The normal forms of their entities are added to ``keys``. ``offsets`` maps each
-    byte of ``data``, and its end, to its offset in another text; the last offset is the greatest. Starts and lengths
-    then refer to that text (None: to ``data``).
+    Names that consist only of punctuation marks are left out. ``data`` is the text in normal form. ``kind`` is the
+    class of the tuples. The normal forms of their entities are added to ``keys``. ``offsets`` maps each byte of
+    ``data``, and its end, to its offset in another text; the last offset is the greatest. Starts and lengths then refer
+    to that text (None: to ``data``).
     """
     cdef vector[Match] matches
     cdef size_t i
@@ -268,9 +269,10 @@ cdef struct SearchKey:
 
 
 cdef bint _can_occur(bytes key, int max_words, SearchKey* search_key) except -1:
-    """Set ``search_key`` for a key; True if the key can occur at all under the rules of ``recognize``.
+    """Prepare the search for a key, the normal form of a name: set ``search_key`` to its bytes and its longest token.
 
-    ``max_words`` is the maximum number of words of a key (0: any number).
+    Returns False if the key can never occur: it is not in normal form, too long, or has more than ``max_words`` words
+    (0: any number) or 16 punctuation marks.
     """
     cdef size_t i, longest_token = 0
     cdef int num_words = 0, num_marks = 0
@@ -375,7 +377,7 @@ cdef class SearchKeys:
 
 
 def find_occurrences(bytes data not None, bytes key not None, int max_words=0) -> list:
-    """Return (start, end) of each occurrence of one key in a text, under the rules of ``recognize``.
+    """Return (start, end) of each occurrence of one key, the normal form of a name, in a text; words are never divided.
 
     A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks never occurs.
     """
@@ -383,7 +385,10 @@ def find_occurrences(bytes data not None, bytes key not None, int max_words=0) -
 
 
 def select_occurring_keys(bytes data not None, list keys not None, int max_words=0) -> list:
-    """Return the keys that occur in a text, as ``find_occurrences`` finds them, with one pass over the text."""
+    """Return those of ``keys``, normal forms of names, that occur in a text, with one pass over the text.
+
+    A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks never occurs.
+    """
     cdef _SearchedText text = _SearchedText(data)
     cdef SearchKey search_key
     cdef size_t first, last

@@ -146,8 +146,8 @@ def compute_selected_row_dots(
 ) -> None:
     """Write the product of row ``rows[i]`` of x with the vector y to ``out[i]``.
 
-    The bits are those of :func:`compute_row_dots`. Raises ValueError if the shapes do not match, and IndexError for an
-    invalid row of x.
+    A product has the same bits as if all rows were multiplied. Raises ValueError if the shapes do not match, and
+    IndexError for an invalid row of x.
     """
     cdef Py_ssize_t n = rows.shape[0], k = x.shape[1], index
     cdef vector[float] padded

@@ -5,7 +5,7 @@ include "crc32.pxi"
 
 
 cdef inline Py_ssize_t _get_payload_size(const uint8_t* value, Py_ssize_t length) noexcept:
-    """Return the size of the payload of a value with a checksum; -1 if the checksum does not match."""
+    """Return the size of a value without the checksum (CRC-32) at its end; -1 if the checksum does not match."""
     cdef Py_ssize_t end = length - 4
     if end < 0:
         return -1
@@ -14,7 +14,7 @@ cdef inline Py_ssize_t _get_payload_size(const uint8_t* value, Py_ssize_t length
 
 
 cdef inline void _seal(vector[uint8_t]& out) noexcept:
-    """Append the checksum of ``out`` to it."""
+    """Append the checksum (CRC-32, little-endian) of ``out`` to it."""
     cdef uint32_t crc = kv_crc(out.data(), out.size())
     cdef int shift
     for shift in range(0, 32, 8):

@@ -41,7 +41,7 @@ cdef inline uint64_t _get_probe_bit(uint64_t item, int probe, uint64_t bits) noe
 
 
 cdef int _set_bits(const vector[uint64_t]& items, vector[uint64_t]& bits) except -1 nogil:
-    """Append the Bloom filter of some items to ``bits``."""
+    """Append the Bloom filter of some items (hashes of the tokens of a text) to ``bits``."""
     cdef size_t first = bits.size(), i
     cdef uint64_t num_words = (items.size() * _BITS_PER_ITEM + 63) // 64, bit
     cdef int probe
@@ -54,7 +54,7 @@ cdef int _set_bits(const vector[uint64_t]& items, vector[uint64_t]& bits) except
 
 
 cdef bint _has_items(const vector[uint64_t]& items, const vector[uint64_t]& bits, size_t first) noexcept nogil:
-    """True if a trace (the words of ``bits`` from ``first`` on) may contain all items."""
+    """True if a trace, the Bloom filter in ``bits`` from index ``first`` on, may contain all items (hashes)."""
     cdef uint64_t num_words = bits.size() - first, bit
     cdef size_t i
     cdef int probe
@@ -69,7 +69,10 @@ cdef bint _has_items(const vector[uint64_t]& items, const vector[uint64_t]& bits
 
 
 cdef class TextTraces:
-    """Traces of the chunks of recent documents, in at most ``max_bytes`` of memory. The oldest are dropped first."""
+    """Traces of the texts of recent documents, in at most ``max_bytes`` of memory. The oldest are dropped first.
+
+    A trace is a Bloom filter of the words of a chunk, or of a title and headings: it can show that a name is not there.
+    """
 
     cdef unordered_map[uint64_t, vector[uint64_t]] _chunks     # by chunk: document and bits
     cdef unordered_map[uint64_t, vector[uint64_t]] _documents  # by document: number of chunks, chunks, bits
@@ -135,9 +138,10 @@ cdef class TextTraces:
         return 0
 
     def select_candidates(self, bytes key not None, const uint64_t[::1] chunks not None) -> bytes:
-        """Return the chunks in which, or in whose headings, a key may occur, in their order, packed as u64.
+        """Return those of ``chunks`` in which, or in whose headings, a key may occur, in their order, packed as u64.
 
-        A chunk is dropped only if the traces of both exclude the key.
+        A chunk is dropped only if the traces (Bloom filters) of both exclude the key. ``key`` is the normal form of a
+        name.
         """
         cdef vector[uint64_t] items, candidates
         cdef unordered_map[uint64_t, vector[uint64_t]].iterator chunk, document

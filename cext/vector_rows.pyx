@@ -122,9 +122,11 @@ def read_used_rows(list blocks not None, Py_ssize_t size, bytes encoding not Non
                    float[:, ::1] out not None) -> tuple[int, int]:
     """Write the ids and the vectors of all used rows of ``blocks``, in order, to ``ids`` and ``out``.
 
-    ``size``, ``encoding``, ``rows_of_block``, ``quantized`` and ``verified`` are as in :func:`gather_rows`. Returns the
-    number of rows, and the index of the first block that is damaged, or of another size, encoding or shape; -1 if all
-    are valid. Raises ValueError if the arguments do not match, or have no room for the rows.
+    ``size`` is the number of bytes of a block, ``encoding`` the four bytes at its beginning, and ``rows_of_block`` the
+    number of its rows; numbers are int8 with a scale per row if ``quantized``, else float32. ``verified`` has for each
+    block the checksum that was verified before, plus 2^32, or 0, and is updated. Returns the number of rows, and the
+    index of the first block that is damaged, or of another size, encoding or shape; -1 if all are valid. Raises
+    ValueError if the arguments do not match, or have no room for the rows.
     """
     cdef Py_ssize_t count = 0, block, row, dimension = out.shape[1]
     cdef const uint8_t* encoding_bytes = encoding
