@@ -203,7 +203,7 @@ class NavigationFilter:
             if _is_hidden(tag, attributes, role) and stats.prose_length < _MIN_HIDDEN_PROSE:
                 return "hidden"
         if self.analysis.title_path_ids and node.mem_id in self.analysis.title_path_ids:
-            return None
+            return None  # it is, or contains, the title of the page
         if role or tag in _LANDMARK_TAGS:
             landmark = self._find_landmark_reason(node, tag, stats, role, in_content, in_section)
             if landmark is not None:

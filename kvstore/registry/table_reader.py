@@ -60,6 +60,7 @@ class TableReader:
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)
         #: Counts pages if the state is measured, else None.
         self.measured_view = state.lmdb if isinstance(state.lmdb, MeasuredView) else None
+        # Caches of records. Their sizes bound the memory of a statement; the larger a record, the smaller its cache.
         self.get_document = lru_cache(256)(state.documents.get)
         self.get_sections = lru_cache(16)(state.documents.get_sections)
         self.get_entity_name = lru_cache(4096)(lambda entity: state.entities.get(entity).name)
