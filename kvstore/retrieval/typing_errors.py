@@ -15,10 +15,9 @@ Source: Damerau, "A technique for computer detection and correction of spelling 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from string import ascii_lowercase
 
-from ..models.packaged_embedder import load_vocabulary
 from ..structures.state import State
 from ..text.everyday_words import is_everyday, iter_base_forms
 from ..text.patterns import compile_lazily
@@ -37,17 +36,18 @@ def find_corrections(question: str, state: State, stem: Callable[[str], str]) ->
     word. Frequent words are preferred, and then the correction in the most chunks. A word without a correction is
     omitted.
     """
-    words = [word for word in dict.fromkeys(_WORD_PATTERN.findall(question)) if not _is_english(word)]
+    words = list(dict.fromkeys(_WORD_PATTERN.findall(question)))
     counts = _count_chunks(words, state, stem)
     corrections = {}
-    for word in words:
-        candidates = [] if counts[word] else _list_candidates(word)
+    # Chunks have nearly all words, so few questions need the vocabulary of English.
+    for word in (word for word in words if not counts[word] and not _is_english(word)):
+        candidates = _list_candidates(word)
         candidate_counts = _count_chunks(candidates, state, stem)
         likely = [candidate for candidate in candidates if candidate_counts[candidate] or is_everyday(candidate)]
         if likely:
             corrections[word] = max(
                 likely,
-                key=lambda candidate: (candidate in load_vocabulary(), candidate_counts[candidate], candidate),
+                key=lambda candidate: (candidate in _load_vocabulary(), candidate_counts[candidate], candidate),
             )
     return corrections
 
@@ -84,7 +84,7 @@ def _list_candidates(word: str) -> list[str]:
         candidate
         for candidate in candidates
         if len(candidate) >= _MIN_CORRECTION
-        and (is_long or candidate in load_vocabulary())
+        and (is_long or candidate in _load_vocabulary())
         and candidate not in FUNCTION_WORDS
     ]
 
@@ -96,4 +96,12 @@ def _is_english(word: str) -> bool:
     Everyday words are known as well.
     """
     is_known = word in FUNCTION_WORDS or is_everyday(word)
-    return is_known or not load_vocabulary().isdisjoint(iter_base_forms(word))
+    return is_known or not _load_vocabulary().isdisjoint(iter_base_forms(word))
+
+
+@cache
+def _load_vocabulary() -> frozenset[str]:
+    """Return frequent words of English: the vocabulary of the default embedder, whose code is imported on first use."""
+    from ..models.packaged_embedder import load_vocabulary
+
+    return load_vocabulary()
