@@ -446,10 +446,7 @@ class Communities(StoredCommunities):
         return mask
 
     def _mask_with_chunks(self, communities: IntArray) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a chunk, or were built from entities without chunks.
-
-        Chunks added since the last REFRESH count too (``_newer_by_community``).
-        """
+        """Return a mask of the communities that still have a chunk (old or newer), or were built without chunks."""
         first_chunks = self._first_chunks[communities]
         mask: npt.NDArray[np.bool_] = first_chunks == NO_COMMUNITY  # built without chunks
         mask[~mask] = self._state.chunks.has_many(first_chunks[~mask].tolist())
