@@ -155,6 +155,8 @@ def test_reports_and_evidence_are_printed_for_people(store: kvstore.Store, tmp_p
         ["1. tea.txt", " chunk 0"],
         ["2. coffee", " chunk 0"],
     ]
+    prompt = store.prompt("What is tea made from?")
+    assert str(prompt) == "\n\n".join(message["content"] for message in prompt.messages)
     assert str(evidence.hits[0]).endswith("\n   Tea is made from leaves.")
 
 

@@ -164,6 +164,10 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.delete(where="1"), "delete() has no argument 'where'; its argument is key"),
         (lambda store: store.set("tops", 3), "there is no setting 'tops' to SET; did you mean top?"),
         (lambda store: store.put("a"), "put() is missing the argument 'text'"),
+        (
+            lambda store: store.vectors(["a"]),
+            "a chunk must be an id or a pair (document key, ordinal), not 'a'",
+        ),
         (lambda store: store.create_index(), "create_index() is missing the argument 'kind'"),
         (
             lambda store: store.put("a", "b", "c"),

@@ -43,7 +43,8 @@ class Prompt:
     """A prompt for a language model.
 
     ``passages`` are the chunks or segments, passage *n* being ``passages[n - 1]``; ``tokens`` is an estimate of the
-    whole prompt; ``mark`` encloses each quotation and occurs in no quoted text.
+    whole prompt; ``mark`` encloses each quotation and occurs in no quoted text. ``str()`` returns the text of the
+    messages.
     """
 
     evidence: Evidence
@@ -53,6 +54,10 @@ class Prompt:
     abstracts: int
     tokens: int
     mark: str
+
+    def __str__(self) -> str:
+        """Return the text of the messages, separated by an empty line."""
+        return f"{self.system}\n\n{self.user}"
 
     @property
     def messages(self) -> list[dict[str, str]]:

@@ -88,10 +88,10 @@ def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
 def check_chunks(chunks: Sequence[int | tuple[str, int]]) -> None:
     """Raise ArgumentError unless each chunk is given by its id, or by (document key, ordinal)."""
     for chunk in chunks:
-        if not isinstance(chunk, tuple):
+        if not isinstance(chunk, (tuple, str)):
             check_integer("the id of a chunk", chunk, 0, _MAX_ID)
             continue
-        if len(chunk) != 2:
+        if isinstance(chunk, str) or len(chunk) != 2:
             raise ArgumentError(f"a chunk must be an id or a pair (document key, ordinal), not {chunk!r:.60}")
         key, ordinal = chunk
         check_text("the key of a chunk's document", key)
