@@ -127,7 +127,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
     """
     if not text:
         return set(), set()
-    mentions = list(find_mentions(entity_filter, fold(text), max_words))
+    mentions = find_mentions(entity_filter, fold(text), max_words)
     if not mentions:
         return set(), set()
     # The forms of a title are the title, and the title without the part in parentheses at its end.

@@ -25,7 +25,6 @@ from ...storage import records
 from ...storage.environment import WriteView
 from ...storage.view import ViewReader, ViewWriter
 from ...text.normalize import FoldedText, to_entity_key
-from ...text.patterns import compile_lazily
 from .. import tables
 from ..documents.documents import GROUP_SIZE, DocumentRecord, Section
 from ..filter.addresses import (
@@ -211,7 +210,6 @@ def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
 RankedTargets = list[tuple[int, int]]
 
 _GET_ENTITY = itemgetter(0)
-_WORD_PATTERN = compile_lazily(r"\w")
 
 
 class Mention(NamedTuple):
@@ -223,16 +221,14 @@ class Mention(NamedTuple):
     key: str
 
 
-def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: int) -> Iterator[Mention]:
-    """Yield every mention of a name of at most ``max_words`` words in a text, including overlapping mentions.
+def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: int) -> list[Mention]:
+    """Return every mention of a name of at most ``max_words`` words in a text, including overlapping mentions.
 
     Names without a letter or digit are omitted.
     """
-    matches = entity_filter.recognize(folded, max_words)
-    for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True):
-        key = " ".join(folded.data[start:end].decode().split())
-        if _WORD_PATTERN.search(key):
-            yield Mention(entity, *folded.to_original_span(start, end), key)
+    keys: dict[int, str] = {}
+    occurrences = entity_filter.find_mentions(folded, max_words, keys, Occurrence)
+    return [Mention(entity, start, start + length, keys[entity]) for entity, start, length in occurrences]
 
 
 class HeadedAbstract(NamedTuple):

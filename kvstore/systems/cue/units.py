@@ -309,7 +309,7 @@ class Units:
                 if _is_within((start, end), spans) and self._is_written_as_name(unit.document, (start, end))
             }
         unit_text = self._get_unit_text(unit)
-        mentions = list(find_mentions(self._state.filter, fold(unit_text), self._state.settings.name_words))
+        mentions = find_mentions(self._state.filter, fold(unit_text), self._state.settings.name_words)
         text = unit_text.encode()
         mention_spans = ((mention.start, mention.end, mention.entity) for mention in mentions)
         outermost = (mention_span for mention_span, is_nested in mark_nested(mention_spans) if not is_nested)
