@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from ..registry import list_systems_with_derivations
+from ..registry import list_systems_with_own_derivations
 from ..registry.contract import RELATION_LINK, AddedDocument, Delta, load_added_chunks
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED
@@ -73,7 +73,7 @@ def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
     A part is what a derivation computes from one document, such as a list of sentences. Only the derivations that every
     store maintains are included, not the derivations of indexes.
     """
-    derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
+    derivations = [derivation for system in list_systems_with_own_derivations() for derivation in system.derivations]
     parts_by_derivation = {derivation.name: state.get_derived_parts(derivation) for derivation in derivations}
     return lambda document: {
         name: stored_parts.get(document).part for name, stored_parts in parts_by_derivation.items()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Set
 from functools import cached_property
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -122,7 +121,7 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         """Return the object with this name; import its package if that is not imported yet."""
         entry = self._entries[name]
         if isinstance(entry, _Placeholder):
-            _add_system(import_module(f"{entry.package}.system").SYSTEM)
+            _add_system(import_without_collection(f"{entry.package}.system").SYSTEM)
             entry = self._entries[name]
             assert not isinstance(entry, _Placeholder)
         return entry
