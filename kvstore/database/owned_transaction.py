@@ -58,12 +58,19 @@ class BatchedChanges:
         #: The state with all applied batches, including data that is not written to the transaction yet.
         self.state = self._changes.state
         self.pending = PendingChanges()
+        #: The id of the first chunk that this transaction can add.
+        self._first_new_chunk = self.state.counters.next_chunk
         #: True if a batch was applied.
         self.has_applied = False
         #: Applied batches, kept to apply them again in a larger map; empty if the map has enough room.
         self._applied: list[PendingChanges] = []
         #: True if applied batches are kept, because the transaction may outgrow the map.
         self.can_replay = transaction.may_outgrow_map
+
+    @property
+    def has_new_chunks(self) -> bool:
+        """True if the applied batches add chunks."""
+        return self.state.counters.next_chunk > self._first_new_chunk
 
     # Documents
 
@@ -366,11 +373,12 @@ class OwnedTransaction(Queryable):
         if was_large:
             # A load touches pages throughout the file; without this, resident memory would grow with the file.
             self._session.environment.release_pages()
-        next_chunk = self._changes.state.counters.next_chunk
+        next_chunk, has_new_chunks = self._changes.state.counters.next_chunk, self._changes.has_new_chunks
         del self._changes  # no longer needed, and large after a load
         if was_large:
             release_free_memory()
-        self._session.store.indexing.extend(next_chunk)
+        if has_new_chunks:  # otherwise the previous commit has begun the extension, if one was due
+            self._session.store.indexing.extend(next_chunk)
 
     def _write_changes(self, lookup_counts: Mapping[str, int], is_applied: bool) -> None:
         """Commit the changes; if LMDB's map of the file is too small, apply them again in a larger one.
