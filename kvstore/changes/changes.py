@@ -170,7 +170,7 @@ class Changes:
     ) -> None:
         """Write a new document, and link it to the names in it, unless linking is deferred.
 
-        ``ids`` has the entities of the names that it introduces, by key (normal form), and ``names`` their records.
+        ``ids`` has the entities of the names that it makes known, by key (normal form), and ``names`` their records.
         """
         extracted = new_document.extracted
         record, sections = self._store_document(new_document, ids, names, linker)
@@ -238,8 +238,9 @@ class Changes:
         self._mentions.flush()
 
     def finish(self, lookup_counts: Mapping[str, int] | None = None) -> None:
-        """Count the commit, link deferred documents, and write all data held in memory to the transaction.
+        """Count the commit, and write all data held in memory to the transaction.
 
+        Documents whose linking to the names in them was deferred are linked first.
         ``lookup_counts`` (by entity key) are added to the temperatures of entities, their numbers of lookups.
         """
         if lookup_counts:
@@ -249,7 +250,10 @@ class Changes:
         self.write_back()
 
     def write_back(self) -> None:
-        """Link deferred documents, and write all data held in memory to the transaction, so that its view has them."""
+        """Write all data held in memory to the transaction, so that reads through it see the data.
+
+        Documents whose linking to the names in them was deferred are linked first.
+        """
         if self._unlinked is not None:
             with pause_collection():
                 self._link_unlinked(self._unlinked)

@@ -135,7 +135,10 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             )
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield comments for the dump about the user's vectors, the user's chunks and omitted parts of pages."""
+        """Yield comments for the dump about the user's vectors, the user's chunks and omitted parts of pages.
+
+        Each is a pair: the comment, and the values of its parameters, of which it has none.
+        """
         num_own_vectors = num_partial = num_own_chunks = 0
         for record in state.documents.scan():
             num_own_vectors += int(record.own_vectors)

@@ -76,7 +76,8 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
 def _check_edge_statuses(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:
     """Yield a sentence for each edge whose status, accepted or not, does not follow from the stated edges of its tree.
 
-    Edges of a cycle are accepted by their strength, which is checked too.
+    Strengths, computed from the statements of edges, decide which edges of a cycle are accepted; the stored strengths
+    are checked too.
     """
     forest = state.forest
     num_cycle_edges = 0

@@ -47,9 +47,10 @@ class MaintainedIndexBuilder(IndexFiller):
     """Fills and empties the maintained indexes of a store."""
 
     def refresh(self, index: MaintainedIndex, progress: ReportProgress | None = None) -> bool:
-        """Continue filling or emptying an index. Return False if there was nothing to do.
+        """Continue filling an index with data derived from each document, or emptying an index that is being dropped.
 
-        Raises LockTimeoutError, StoreFullError and the errors of the embedder; finished batches remain.
+        ``progress`` is called with the progress before each batch. Returns False if there was nothing to do. Raises
+        LockTimeoutError, StoreFullError and the errors of the embedder; finished batches remain.
         """
         changed = False
         num_left = num_documents = 0
@@ -76,7 +77,6 @@ class MaintainedIndexBuilder(IndexFiller):
             vectors = [
                 vectors_by_space[index.name] for vectors_by_space in collect_vectors(spaces, self._embed, cached={})
             ]
-
             self._environment.write_with_growth(partial(self._store_batch, index, record, batch, vectors))
             num_left, changed = max(0, num_left - len(batch)), True
         self.drop(index, progress)

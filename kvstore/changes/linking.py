@@ -108,7 +108,7 @@ class Linker:
         self._mentions = mentions
         self._traces = traces
         self._max_name_words = state.settings.name_words
-        #: The addresses to add and to remove, and the normal forms, by entity.
+        #: By entity, the addresses (places that mention it) to add and to remove; and its normal form.
         self._added_addresses: dict[int, RankedTargets] = {}
         self._removed_addresses: dict[int, RankedTargets] = {}
         self._keys: dict[int, str] = {}

@@ -67,7 +67,7 @@ class NameChanges:
         ]
 
     def find_new_keys(self) -> list[str]:
-        """Look up and remember the entities of introduced names; return the keys of unknown names, sorted."""
+        """Look up and cache the entities of names that the changes make known; return the keys of new names, sorted."""
         unresolved = [key for key in self._introductions if key not in self._ids]
         for key, entity in zip(unresolved, self._filter.find_many(unresolved), strict=True):
             if entity:  # 0: an unknown name
@@ -77,8 +77,9 @@ class NameChanges:
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
         """Count the new introductions in the records of their names, and write all changed records of known names.
 
-        ``new_ids`` has the entities of new names, by key (normal form). Returns the entities of the names introduced
-        here, by key, and sets :attr:`slots`.
+        An introduction is a statement that makes a name known; a slot of a record counts those with one spelling and
+        kind. ``new_ids`` has the entities of new names, by key (normal form). Returns the entities of the names
+        introduced here, by key, and sets :attr:`slots`, the index of the slot of each entity, spelling and kind.
         """
         self._ids.update(new_ids)
         self._records.update((entity, EntityRecord()) for entity in new_ids.values())

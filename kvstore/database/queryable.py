@@ -360,8 +360,8 @@ class Queryable(ABC):
     ) -> list[Hit]:
         """Return the chunks that a ``vector``, ``lexical`` or ``hybrid`` search finds for a text, best first.
 
-        ``vector`` replaces the embedder's vector of the text. The text can be omitted if ``vector`` is given and the
-        search is not lexical.
+        At most ``top`` chunks of documents that satisfy ``where`` (with its ``parameters``) are returned. ``vector``
+        replaces the embedder's vector of the text, which can then be omitted unless the search is lexical.
 
         >>> [hit.document for hit in store.search("roasted seeds", using="lexical", where="key < 'd'")]
         ['coffee']
@@ -382,7 +382,7 @@ class Queryable(ABC):
                 parameters=parameters,
                 allow_empty=True,
             )
-            query.abstracts = False
+            query.abstracts = False  # only chunks, no summaries
             return strategy.retrieve(query).hits
 
     def retrieve(self, question: str | Sequence[str], **clauses: Unpack[Clauses]) -> Evidence:

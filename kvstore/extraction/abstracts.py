@@ -141,7 +141,10 @@ class AbstractTreeBuilder:
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
-        """Build and return the tree: the leaf abstracts in text order, then those above them, after their children."""
+        """Build and return the tree: the leaf abstracts in text order, then those above them, after their children.
+
+        It can be called only once.
+        """
         for first, last in self._split_leaves():
             section = self._find_common_section(first, last)
             self._nodes.append(AbstractNode(level=0, first_chunk=first, last_chunk=last, children=[], section=section))

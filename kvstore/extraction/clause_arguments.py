@@ -108,7 +108,8 @@ class ClauseArguments:
     def _find_antecedents(self, noun: int) -> Iterator[int]:
         """Yield the indexes of the nouns that a clause attached to ``noun`` describes.
 
-        They are the noun with the others of its list or, if the noun is a predicate, its subjects.
+        They are the noun with the other nouns of its list or, if the noun is a predicate, its subjects. The predicate
+        is recorded while these are searched for, so that the search ends even if the parse has a cycle.
         """
         if self._followed_predicate is None and self._sentence.has_dependent(noun, "cop"):
             # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".

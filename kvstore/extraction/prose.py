@@ -61,13 +61,13 @@ class Prose:
         head_counts: Counter[str] = Counter()
         for form, count in form_counts.items():
             if singular_forms[form] not in form_counts or form == singular_forms[form]:
-                head_counts[form.rpartition(" ")[2]] += count
+                head_counts[_get_last_word(form)] += count
         for term in self.phrases:
             # A plural also counts as its singular.
             singular_form = singular_forms[term.form]
             if term.is_verbal and singular_form != term.form and form_counts[singular_form] <= form_counts[term.form]:
                 continue  # never used in the singular: probably a noun and its verb
-            has_repeated_head = term.is_clear and head_counts[singular_form.rpartition(" ")[2]] >= _MIN_HEAD_USES
+            has_repeated_head = term.is_clear and head_counts[_get_last_word(singular_form)] >= _MIN_HEAD_USES
             if has_repeated_head or max(form_counts[term.form], form_counts[singular_form]) >= term.min_uses:
                 yield _make_name(term.form)
 
@@ -161,6 +161,12 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
                 chunk_prose.add(plain_text, sentence, starts_paragraph="\n" in text[previous_end : sentence.start])
         previous_end = sentence.end
     return chunk_prose
+
+
+def _get_last_word(form: str) -> str:
+    """Return the last word of a noun phrase, its main noun in English."""
+    _, _, word = form.rpartition(" ")
+    return word
 
 
 def _make_name(form: str) -> Name:

@@ -58,7 +58,7 @@ def _compile_init(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) -> Any:
     namespace: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": _MISSING}
     for field in fields:
         name, value = field.name, field.name
-        if field.default_factory is not _MISSING:
+        if field.default_factory is not _MISSING:  # called for each object whose constructor lacks the argument
             namespace[f"_make_{name}"] = field.default_factory
             value = f"_make_{name}() if {name} is _MISSING else {name}" if field.init else f"_make_{name}()"
             default = "=_MISSING"

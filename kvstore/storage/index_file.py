@@ -233,7 +233,10 @@ class LazyIndexFile(Generic[Content]):
         self._loaded: tuple[_FileStamp | None, Content | None] = None, None
 
     def get(self) -> Content | None:
-        """Return the content of the file that is at the path now; None if there is no usable file."""
+        """Return the content of the file that is at the path now; None if there is no usable file.
+
+        The file is read again if its stamp (inode, size and time of change) differs from that of the cached content.
+        """
         stamp = _compute_stamp(self.path)
         loaded_stamp, content = self._loaded
         if stamp == loaded_stamp:
@@ -326,7 +329,10 @@ class Draft:
             part.unlink(missing_ok=True)
 
     def _write_part(self, kind: str, part: FilePart) -> str:
-        """Write a part (an additional file of the index) under a new random token, and return the name of its file."""
+        """Write a part (an additional file of the index) under a new random token, and return the name of its file.
+
+        Its path is recorded, so that the file is removed unless the index is published.
+        """
         token = os.urandom(16)
         path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_SUFFIXES[0]}")
         self._written_paths.append(path)

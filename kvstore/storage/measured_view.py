@@ -34,7 +34,7 @@ class MeasuredView:
         return len(self._pages)
 
     def get(self, table: str, key: bytes) -> memoryview | None:
-        """Return the value of ``key``, or None if the table lacks it."""
+        """Return the value of ``key``, or None if the table lacks it; count one read and its pages."""
         self.reads += 1
         value = self._view.get(table, key)
         if value is not None:
@@ -42,7 +42,7 @@ class MeasuredView:
         return value
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
-        """Return the value of each key, None for a missing key."""
+        """Return the value of each key, None for a missing key; count one read and its pages."""
         self.reads += 1
         values = self._view.get_many(table, keys)
         for value in values:
@@ -51,7 +51,10 @@ class MeasuredView:
         return values
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
-        """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given."""
+        """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given.
+
+        Counts one read and its pages.
+        """
         self.reads += 1
         records = self._view.scan_prefixes(table, prefixes)
         for _, value in records:
@@ -61,7 +64,10 @@ class MeasuredView:
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
-        """Yield the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
+        """Yield the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``.
+
+        Counts one read, and the pages of each record.
+        """
         self.reads += 1
         for record in self._view.scan(table, start, stop, reverse=reverse):
             _, value = record
@@ -69,7 +75,10 @@ class MeasuredView:
             yield record
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Return for each range the last record with ``start <= key < stop``, or None if it has none."""
+        """Return for each range the last record with ``start <= key < stop``, or None if it has none.
+
+        Counts one read and its pages.
+        """
         self.reads += 1
         records = self._view.get_last_many(table, ranges)
         for record in records:

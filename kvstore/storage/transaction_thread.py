@@ -103,9 +103,9 @@ class TransactionThread:
             tasks.put(None)
 
     def _ensure_started(self) -> SimpleQueue[_Task | None] | None:
-        """Return the task queue, or None if the caller must run the function itself.
+        """Start the thread if necessary, and return its task queue; None if the caller must run the function.
 
-        That is the case in the thread itself, and while the process is ending.
+        That is the case if the caller is this thread, and while the process is ending.
         """
         if sys.is_finalizing() or threading.get_ident() == self._thread:
             return None

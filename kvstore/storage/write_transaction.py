@@ -292,7 +292,7 @@ class WriteTransaction(LmdbView):
             self._own_bytes += sum(len(key) + len(change or b"") for key, change in own_changes.items())
 
     def _write_appends(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
-        """Write the changes beyond the last key of a table to the table itself; return the others, to be buffered."""
+        """Write the changes beyond the last key of a table directly to it; return the other changes, to be buffered."""
         last_key, buffered = self._find_last_key(table), self._get_buffer().get_table(table)
         appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered}
         if not appended:
@@ -310,7 +310,7 @@ class WriteTransaction(LmdbView):
         return key > self._find_last_key(table) and key not in self._get_buffer().get_table(table)
 
     def _find_last_key(self, table: str) -> bytes:
-        """Return the last key that a table had at the first call for it; empty for an empty table."""
+        """Return the last key that a table had at the first call for it, from a cache; empty for an empty table."""
         if table not in self._last_keys:
             last_key, _ = next(self._scan_stored(table, b"", None, reverse=True), (b"", None))
             self._last_keys[table] = last_key
@@ -325,7 +325,7 @@ class WriteTransaction(LmdbView):
         return reader
 
     def _write_records(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
-        """Store many values in the table itself; None removes a key."""
+        """Store many values directly in a table, without the change buffer; None removes a key."""
         new_records = sorted((key, value) for key, value in changes.items() if value is not None)
         if len(new_records) < len(changes):
             for key, value in changes.items():
@@ -343,7 +343,7 @@ class WriteTransaction(LmdbView):
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _ensure_table(self, table: str) -> WrittenTable:
-        """Return a table, and create it if it is missing."""
+        """Return a table, and create it if it is missing; the commit registers created tables with the data file."""
         transaction = self._get_transaction()
         written: WrittenTable | None = transaction.find_table(table)
         if written is None:
@@ -353,7 +353,7 @@ class WriteTransaction(LmdbView):
         return written
 
     def _write_record(self, table: str, key: bytes, value: Bytes) -> None:
-        """Store a value in the table itself."""
+        """Store a value directly in a table, without the change buffer."""
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(1)
         try:
@@ -364,7 +364,7 @@ class WriteTransaction(LmdbView):
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _delete_record(self, table: str, key: bytes) -> bool:
-        """Remove a key from the table itself; return False if it is missing there."""
+        """Remove a key directly from a table, without the change buffer; return False if it is missing there."""
         transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:

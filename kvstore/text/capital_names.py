@@ -26,6 +26,8 @@ _MAX_WORDS = 6
 _APOSTROPHE_PATTERN = compile_lazily(" (['’]) ")
 #: Endings of adjectives in German, which names of persons rarely have.
 _ADJECTIVE_ENDINGS = ("es", "em", "ige", "iger", "liche", "licher", "ische", "ischer", "ende", "ene", "ere")
+#: Endings of any inflected adjective in German, and of adjectives of places (*Starnberger*, *Dresdensche*).
+_INFLECTED_ENDINGS, _PLACE_ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em"), ("er", "sche", "scher", "sches", "schen")
 #: The minimum number of letters of a word of a name, and of a title that can be the end of another title.
 _MIN_LETTERS, _MIN_TITLE_LETTERS = 3, 6
 #: The maximum number of words of the label of a field.
@@ -227,7 +229,7 @@ class CapitalNames:
         for token in reversed(run.preceding_tokens):
             if fold_text(token) in self._words.determiners:
                 return True
-            if not (token[0].islower() and token.endswith(("e", "en", "er", "es", "em"))):  # not an adjective
+            if not (token[0].islower() and token.endswith(_INFLECTED_ENDINGS)):  # not an adjective
                 return False
         return False
 
@@ -320,7 +322,7 @@ def _is_identifier(word: str) -> bool:
 
 def _begins_with_adjective(run: _CapitalizedRun) -> bool:
     """True if a run of two capitalized German words begins with the adjective of a name (*Starnberger See*)."""
-    return len(run.written_words) == 2 and run.keys[0].endswith(("er", "sche", "scher", "sches", "schen"))
+    return len(run.written_words) == 2 and run.keys[0].endswith(_PLACE_ADJECTIVE_ENDINGS)
 
 
 def _has_long_word(run: _CapitalizedRun) -> bool:

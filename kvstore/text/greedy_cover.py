@@ -64,9 +64,8 @@ def extract_sentence_words(text: str) -> SentenceWords:
         if (len(word) >= _MIN_WORD_LENGTH and word not in FUNCTION_WORDS)
         or (is_unspaced and _UNSPACED_PATTERN.match(word))
     ]
-    return SentenceWords(
-        content_words, len(all_words) if is_unspaced else len(text.split()), _RECORD_FACTOR if _is_record(text) else 1.0
-    )
+    length = len(all_words) if is_unspaced else len(text.split())
+    return SentenceWords(content_words, length, _RECORD_FACTOR if _is_record(text) else 1.0)
 
 
 def count_sentence_words(text: str) -> int:

@@ -161,7 +161,8 @@ def _has_initial(title: str) -> bool:
     if not _INITIAL_PATTERN.match(title):
         return False
     has_two_initials = title[4:5] == "."  # as in "J. K. Rowling"
-    return has_two_initials or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
+    _, *words = title.split()
+    return has_two_initials or not (is_everyday(words[0]) or is_everyday(words[-1]))
 
 
 def extract_title_names(title: str, kind: str, is_english: bool = True) -> Iterator[Name]:
@@ -442,7 +443,7 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
     Each title is replaced by ``""``, and each URL or mail address by a comma.
     """
     sentence = _replace_addresses(sentence)
-    if not ('"' in sentence or "“" in sentence or "„" in sentence or "``" in sentence):
+    if not ('"' in sentence or "“" in sentence or "„" in sentence or "``" in sentence):  # as in most sentences
         return [], sentence
     titles: list[str] = []
 

@@ -85,6 +85,7 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
     levels: dict[tuple[str, bool], int] = {}
     for index, (start, end) in enumerate(paragraphs):
         next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
+        # The first kind of heading that the paragraph begins with, else None.
         yield (
             numbered_headings.get(start)
             or _match_underlined(text, start, end, levels)

@@ -364,7 +364,10 @@ class _Words:
         return starts
 
     def _find_matches(self, pattern: WordPattern) -> list[int]:
-        """Return the positions of the words of the text that match a pattern, ascending."""
+        """Return the positions of the words of the text that match a pattern, ascending.
+
+        The first pattern that compares stems also stems all words, once.
+        """
         if pattern.is_prefix:
             return [position for position, word in enumerate(self._written) if word.startswith(pattern.word)]
         if pattern.is_exact:

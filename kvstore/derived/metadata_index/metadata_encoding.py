@@ -268,8 +268,8 @@ def change_container(
 ) -> bytes | None:
     """Return the new bytes of a container (a set of document offsets) after a change, or None if it becomes empty.
 
-    The offsets ``removed`` are removed before those ``added`` are added. ``old_container`` can be missing (None).
-    ``table`` and ``key`` are named in errors.
+    A container lists offsets, runs of them, or one bit each. The offsets ``removed`` are removed before those ``added``
+    are added. ``old_container`` can be missing (None). ``table`` and ``key`` are named in errors.
     """
     encoding = b"" if old_container is None else bytes(old_container[:1])
     if old_container is not None and encoding == _RUNS_BYTE:
