@@ -31,6 +31,14 @@ def test_sentences_have_no_kind(paragraph: str) -> None:
     assert find_block_kind(paragraph) is None
 
 
+def test_a_record_can_have_a_sentence() -> None:
+    row = "patient: Biscuit\nweight: 12 kg\nadvice: Check the ear every three months for one year and then yearly."
+    kind = find_block_kind(row)
+    assert kind is not None and kind.name == "record"
+    assert find_block_kind(f"{row}\nnote: See above.\nremark: It is cured.") is None, "most lines are sentences"
+    assert find_block_kind(f"{row}{' It heals.' * 40}") is None, "the row is too long to be displayed"
+
+
 def test_the_names_of_columns_are_repeated_in_each_row() -> None:
     def split_table(text: str) -> list[str]:
         kind = find_block_kind(text)

@@ -33,6 +33,8 @@ Key deposit
 |  | Cloud | Own |
 |---|---|---|
 | Cost | 5 EUR | - |
+| Size | 2 GB |
+|| free | free |
 """
 FLYER = """\
 Open day 2026
@@ -156,6 +158,8 @@ STEPS = """\
                 ("Fuel", "", "Refuel in time."),
                 ("Fuel", "", "Key deposit: 20 EUR, paid back."),
                 ("Fuel", "", "Cost; Cloud: 5 EUR; Own: -"),
+                ("Fuel", "", "Size; Cloud: 2 GB"),
+                ("Fuel", "", "Cloud: free; Own: free"),
             ],
         ),
         (

@@ -19,6 +19,10 @@ from .snippets import TIMESTAMP_PATTERN, Snippet, render_inline, split_entries, 
 
 #: A name and a short value that is not a sentence, such as a column of a row.
 FIELD_PATTERN = compile_lazily(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
+#: A name and a value of any length.
+_NAMED_VALUE_PATTERN = compile_lazily(r"(?P<name>[^\s:][^:\n]{0,60}): \S.*")
+#: The maximum number of words of a record with values that are sentences.
+_MAX_RECORD_WORDS = 80
 #: A line of a bill: an item and an amount.
 _BILL_ENTRY_PATTERN = compile_lazily(
     r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?"
@@ -59,11 +63,17 @@ def _is_timestamped(paragraph: str) -> bool:
 
 
 def _is_record(paragraph: str) -> bool:
-    """True if a paragraph is a stored table row: several lines of a name and a short value, with different names."""
+    """True if a paragraph is a stored table row: several lines of a name and a value, with different names.
+
+    Most values are short. Some can be sentences if the whole record is not too long to be displayed.
+    """
     lines = paragraph.splitlines()
-    fields = [FIELD_PATTERN.fullmatch(line) for line in lines]
-    names = {field["name"] for field in fields if field is not None}
-    return len(lines) > 1 and len(names) == len(lines)
+    names = {field["name"] for field in map(_NAMED_VALUE_PATTERN.fullmatch, lines) if field is not None}
+    if len(lines) < 2 or len(names) < len(lines):
+        return False
+    num_short = sum(FIELD_PATTERN.fullmatch(line) is not None for line in lines)
+    is_displayable = 2 * num_short > len(lines) and count_written_words(paragraph) <= _MAX_RECORD_WORDS
+    return num_short == len(lines) or is_displayable
 
 
 def _has_columns(paragraph: str) -> bool:

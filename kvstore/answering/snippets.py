@@ -362,8 +362,10 @@ def split_table(text: str, start: int, end: int, block_index: int, header_row: s
         if index == 0 and header_row is None:
             header = cells
         elif any(cells) and not TABLE_RULE_PATTERN.fullmatch(line):
-            if len(header) == len(cells) and any(header):
-                fields = [f"{name}: {cell}" if name else cell for name, cell in zip(header, cells, strict=True) if cell]
+            # A row can lack its last cells; a row of one cell is rather a title inside the table.
+            if any(header) and min(2, len(header)) <= len(cells) <= len(header):
+                named_cells = zip(header, cells, strict=False)
+                fields = [f"{name}: {cell}" if name else cell for name, cell in named_cells if cell]
             else:
                 fields = [cell for cell in cells if cell]
             # Without a name in its first column, a header names the things that the rows compare.
@@ -374,7 +376,8 @@ def split_table(text: str, start: int, end: int, block_index: int, header_row: s
 
 def _split_cells(row: str) -> list[str]:
     """Return the cells of a row of a Markdown table as a reader sees them. An escaped bar is part of a cell."""
-    cells = [render_inline(cell) for cell in row.strip().strip("|").replace("\\|", "\0").split("|")]
+    inner = row.strip().replace("\\|", "\0").removeprefix("|").removesuffix("|")
+    cells = [render_inline(cell) for cell in inner.split("|")]
     return [cell.replace("\0", "|").strip() for cell in cells]
 
 
