@@ -372,6 +372,7 @@ class Linker:
         """Find new names in the candidate chunks and in the headings of stored documents (by id), and store the links.
 
         A link is the mention of a name in a chunk or heading, and the address of that text in the list of the name.
+        Mentions are written at once; addresses, and the changed chunks for the delta, are collected.
         """
         records = self._state.documents.get_many(candidates)
         sections_by_document = self._state.documents.get_sections_many(candidates)
@@ -409,7 +410,10 @@ class Linker:
     def _find_in_chunks(
         self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames
     ) -> dict[int, list[AddedChunk]]:
-        """Return the candidate chunks that mention new names, with these mentions, by document."""
+        """Return the candidate chunks that mention new names, with these mentions, by document.
+
+        ``candidates`` has by document the chunks whose words include all words of a new name.
+        """
         texts = self._state.documents.read_text_slices(
             {
                 document: [(older_chunk.record.start, older_chunk.record.end) for older_chunk in older_chunks]

@@ -78,9 +78,10 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
 def _check_part(
     state: State, stored_derivation: StoredDerivation, document: int, part: Any, num_vectors: int
 ) -> Iterator[str]:
-    """Yield a sentence for each fault of ``part``, or for a wrong number of vectors.
+    """Yield a sentence for each fault of ``part``, which must follow from the text of the document with this id.
 
-    A part is what a derivation computes from one document, given by its id. The document's text determines it.
+    A part is what a derivation computes from one document, such as a list of sentences. Also reports a number of stored
+    vectors, ``num_vectors``, that differs from the number of the part's texts.
     """
     try:
         text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)

@@ -236,7 +236,7 @@ class ChangeBuffer:
         return other
 
     def get_table(self, table: str) -> TableBuffer:
-        """Return the changes of a table. The caller may modify them only if it owns this buffer."""
+        """Return the changes of a table, empty if it has none. Only the owner of this buffer may modify them."""
         buffer = self._tables.get(table)
         if buffer is None:
             buffer = self._tables[table] = TableBuffer()

@@ -283,9 +283,10 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._change_chunks(removed_entities, filter_row)
 
     def put_mentions(self, counts: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
-        """Replace the counts of mentions in the rows of chunks; features of titles, headings and triples stay.
+        """Replace the counts of mentions in the rows of chunks: how often and how each chunk mentions its entities.
 
-        ``counts`` has the new counts, as features of entities, by chunk. ``removed_entities`` are no longer in any row.
+        ``counts`` has by chunk a bit field (features) with the new counts of each entity. The stored bits for titles,
+        headings and triples stay. ``removed_entities`` are no longer in any row.
         """
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -412,9 +413,8 @@ class GraphWriter(ViewWriter, PassageGraph):
                 raise _make_chunk_error(entity)
             total = (old_degrees[entity] & _TOTAL_MASK) + list_change.num_new - list_change.num_removed
             informative = (old_degrees[entity] & _PAYLOAD_MASK) >> _INFORMATIVE_SHIFT
-            degrees[entity] = encode_degree(
-                total, informative + _count_informative(added) - _count_informative(removed)
-            )
+            informative += _count_informative(added) - _count_informative(removed)
+            degrees[entity] = encode_degree(total, informative)
             if total < 2:
                 short_lists.append(entity)
         if short_lists:

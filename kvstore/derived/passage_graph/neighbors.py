@@ -80,8 +80,9 @@ class Neighbours(Columnar, list[Neighbour]):
 def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     """Return at most ``limit`` neighbors of a known entity: names in the same chunks, or joined by links or trees.
 
-    The strongest comes first. The score of a neighbor is the number of shared chunks plus the weight of its links,
-    divided by the square root of the product of both numbers of chunks.
+    ``identity`` is the entity with its aliases. The strongest neighbor comes first. The score of a neighbor is the
+    number of shared chunks plus the weight of its links, divided by the square root of the product of both numbers of
+    chunks.
     """
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
     # A name and its aliases are several entities, of which one is shown.
