@@ -37,6 +37,8 @@ _NUM_RESAMPLES = 10_000
 #: The number of simulations of the calibration error of exact confidences.
 _NUM_DRAWS = 100
 
+#: What :func:`~kvstore.text.sentences.split_sentences` separates from the sentence after it: a number, or a question.
+_LABEL_PATTERN = re.compile(r"[\d.]+|.*\?", re.DOTALL)
 #: A document key, and the byte range of a part of its text.
 DocumentSpan = tuple[str, int, int]
 
@@ -145,9 +147,13 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
 
 
 def extract_first_sentence(text: str) -> str:
-    """Return the first sentence, by the rules of its language, list item or table row of an answer."""
+    """Return the first sentence (by the rules of its language), list item or table row of an answer.
+
+    A heading before it, such as *Can I film here?* or *7. Helicopters:*, is not a sentence.
+    """
     line = text.strip().partition("\n")[0]
-    return next((line[start:end] for start, end in split_sentences(line, detect_language(text))), line)
+    sentences = [line[start:end] for start, end in split_sentences(line, detect_language(text))]
+    return next((sentence for sentence in sentences if not _LABEL_PATTERN.fullmatch(sentence)), line)
 
 
 def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
