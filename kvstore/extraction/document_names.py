@@ -9,7 +9,6 @@ text contains its longest word.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from ..errors import InputError
@@ -95,25 +94,15 @@ def collect_introductions(names: Iterable[Name], max_words: int | None, document
         if form in seen_forms:
             continue
         seen_forms.add(form)
+        name_key = to_entity_key(form)
         if max_words is None:
-            name_key = to_entity_key(form)
             if not 0 < len(name_key.encode()) <= MAX_ENTITY_KEY_BYTES:
                 raise InputError(
                     f"document {document_key!r}: a name in a tree must have 1 to {MAX_ENTITY_KEY_BYTES} bytes, not "
                     f"{form!r}"
                 )
-        else:
-            name_key = _to_name_key(form, max_words)
-        if name_key and name_key not in introductions:
+        elif not is_name_key(name_key, max_words):
+            continue
+        if name_key not in introductions:
             introductions[name_key] = Introduction(name_key, form, kind)
     return [introductions[name_key] for name_key in sorted(introductions)]
-
-
-@lru_cache(maxsize=1 << 13)  # names recur across documents
-def _to_name_key(form: str, max_words: int) -> str:
-    """Return the normal form of a name, or an empty string if the name cannot become an entity.
-
-    For example, it may have at most ``max_words`` words. ``form`` is the name as written.
-    """
-    key = to_entity_key(form)
-    return key if is_name_key(key, max_words) else ""
