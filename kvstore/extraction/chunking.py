@@ -13,13 +13,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..process.frozen_dataclass import frozen_dataclass
 from ..text.blocks import Block, is_lead_in
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import UNSPACED_RANGES, count_text_tokens
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 #: A token, the unit of chunk size: a word (a long one counts as several) or a punctuation mark.
 TOKEN_PATTERN = compile_lazily(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]{{1,64}}|[^\w\s]")
@@ -31,6 +35,8 @@ _MAX_GROUP_FACTOR = 3
 _MAX_LABEL_TOKENS = 8
 
 Span = tuple[int, int]
+#: The byte offset of each character of a text, and of its end: a range if the text is ASCII.
+ByteOffsets: TypeAlias = "range | npt.NDArray[np.int64]"
 
 
 @frozen_dataclass

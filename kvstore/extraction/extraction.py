@@ -48,7 +48,7 @@ from ..text.sentences import split_sentences
 from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
 from ..text.words import count_chunk_terms, get_document_stemmer
 from .abstracts import AbstractTree, AbstractTreeBuilder
-from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text
+from .chunking import ByteOffsets, Chunk, Heading, Span, chunk_at_spans, chunk_text
 from .document_names import Introduction, collect_introductions, find_occurring_keys
 from .stated_relations import Relation, extract_structural_relations, get_own_tree_name, parse_pairs
 from .validation import PAIRS_FORMAT, ValidDocument, add_vectors_to_digest, validate
@@ -218,7 +218,7 @@ class ChunkedDocument:
     blocks: list[Block]
     sections: list[Heading]
     chunks: list[Chunk]
-    byte_offsets: npt.NDArray[np.int64]
+    byte_offsets: ByteOffsets
     english: list[bool]
     language: str | None
 
@@ -382,13 +382,13 @@ def _iter_relation_names(relations: Iterable[Relation]) -> Iterator[Name]:
 _MIN_FIRST_BYTE = -0x40
 
 
-def compute_byte_offsets(text: str, num_bytes: int) -> npt.NDArray[np.int64]:
+def compute_byte_offsets(text: str, num_bytes: int) -> ByteOffsets:
     """Return the byte offset of every character of ``text``, and of its end.
 
     ``num_bytes`` is the size of the text in UTF-8.
     """
     if num_bytes == len(text):  # only ASCII
-        return np.arange(num_bytes + 1)
+        return range(num_bytes + 1)
     offsets = np.empty(len(text) + 1, np.int64)
     # As signed bytes, all but the first byte of each character are below ``_MIN_FIRST_BYTE``.
     offsets[:-1] = np.flatnonzero(np.frombuffer(text.encode(), np.int8) >= _MIN_FIRST_BYTE)
@@ -396,7 +396,7 @@ def compute_byte_offsets(text: str, num_bytes: int) -> npt.NDArray[np.int64]:
     return offsets
 
 
-def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]) -> dict[Span, str]:
+def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: ByteOffsets) -> dict[Span, str]:
     """Return the sentences of a chunk as a summary displays them, by their spans in bytes of ``text``.
 
     Headings, rules of tables and fences of code are skipped. A chunk without other text is one sentence.

@@ -13,15 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from ..models.language import LanguagePipeline, Parse
 from ..text.blocks import is_mail_header, replace_sound_annotations, to_plain_text, unwrap_links
 from ..text.names import Name, to_singular
 from ..text.normalize import compose
 from ..text.patterns import compile_lazily
-from .chunking import Chunk, SentenceSpan
+from .chunking import ByteOffsets, Chunk, SentenceSpan
 from .noun_phrases import NounPhrases, Term
 from .relations import StatedRelation, extract_statements
 from .stated_relations import Relation
@@ -98,7 +95,7 @@ class _ChunkProse:
 
 
 def read_prose(
-    documents: Iterable[tuple[str, Sequence[Chunk], npt.NDArray[np.int64]]], pipeline: LanguagePipeline
+    documents: Iterable[tuple[str, Sequence[Chunk], ByteOffsets]], pipeline: LanguagePipeline
 ) -> Iterator[Prose]:
     """Parse the prose of documents, and yield the relations and noun phrases of each document.
 

@@ -16,9 +16,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from ..errors import InputError
 from ..process.frozen_dataclass import frozen_dataclass
 from ..structures.forest.forest import DATA_KINDS, RELATIONS_TREE
@@ -28,6 +25,7 @@ from ..text.names import get_title_forms, is_informative_heading
 from ..text.normalize import compose, to_entity_key
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
+from .chunking import ByteOffsets
 
 LIST, HEADING, PAIR_KIND = "list", "heading", "pair"
 _MAX_NAME_WORDS = 6
@@ -75,7 +73,7 @@ def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
 
 
 def extract_structural_relations(
-    blocks: Sequence[Block], byte_offsets: npt.NDArray[np.int64], is_english: bool = True
+    blocks: Sequence[Block], byte_offsets: ByteOffsets, is_english: bool = True
 ) -> list[Relation]:
     """Return the relations between the names of headings and list items of a text: each is below the one around it.
 

@@ -254,13 +254,16 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
         if len(clauses) < 2:
             yield span
             continue
-        byte_offsets = compute_byte_offsets(text, span.end - span.start) + span.start
+        text_start, byte_offsets = span.start, compute_byte_offsets(text, span.end - span.start)
         for start, end, subject in clauses:
             subject_span = None
             if subject is not None:
                 subject_start, subject_end = subject
-                subject_span = (int(byte_offsets[subject_start]), int(byte_offsets[subject_end]))
-            yield UnitSpan(int(byte_offsets[start]), int(byte_offsets[end]), subject_span)
+                subject_span = (
+                    text_start + int(byte_offsets[subject_start]),
+                    text_start + int(byte_offsets[subject_end]),
+                )
+            yield UnitSpan(text_start + int(byte_offsets[start]), text_start + int(byte_offsets[end]), subject_span)
 
 
 def _extract_clauses(text: str, parses: Sequence[Parse]) -> list[Clause]:
