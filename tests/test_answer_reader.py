@@ -371,6 +371,23 @@ def test_a_list_is_read_with_the_sentence_that_introduces_it(reader: AnswerReade
     assert "Arnold Quill" in answer.text and "Ada Berg" in answer.text, answer.text
 
 
+def test_the_persons_below_a_heading_are_listed(reader: AnswerReader, tmp_path: Path) -> None:
+    persons = "- Ann Lee, chair\n- Bo Ray\n- Cy Day, secretary"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("rules", f"# Rules\n\n## Members of the audit committee\n\n{persons}", format="markdown")
+        answer = store.ask("Who sits on the audit committee?")
+        assert answer.text.startswith(f"Rules > Members of the audit committee:\n{persons} [1]"), answer.text
+        answer = store.ask("Who is the secretary of the audit committee?")
+        assert answer.text.startswith("Rules > Members of the audit committee: Cy Day, secretary [1]"), answer.text
+
+
+def test_a_sentence_of_two_words_answers(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("rules", "# Rules\n\n## Kitchen\n\nDogs forbidden.\n\n## Hall\n\nIt is big.", format="markdown")
+        answer = store.ask("Are dogs allowed in the kitchen?")
+    assert answer.text == "Kitchen: Dogs forbidden. [1]"
+
+
 def test_a_row_of_a_table_answers_only_about_its_cells(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "prices") as store:
         rows = ("Item | Hire | Deposit", "---|---|---", "Tile cutter | 3 EUR | 20 EUR", "Sander | 22 EUR | 150 EUR")

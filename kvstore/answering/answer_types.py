@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
-from ..text.words import FUNCTION_WORDS
+from ..text.words import FUNCTION_WORDS, segment_words
 from .question_names import PassageWords, QuestionName
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -325,6 +325,24 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
     if subject and len(subject) <= _MAX_SUBJECT_WORDS:
         return AnswerType("meaning", words, subject)
     return AnswerType("thing", words)
+
+
+def is_any_person(question: str, heading: str, item: str) -> bool:
+    """True if a question asks for persons, an item of a list has one, and only its heading has words of the question.
+
+    The other items then answer as well.
+
+    >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
+    >>> [is_any_person("Who sits on the board?", "Members of the board", item) for item in items]
+    [True, True]
+    >>> [is_any_person("Who is secretary of the board?", "Members of the board", item) for item in items]
+    [True, False]
+    """
+    answer_type = detect_answer_type(question)
+    if answer_type.name != "person" or not answer_type.is_present_in(item):
+        return False
+    question_words = set(segment_words(question)) - FUNCTION_WORDS
+    return question_words.isdisjoint(segment_words(item)) and not question_words.isdisjoint(segment_words(heading))
 
 
 def find_missing_answer_type(

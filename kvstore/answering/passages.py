@@ -71,8 +71,9 @@ _DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t
 LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
 #: The line above a quoted mail, with its date: "On 3 May 2026 at 09:05, Ann Voss wrote:".
 _ATTRIBUTION_PATTERN = compile_lazily(r"(?=.*\d{1,2}[:.h]\d\d)(?=.*\d{4}|.*@).{1,200}:", re.DOTALL)
-#: The minimum number of words of a readable snippet, and of one that is a field or a row with a number.
-_MIN_WORDS, _MIN_FIELD_WORDS = 3, 2
+#: The minimum number of words of a readable snippet, and of one that is an item, a sentence, a field or a row with a
+#: number.
+_MIN_WORDS, _MIN_COMPLETE_WORDS = 3, 2
 #: The maximum fraction of symbols in a readable snippet.
 _MAX_SYMBOL_FRACTION = 0.35
 #: The maximum number of chunks of a table that are searched for its header.
@@ -397,8 +398,10 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     num_symbols = len(_SYMBOL_PATTERN.findall(snippet.text))
     is_field = FIELD_PATTERN.fullmatch(snippet.text) is not None
     is_numeric_row = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
+    is_sentence = snippet.text.endswith((".", "!")) and not snippet.text[-2:-1].isdigit()  # not "Article 11."
+    is_complete = is_sentence or is_field or is_numeric_row or snippet.kind == "item"
     if (
-        num_words < (_MIN_FIELD_WORDS if is_field or is_numeric_row else _MIN_WORDS)
+        num_words < (_MIN_COMPLETE_WORDS if is_complete else _MIN_WORDS)
         or ". . ." in snippet.text  # the leader before a page number of a table of contents
         or num_symbols > _MAX_SYMBOL_FRACTION * len(snippet.text)
     ):

@@ -17,7 +17,7 @@ from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
 from ...text.words import list_terms, segment_words
 from ..answer_span import AnswerPart, AnswerSpan, Verdict
-from ..answer_types import detect_answer_type, find_contrasts, is_contrary
+from ..answer_types import detect_answer_type, find_contrasts, is_any_person, is_contrary
 from ..citations import Citation, neutralize_citations
 from ..excerpts import (
     Excerpt,
@@ -433,9 +433,9 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
 
     A snippet is displayed with the list, table or code that it introduces or the definition that it begins. An item is
     displayed with the sentence that introduces it, and code with the snippets that it requires. If the question asks
-    for a reason, a consequence is displayed with the sentence before it. If the question asks for steps or a list, an
-    item is displayed with the whole list, up to ``_MAX_WORDS`` words, unless the question names the term that the item
-    defines.
+    for a reason, a consequence is displayed with the sentence before it. If the question asks for steps, a list or the
+    persons of a list, an item is displayed with the whole list, up to ``_MAX_WORDS`` words, unless the question names
+    the term that the item defines.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
@@ -451,7 +451,8 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
         first = index - 1
     last = extend_over_definition(snippets, index, first, last)
     is_about_term = bool(snippet.term) and set(segment_words(snippet.term)) <= set(segment_words(question))
-    if snippet.kind != "item" or is_about_term or not _LIST_QUESTION_PATTERN.search(question):
+    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or is_any_person(question, snippet.heading, snippet.text)
+    if snippet.kind != "item" or is_about_term or not asks_for_list:
         return first, last
     num_words = sum(other.num_words for other in snippets[first : last + 1])
     while first and snippets[first - 1].section == snippet.section:
