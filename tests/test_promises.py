@@ -193,7 +193,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
-    "The vector of a text does not depend on the other texts of its batch.": (
+    "The vector of a text does not depend on the other texts that kvstore embeds in the same batch.": (
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
@@ -375,7 +375,7 @@ DESCRIPTIONS = {
     "For each word, a posting list contains the chunks with this word and the data from which their "
     "scores are computed.",
     "An index of titles and metadata values speeds up conditions (WHERE).",
-    "All data of this section is in the file data.mdb.",
+    "All data that this section describes is in the file data.mdb.",
     "LMDB is the storage library of kvstore.",
     "LMDB has two limits.",
     "Some data would be expensive to update in every commit, such as summaries of many documents or the "
