@@ -541,6 +541,16 @@ def test_the_row_with_the_identifier_of_the_question_is_first(reader: AnswerRead
     assert [answer[: len("Tree id: T240")] for answer in answers] == [f"Tree id: {tree[:4]}" for tree in trees]
 
 
+def test_a_row_about_another_person_does_not_answer(reader: AnswerReader, tmp_path: Path) -> None:
+    rows = "Nuala Brannigan,Director,07700 900311\nBethan Crewe,Student,\nEwa Lisowska,Nurse,07700 900866\n"
+    (tmp_path / "phones.csv").write_text(f"Name,Role,Mobile\n{rows}", encoding="utf-8")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "phones.csv", workers=0)
+        assert store.ask("What is Bethan's mobile number?").abstained
+        answer = store.ask("What is Ewa's mobile number?")
+    assert "07700 900866" in answer.text.partition(" [1]")[0] and not answer.abstained, answer.text
+
+
 def test_a_bare_web_address_answers_only_where(reader: AnswerReader, tmp_path: Path) -> None:
     text = "# Minutes\n\n- https://example.org/agenda-of-the-meeting\n- The agenda was approved.\n"
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:

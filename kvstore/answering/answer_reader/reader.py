@@ -36,11 +36,12 @@ from ...retrieval.evidence import Hit
 from ...retrieval.query import Query, evidence_of
 from ...structures.ranking import Ranking, best
 from ...text.patterns import compile_lazily
-from ...text.words import find_reference_numbers, list_terms
+from ...text.words import find_reference_numbers, list_terms, segment_words
 from ..answer_types import AnswerType, find_quality
 from ..excerpts import SnippetPosition, find_required_end, has_previous
 from ..extractive import MAX_CHUNKS, SnippetScorer, list_candidates
 from ..passages import Passage
+from ..question_names import find_question_names
 from ..snippets import Snippet
 
 #: The folder of kvstore-db-english with the weights, and its files.
@@ -139,7 +140,7 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
         snippets = passages[passage_index].snippets
         is_address = _ADDRESS_PATTERN.fullmatch(snippets[index].text) is not None
         if not snippets[index].is_question and (not is_address or answer_type.name in _ADDRESS_TYPES):
-            candidates[passage_index, index] = estimator.lacks_answer_type(snippets, index)
+            candidates[passage_index, index] = estimator.lacks_answer_type((passage_index, index))
     # A heading cannot be chosen, except if it dates a release that the question names.
     candidates |= {
         (passage_index, index): False
@@ -180,6 +181,15 @@ class _CandidateEstimator:
                 snippet.text for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet)
             )
             self._row_identifiers &= set().union(*map(_find_identifiers, rows))
+        #: The words of each name of the question that a row within a hit has.
+        names = [set(name.words) for name in find_question_names(scorer.question, scorer.language)]
+        row_words = [
+            set(segment_words(snippet.labeled_text))
+            for passage in (passages if names else ())
+            for snippet in passage.snippets
+            if snippet.hit and _is_row(snippet)
+        ]
+        self._row_names = [name for name in names if any(map(name.issubset, row_words))]
 
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
         """Return a score from the terms and the rank of a snippet, lowered if it lacks what the question asks for.
@@ -201,21 +211,27 @@ class _CandidateEstimator:
             + _MISSING_WEIGHT * lacks_answer_type
         )
 
-    def lacks_answer_type(self, snippets: Sequence[Snippet], index: int) -> bool:
-        """True if the snippet at ``index``, with a list or table that it introduces, lacks what the question asks for.
+    def lacks_answer_type(self, position: SnippetPosition) -> bool:
+        """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
 
         A row of a table is about the things in its cells: one of them must have a term of the question, or name the
-        quality that it asks for. If a row has an identifier of the question, the rows without one are about others.
+        quality that it asks for. If a row has an identifier or a name of the question, the rows without one are about
+        others. A name in the title or a heading counts for each row below it.
         """
-        snippet = snippets[index]
-        is_row = bool(self._row_identifiers) and _is_row(snippet)
-        if is_row and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
-            return True
+        passage_index, index = position
+        passage = self._passages[passage_index]
+        snippet = passage.snippets[index]
+        if _is_row(snippet):
+            if self._row_identifiers and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
+                return True
+            words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), snippet.labeled_text])))
+            if self._row_names and not any(name <= words for name in self._row_names):
+                return True
         if snippet.cells and not self._scorer.list_question_terms(f"{snippet.label} {snippet.cells}"):
             quality = self._quality
             if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cells, self._scorer.stem):
                 return True
-        return self._answer_type.is_missing_in(_render_with_block(snippets, index))
+        return self._answer_type.is_missing_in(_render_with_block(passage.snippets, index))
 
 
 def _find_identifiers(text: str) -> set[str]:
