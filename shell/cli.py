@@ -128,7 +128,8 @@ def demo(store: Path | None, embedder: str | None) -> int:
 def plugins(mode: str | None) -> int:
     """List the plug-ins of installed packages.
 
-    Plug-ins are embedders, readers, strategies and commands. The column "state" shows if a plug-in has a problem."""
+    Plug-ins are embedders, readers of file formats, strategies and commands. The column "state" shows if a plug-in has
+    a problem."""
     from shutil import get_terminal_size
 
     from .render import write_result
@@ -217,7 +218,8 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write a graph of entities to a file.
 
-    The graph contains the entities (people, places and things) connected with NAME, or all trees of STORE."""
+    The graph contains the entities (people, places and things) connected with NAME, or all trees (hierarchies of
+    entities) of STORE."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count

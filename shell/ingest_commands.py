@@ -45,7 +45,9 @@ from .command_options import (
     help="Also delete documents whose files no longer exist in the ingested folders and patterns.",
 )
 @click.option(
-    "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
+    "--embedder",
+    metavar="NAME",
+    help="Embedder (model that computes vectors) of a new store; an existing store must have the same embedder.",
 )
 @add_settings_options
 @LOCK_TIMEOUT
@@ -53,7 +55,7 @@ from .command_options import (
 @click.option(
     "--workers",
     type=click.IntRange(0, 64),
-    help="Number of worker processes (0: no worker; default: depends on the amount of data).",
+    help="Number of worker processes (0: no worker; default: depends on the files, at most 4 without Ray).",
 )
 @click.option(
     "--engine",
@@ -224,7 +226,9 @@ def _format_report(report: kvstore.IngestReport) -> str:
 @INCLUDE
 @click.option("--no-prune", is_flag=True, help="Keep documents whose files are deleted.")
 @click.option(
-    "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
+    "--embedder",
+    metavar="NAME",
+    help="Embedder (model that computes vectors) of a new store; an existing store must have the same embedder.",
 )
 @add_settings_options
 @LOCK_TIMEOUT

@@ -74,7 +74,9 @@ def _list_strategies() -> list[str]:
 @click.option("--readonly", is_flag=True, help="Open the store read-only; do not create a store.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure, and roll back an open transaction.")
 @click.option(
-    "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
+    "--embedder",
+    metavar="NAME",
+    help="Embedder (model that computes vectors) of a new store; an existing store must have the same embedder.",
 )
 @add_settings_options
 @LOCK_TIMEOUT
@@ -97,8 +99,8 @@ def shell(
     """Run statements on STORE.
 
     Without STORE, the shell opens an empty temporary store. The shell is interactive unless statements come from -c,
-    -f or standard input. If STORE does not exist, the interactive shell creates it. A script creates STORE only if a
-    statement stores something.
+    -f or standard input. If STORE does not exist, the interactive shell creates it. With statements from -c, -f
+    or standard input, the shell creates STORE only if a statement stores something.
     """
     extra_arguments = click.get_current_context().args
     if extra_arguments:  # sqlite3 and duckdb take a statement after the database
