@@ -228,7 +228,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
-    "To look up a name, kvstore first finds candidates in a cuckoo filter.": EXACT_LOOKUP,
+    "To look up the name of an entity, kvstore first finds candidates in a cuckoo filter.": EXACT_LOOKUP,
     "This hash table stores a hash of twelve bits for each name of an entity.": EXACT_LOOKUP,
     "kvstore then compares each candidate with the stored name.": EXACT_LOOKUP,
     "By default, kvstore splits each document into chunks of about 100 words.": (
