@@ -82,8 +82,8 @@ def build_page(cli: click.Group) -> str:
         *(f"| {status} | {meaning} |" for status, meaning in STATUS),
         "",
         "kvstore prints results to standard output, and all other messages to standard error. The page",
-        "[Settings](settings.md#environment-variables) lists environment variables. Installed packages can add",
-        "commands, which `kvstore plugins` lists.",
+        "[Settings](settings.md#environment-variables) lists the environment variables of kvstore. Installed packages",
+        "can add commands, which `kvstore plugins` lists.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {format_usage(command)}\n```"]
