@@ -535,6 +535,11 @@ def test_html_that_is_read_in_this_process_takes_no_time(shape: str, limit_cpu_t
         read_one(page[: int(get_trusted_size("html"))], "a.html")
 
 
+def test_a_paragraph_of_many_emphasized_words_is_read_once(limit_cpu_time: Callable[[float], None]) -> None:
+    limit_cpu_time(20)
+    assert read_one(f"<p>{'<b>x</b> <i>y</i> ' * 60_000}</p>", "a.html").text.count("*y*") == 60_000
+
+
 @pytest.mark.parametrize(
     ("suffix", "unit"), [("py", "\\\n"), ("py", "/*"), ("c", "x=>"), ("js", "}class A{\n/*(function a(){")]
 )

@@ -158,7 +158,8 @@ class InlineBuilder:
 
     def _has_word_before(self, end: int) -> bool:
         """True if the collected texts before the index ``end`` end with a letter or digit."""
-        return next((text[-1].isalnum() for text in reversed(self._texts[:end]) if text), False)
+        texts = (self._texts[index] for index in reversed(range(end)))  # a slice would be copied for each emphasis
+        return next((text[-1].isalnum() for text in texts if text), False)
 
     def get_last_character(self) -> str:
         """Return the last character added, or an empty string."""
