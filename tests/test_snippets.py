@@ -274,9 +274,11 @@ def test_short_lines_that_are_not_titles_stay_in_their_paragraph(text: str) -> N
             "Tom: Is it dear?\nJo: It is not. It never was.\nAl: The next topic is rain.\n",
             ["", "Tom: Is it dear?", "Tom: Is it dear?", ""],
         ),
+        ("**It is E-2. So?**\nEmpty it. Wait.\n\n**It is E-4.**\nRing.\n", ["", *["It is E-2. So?"] * 2, ""]),
+        ("- **It rings. Who goes?** The porter.\n- Ann waits.\n", ["", "It rings. Who goes?", ""]),
         ("Is it dear?\n\nNo, it is not.\n\nIt never was.\n", ["", "Is it dear?", "Is it dear?"]),
     ],
-    ids=["items", "items below the reply", "nested items", "speakers", "chat", "paragraphs"],
+    ids=["items", "items below the reply", "nested items", "speakers", "chat", "bold", "bold items", "paragraphs"],
 )
 def test_a_question_is_the_heading_of_its_reply(text: str, headings: list[str]) -> None:
     assert [snippet.heading for snippet in split_snippets(text, "markdown", "", False, None)] == headings

@@ -354,9 +354,11 @@ def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) 
     """True if a snippet cannot belong to the reply to a ``question`` in a document; the reply begins with ``reply``.
 
     All three are snippets. Only the next message answers a message, and only the next speaker answers a speaker. The
-    question of an item is answered by the items below it or else by the next item.
+    question of an item is answered by the items below it or else by the next item. A paragraph with a heading of its
+    own is no reply.
     """
-    if question.kind == "table":
+    has_own_heading = bool(snippet.label) and snippet.block_index != reply.block_index
+    if question.kind == "table" or has_own_heading:
         return True
     if question.kind == "item":
         if snippet.block_index in (question.block_index, reply.block_index):

@@ -33,6 +33,8 @@ _BLANK_QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[> \t]*$", re.MULTILINE)
 _DEFINITION_MARKER_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
 #: The name of a field, which can be bold, at the start of its line.
 _FIELD_NAME_PATTERN = compile_lazily(r"^(?:\*\*)?[^\W\d_a-z][^\n:.!?*]{0,40}(?::\*\*|\*\*:|:) +\S", re.MULTILINE)
+#: A question in bold that opens a paragraph, as in a list of questions and answers.
+_BOLD_QUESTION_PATTERN = compile_lazily(r"\*\*[^*\n]{1,200}\?\*\*(?!\w)")
 #: The first line of an alert of GitHub Markdown.
 _ALERT_PATTERN = compile_lazily(r"^\s*\[!(note|tip|important|warning|caution)\]\s*", re.IGNORECASE)
 #: The hyphen and line end inside a word that a formatter hyphenated.
@@ -269,7 +271,12 @@ def split_prose(
         content = _IMAGE_PATTERN.sub(_blank_out, content)
     if "\n>" in content:  # a quotation of several paragraphs is one block
         content = _BLANK_QUOTE_PATTERN.sub(_blank_out, content)
-    for index, (sentence_start, sentence_end) in enumerate(split_sentences(content, language)):
+    spans = list(split_sentences(content, language))
+    question = _BOLD_QUESTION_PATTERN.match(content)
+    if question is not None:  # all of its sentences ask
+        later_spans = [(max(first, question.end()), last) for first, last in spans if last > question.end()]
+        spans = [question.span(), *later_spans]
+    for index, (sentence_start, sentence_end) in enumerate(spans):
         # The first snippet includes the marker of an item.
         snippet_start = start if index == 0 else content_start + sentence_start
         snippet_end = content_start + sentence_end
