@@ -161,7 +161,11 @@ def compute_question_rarities(
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     subject = _remove_request(question, language)
-    terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
+    subject = subject if _WORD_PATTERN.search(subject) else question
+    # The rest of the question can be too short to show its language.
+    is_english = language in (None, "english")
+    words = [] if is_english else list_content_words(subject, get_function_words(language), stem)
+    terms = sorted(set(map(stem, words) if words else list_content_terms(subject, stem)))
     counts = _count_chunks(question, terms, state, stem)
     return {term: compute_term_rarity(chunks, counts[term]) for term in terms}
 
