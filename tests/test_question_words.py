@@ -11,7 +11,7 @@ import kvstore
 from kvstore.answering.answer_types import detect_answer_type
 from kvstore.retrieval.overview import is_overview_question, parse_summary_request
 from kvstore.text.languages import detect_question_language
-from kvstore.text.question_words import FOLDER, load_question_words
+from kvstore.text.question_words import FOLDER, load_question_words, remove_interrogatives
 
 #: A question, its kind, a text that answers it, and one that does not.
 QUESTIONS = {
@@ -88,6 +88,8 @@ QUESTIONS = {
 #: Everyday questions, in the same form: other tenses, percentages, intervals, clock times, and numbers of articles.
 EVERYDAY_QUESTIONS = {
     "spanish": [
+        ("¿Cuál es el número de teléfono?", "telephone number", "Es el 976 558 812.", "Es el 31."),
+        ("¿Cuáles son las tarifas?", "money", "Son 14,00 €.", "Las tarifas son altas."),
         ("¿Cuánto costaron las sillas?", "money", "Costaron 12.400 euros.", "Las sillas del artículo 7 son azules."),
         ("¿Cuánto pagaba un jubilado?", "money", "Pagaba la mitad, 15,50.", "Los jubilados eran 15."),
         ("¿Qué parte de la cuota paga un menor?", "percentage", "El 15 por ciento.", "Los menores pagan la cuota."),
@@ -100,18 +102,26 @@ EVERYDAY_QUESTIONS = {
         ("¿Cuántos socios hacen falta?", "number", "Hacen falta diez.", "Véase el artículo 9."),
     ],
     "portuguese": [
+        ("Qual é o número de telefone?", "telephone number", "É o 219 765 588.", "É o 31."),
+        ("Quais são os preços?", "money", "São 14,00 €.", "Os preços são altos."),
         ("Quanto tempo tenho?", "duration", "Tem 15 dias.", "Não há tempo."),
         ("Quanto se paga pela inscrição?", "money", "São 49,00 €.", "A inscrição é em junho."),
         ("A que horas abre?", "time", "Abre às nove.", "Abre sempre."),
         ("Qual é o prazo de entrega?", "duration", "Dois meses.", "Ver artigo 2."),
     ],
     "italian": [
+        ("Perché chiuse il rifugio?", "reason", "Chiuse perché il gas costava meno.", "Il rifugio chiuse."),
+        ("Qual è il numero di telefono?", "telephone number", "È il 0463 558812.", "È il 31."),
+        ("Quali sono i prezzi?", "money", "Sono 14,00 €.", "I prezzi sono alti."),
+        ("Quando è aperto?", "time", "Tutti i giorni.", "Con la pioggia."),
         ("Quanto costavano i biglietti?", "money", "Costavano 12 euro.", "I biglietti erano 12."),
         ("Quanto si deve pagare per la tessera?", "money", "La tessera è gratuita.", "La tessera è verde."),
         ("A che ora chiude?", "time", "Chiude alle 18.", "Chiude sempre."),
         ("Ogni quanto si riunisce il consiglio?", "frequency", "Ogni mese.", "Si riunisce."),
     ],
     "french": [
+        ("Quels sont les tarifs ?", "money", "14,00 €.", "Les tarifs sont élevés."),
+        ("Quand est-ce ouvert ?", "time", "Tous les jours.", "Par beau temps."),
         ("Combien ça a coûté ?", "money", "Cela a coûté 10 000 €.", "C'était cher."),
         ("Combien faut-il payer ?", "money", "Il faut payer 49,00 €.", "Il faut payer."),
         ("Combien de temps avant faut-il payer ?", "duration", "Trois semaines.", "Avant la fête."),
@@ -119,6 +129,9 @@ EVERYDAY_QUESTIONS = {
         ("Quelle part du loyer est remboursée ?", "percentage", "La moitié.", "Le loyer."),
     ],
     "german": [
+        ("Um wie viel Uhr gibt es Essen?", "time", "Um 19 Uhr.", "Um diese Uhr."),
+        ("Wann beginnt es?", "time", "Um halb acht.", "Im Saal."),
+        ("Was sind die Preise?", "money", "14,00 €.", "Die Preise sind hoch."),
         (
             "Wie viel hat das neue Dach der Halle gekostet?",
             "money",
@@ -133,40 +146,66 @@ EVERYDAY_QUESTIONS = {
         ("In welchem Jahr wurde die Brücke gebaut?", "time", "1871.", "Die Brücke."),
     ],
     "dutch": [
+        ("Hoe laat is de vergadering?", "time", "Om half acht.", "In de zaal."),
+        ("Wat zijn de tarieven?", "money", "14,00.", "De tarieven zijn hoog."),
         ("Wat heeft het dak gekost?", "money", "Het kostte 12.400 euro.", "Het dak is nieuw."),
         ("Hoeveel moet ik betalen?", "money", "U betaalt 49,00.", "U betaalt."),
         ("Hoeveel leden betalen contributie?", "number", "Dat zijn er twaalf.", "Dat staat in artikel 12."),
         ("Hoe laat begint het?", "time", "Om 14.00 uur.", "Het begint."),
     ],
     "polish": [
+        ("Kto prowadzi ogród?", "person", "Prowadzi go Żaneta Lis.", "Ogród tętni życiem."),
+        ("Kiedy jest otwarte?", "time", "Codziennie.", "Przy pogodzie."),
         ("Ile trzeba zapłacić za kartę?", "money", "Karta kosztuje 20 zł.", "Karta jest zielona."),
         ("Ile czasu mam na zwrot?", "duration", "14 dni.", "Zgodnie z art. 14."),
         ("Ile wynosi składka?", "money", "Wynosi 30 złotych.", "Wynosi."),
         ("O której otwieracie?", "time", "O godzinie 9.", "Otwieramy."),
     ],
     "russian": [
+        ("Каковы тарифы?", "money", "100 рублей.", "Тарифы высокие."),
+        ("До скольки часов открыто?", "time", "До 22:00.", "До снега."),
         ("Сколько нужно заплатить за билет?", "money", "Сто рублей.", "Билет зелёный."),
         ("Сколько человек платят взнос?", "number", "Двенадцать.", "Взнос."),
         ("Какая доля возвращается?", "percentage", "50 процентов.", "Взнос."),
         ("На какой срок выбирают совет?", "duration", "На четыре года.", "Совет."),
     ],
     "turkish": [
+        ("Fiyatlar ne kadar?", "money", "50 lira.", "Fiyatlar yüksek."),
         ("Bilet için ne kadar ödemem gerekiyor?", "money", "Bilet elli lira.", "Bilet yeşil."),
         ("Kurs ne kadar sürüyor?", "duration", "Üç hafta.", "Kurs."),
         ("Toplantı saat kaçta?", "time", "Saat 14'te.", "Salonda."),
     ],
     "arabic": [
+        ("ما هي الأسعار؟", "money", "عشرة دولارات.", "الأسعار مرتفعة."),
         ("كم يجب أن أدفع؟", "money", "عشرة دولارات.", "البطاقة خضراء."),
         ("ما نسبة الخصم؟", "percentage", "20 في المئة.", "الخصم."),
     ],
     "chinese": [
+        ("什么时候开门？", "time", "每天。", "天气好。"),
         ("要付多少钱？", "money", "十二元。", "门票是绿色的。"),
         ("占多少比例？", "percentage", "百分之二十。", "很多人。"),
     ],
     "japanese": [
+        ("いつ開きますか？", "time", "毎日。", "晴れ。"),
         ("いくら払いますか？", "money", "千円です。", "緑色です。"),
         ("何割が戻りますか？", "percentage", "半分です。", "戻ります。"),
     ],
+}
+
+#: Requests for what the documents say about dogs, and the words that remain to be looked up.
+TOPIC_REQUESTS = {
+    "german": ("Erzähl mir etwas über Hunde", "Hunde"),
+    "french": ("Parle-moi des chiens", "chiens"),
+    "spanish": ("Háblame de los perros", "los perros"),
+    "italian": ("Parlami dei cani", "cani"),
+    "portuguese": ("Fale-me sobre os cães", "os cães"),
+    "dutch": ("Vertel me iets over honden", "honden"),
+    "polish": ("Opowiedz mi o psach", "psach"),
+    "russian": ("Расскажи мне о собаках", "собаках"),
+    "turkish": ("Köpekler hakkında bilgi ver", "Köpekler"),
+    "arabic": ("أخبرني عن الكلاب", "الكلاب"),
+    "chinese": ("介绍一下狗", "狗"),
+    "japanese": ("犬について教えてください", "犬"),
 }
 
 #: Two questions for an overview of all documents, and a question for a summary of one, with the words of its title.
@@ -192,7 +231,7 @@ SUMMARIES = {
 
 def test_every_language_is_tested_above() -> None:
     languages = {path.stem for path in FOLDER.glob("*.toml")}
-    assert languages == QUESTIONS.keys() == EVERYDAY_QUESTIONS.keys() == SUMMARIES.keys()
+    assert languages == QUESTIONS.keys() == EVERYDAY_QUESTIONS.keys() == SUMMARIES.keys() == TOPIC_REQUESTS.keys()
 
 
 @pytest.mark.parametrize("language", SUMMARIES)
@@ -203,6 +242,21 @@ def test_requests_for_summaries_are_recognized(language: str) -> None:
     assert request is not None and request.subject and not request.covers_all
     others = [question for question, *_ in QUESTIONS[language] + EVERYDAY_QUESTIONS[language]]
     assert not any(is_overview_question(question, language) for question in others)
+
+
+@pytest.mark.parametrize("language", TOPIC_REQUESTS)
+def test_the_words_of_a_request_for_a_topic_are_not_looked_up(language: str) -> None:
+    request, topic = TOPIC_REQUESTS[language]
+    assert remove_interrogatives(request, language).strip() == topic
+
+
+def test_a_request_for_a_topic_and_a_question_for_a_duty_are_answered_in_italian(store: kvstore.Store) -> None:
+    store.put("rifugio", "Nel rifugio i cani sono ammessi nella legnaia. La cena è alle sette di sera nella sala.")
+    store.put("corso", "Il corso si tiene sulla neve. Il casco è obbligatorio in tutte le uscite del corso.")
+    assert "legnaia" in store.ask("Parlami dei cani").text.partition("\n")[0]
+    assert not store.ask("Parlami dei cani").abstained
+    answer = store.ask("Bisogna avere il casco?")
+    assert not answer.abstained and answer.text.startswith("Il casco è obbligatorio")
 
 
 def test_a_german_store_is_summarized_in_german(tmp_path: Path) -> None:
@@ -282,3 +336,9 @@ def test_the_number_and_title_of_an_article_are_part_of_its_first_sentence(store
     assert (
         "Artículo 7. Aportación. La cuota de los socios es de 15 euros" in store.ask("¿Cuánto pagan los socios?").text
     )
+
+
+def test_a_function_word_of_a_short_question_chooses_no_sentence(store: kvstore.Store) -> None:
+    store.put("ogród", "Ogród jest duży, jest zielony i jest czynny latem. Tu jest świetlica, a w niej jest kuchnia.")
+    store.put("zebranie", "Zebranie otworzył prezes Zbigniew Kaczmarek. Potem skarbniczka podała liczby za cały rok.")
+    assert store.ask("Kto jest prezes?").text == "Zebranie otworzył prezes Zbigniew Kaczmarek. [1]"

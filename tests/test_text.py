@@ -205,8 +205,10 @@ def test_sentences(text: str, expected: list[str]) -> None:
         ),
         ("german", "Siehe § 4 Abs. 2. S. 12 sagt es auch.", ["Siehe § 4 Abs. 2.", "S. 12 sagt es auch."]),
         ("italian", "Art. 3. Quota. È di 12 euro. Vedi pag. 5.", ["Art. 3. Quota. È di 12 euro.", "Vedi pag. 5."]),
+        ("italian", "Dormono al Rif. Bertolini. Poi salgono.", ["Dormono al Rif. Bertolini.", "Poi salgono."]),
         ("french", "Cela vaut depuis l'article 3. Il a changé.", ["Cela vaut depuis l'article 3.", "Il a changé."]),
         ("polish", "Art. 3. Składka. Wynosi 30 zł. Koniec.", ["Art. 3. Składka. Wynosi 30 zł.", "Koniec."]),
+        ("polish", "Sadzi się je min. 3 m od płotu. Koniec.", ["Sadzi się je min. 3 m od płotu.", "Koniec."]),
         ("russian", "Статья 7. Взносы. Взнос мал. См. стр. 5.", ["Статья 7. Взносы. Взнос мал.", "См. стр. 5."]),
     ],
 )

@@ -274,7 +274,7 @@ class ForeignAnswerType(AnswerType):
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the answer type that is not in the question.
 
-        Function words count for the type ``reason``, because its forms often are function words.
+        Words of the question and function words count for the type ``reason``, because its forms often are such words.
         """
         vocabulary = self.language_words
         if not vocabulary or self.name not in vocabulary.forms:
@@ -283,8 +283,9 @@ class ForeignAnswerType(AnswerType):
             text = vocabulary.label.sub(" ", text)
         if self.name == "number":
             text = vocabulary.date.sub(" ", text)
-        function_words = frozenset() if self.name == "reason" else vocabulary.function_words
-        return self._has_new_match(vocabulary.forms[self.name], text, function_words)
+        if self.name == "reason":  # a form can ask and answer, as Italian *perché* does
+            return vocabulary.forms[self.name].search(remove_long_runs(text)) is not None
+        return self._has_new_match(vocabulary.forms[self.name], text, vocabulary.function_words)
 
 
 def find_quality(question: str) -> str | None:

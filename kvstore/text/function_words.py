@@ -56,7 +56,8 @@ _OTHERS: Mapping[str, str] = {
         seinen seiner seinem seit dann doch denn mal bitte ab diese dieser dieses diesen diesem er du dich dir ihn ihm
         ihnen bin bist waren wäre hätte würde worden kein keine keinen keiner keinem jede jeder jedes jeden jedem alle
         aber also damit dazu dort hier bis ohne gegen unter vor zwischen während weil ob mehr sehr schon immer dabei
-        daran darin darauf davon jetzt selbst sowie
+        daran darin darauf davon jetzt selbst sowie müsste könnte sollte dürfte könnten sollten kannst musst brauche
+        brauchen braucht
     """,
     "french": """
         son plus cet quel quelle quels quelles quand combien comment pourquoi quoi à a y on ils elles je tu me te moi
@@ -64,34 +65,36 @@ _OTHERS: Mapping[str, str] = {
         l m n s t qu notre nos votre vos mon ma mes ton ta tes leurs lui eux dont donc car ni sans sous entre chez vers
         depuis après avant pendant jusqu lorsque lors puis encore très trop peu beaucoup ici là était étaient sera
         serait suis es sommes êtes soit cela ça celui celle ceux celles chaque autre autres parce lequel laquelle
-        lesquels lesquelles
+        lesquels lesquelles pouvons pouvez dois devons devez veux veut voulez faites
     """,
     "spanish": """
         qué quién quiénes cuándo cuánto cuánta cuántos cuántas dónde cómo cuál cuáles hay tiene tienen tenía hace puede
         pueden debe deben fue fueron era eran ser son está están estaba soy ha han había sido no ni si sí ya a y e o u
         al le les nos me mi mis te tu tus yo él ella ellos ellas desde hasta hacia según durante contra nuestro nuestra
         porque estos estas ese esa esos esas eso esto aquel aquella otro otra otros otras uno unos unas todo toda todos
-        todas donde quien quienes cual cuales cuanto antes después mucho muchos poco nada algo
+        todas donde quien quienes cual cuales cuanto antes después mucho muchos poco nada algo puedo puedes podemos debo
+        debemos tengo tienes tenemos hacer necesito necesita
     """,
     "italian": """
         per al come chi cosa quando quanto quanta quanti quante dove come perché quale quali ha hanno ho hai aveva era
         erano sia c e ed i o a l d in ma se lo uno ci vi mi ti ne su tra fra dal dalla dai dalle allo agli alle ai dello
         nello nei nelle sul sulla sui sulle col io tu lui lei noi voi loro suo sua suoi sue mio mia tuo tua nostro
         nostra stato stata stati state fu furono può possono deve devono fa quello quella quelli quelle questi queste
-        ogni tutto tutti tutta tutte molto poco già ancora dopo prima senza contro cui
+        ogni tutto tutti tutta tutte molto poco già ancora dopo prima senza contro cui bisogna occorre posso puoi
+        possiamo potete devo devi dobbiamo dovete abbiamo avete avere fare fanno faccio va vanno vorrei voglio vuole
     """,
     "portuguese": """
         do com quem quando quanto quantos quantas onde qual quais quê porquê porque tem têm tinha há foi foram era eram
         pode podem deve devem ser está estão estava a o as e no nos nas num numa à às aos me meu minha nosso nossa te
         teu tua eu nós eles elas lhe lhes este esta estes estas esse essa esses essas aquele aquela já até sem sob sobre
         entre depois antes muito muitos pouco todo toda todos todas outro outra outros outras nem ou mas pelos pelas
-        cada
+        cada posso podemos devo devemos tenho temos ter fazer preciso precisa
     """,
     "dutch": """
         met is der den wie wat wanneer waar waarom welke welk hoeveel hoe heeft hebben had hadden was waren kan kunnen
         moet moeten mag zal zou ik we wij je jij jullie ons onze mijn jouw hij zij ze hem haar hun uw u in of om over
         onder tussen tot tegen na dan dus nog al dit daar hier zo zoals omdat toen geen meer veel elke alle ander andere
-        werd werden geworden doen doet gaat
+        werd werden geworden doen doet gaat kun kunt mogen hoef hoeft wil willen zullen ben
     """,
     "luxembourgish": """
         an ass net fir op mat dem den de déi dat eng en vun vum zu um am beim och wéi wat wien wou wéini firwat hunn
@@ -117,7 +120,9 @@ _OTHERS: Mapping[str, str] = {
     "polish": """
         do i w z a o u kto co kiedy gdzie dlaczego jaki jaka jakie który która ile czy ja ty on ona my wy oni go mu jej
         ich ten ta te to tego tej był była było były będzie ma mają już tylko bardzo ale więc ze we bez przed przy nad
-        pod
+        pod można wolno trzeba należy mogę możesz możemy mogą muszę musisz musi musimy muszą powinien powinna powinno
+        powinny mieć mam mamy mi mnie nas ci sobie kogo komu kim czym czego ilu skąd dokąd którego której których którym
+        którą jakiego jakiej jakich jakim jaką tych też także albo bo być jeszcze podczas
     """,
     "czech": """
         do a i v z s k o u kdo co kdy kde proč jaký jaká jaké který která kolik zda já ty on ona my vy oni ho mu jí
@@ -129,6 +134,7 @@ _OTHERS: Mapping[str, str] = {
     """,
     "turkish": """
         kim ne nerede niçin neden hangi kaç nasıl ben sen o biz siz onlar mi mı mu mü değil var yok ama ki en her şu
+        bana bize miyim mıyım miyiz mıyız misin mısın lazım gerekir gerekiyor olur olabilir
     """,
     "romanian": """
         o a cine ce când unde cum cât câți câte ai am are avea fost fi sunt era el ea noi voi ei lui lor să nici dar
@@ -145,11 +151,12 @@ _OTHERS: Mapping[str, str] = {
         может они тут где есть надо ней для мы тебя их чем была сам чтоб без будто чего тоже под будет кто этот того
         потому этого какой какая какие какое этом один почти мой тем чтобы нее были куда зачем всех можно при об хоть
         после над больше тот через эти нас про них много эту перед чуть том такой им более всю между это эта сколько
-        почему который которая которое которые
+        почему который которая которое которые нужно нельзя должен должна должно должны могу можем можете могут
+        необходимо
     """,
     "arabic": """
         في من على إلى الى أن ان عن مع هذا هذه ذلك تلك التي الذي الذين كان كانت يكون ما ماذا متى أين كيف لماذا كم هل هو
-        هي هم لا لم لن قد كل بعد قبل بين حتى ثم أو او إذا عند منذ غير أي عام
+        هي هم لا لم لن قد كل بعد قبل بين حتى ثم أو او إذا عند منذ غير أي عام يمكن يمكنني يجوز يجب ينبغي لدي لدينا
     """,
     "greek": """
         ο η το οι τα του της των τον την τους τις στο στη στην στον στα στις και είναι ήταν να δεν θα με για από που πως

@@ -25,8 +25,10 @@ FOLDER = Path(__file__).parent / "questions"
 _TELEPHONE_PATTERN = r"[+(]?\d[\d ()/.-]{4,}\d"
 _MAIL_PATTERN = r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
 _ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|(?<!\w)(?<!\w-)\b[\w-]++\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
+#: The lower-case letters of Latin, Greek and Cyrillic script, such as *ż* and *ş*.
+_LOWER_CASE = "".join(filter(str.islower, map(chr, range(0x530))))
 #: A capitalized word that does not begin a sentence.
-_CAPITALIZED = r"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_a-zà-öø-ÿа-яё][\w'’.-]*\w"
+_CAPITALIZED = rf"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_{_LOWER_CASE}][\w'’.-]*\w"
 _CURRENCIES = "[€£¥$₽₺]"
 #: Words between *million* and a currency.
 _CURRENCY_LINK = r"(?:d['’]|US-|(?:de|di|von) )?"
@@ -264,7 +266,7 @@ def _build_answer_patterns(
     times = _build_alternation([*answers["months"], *answers["days"], *answers["times"]], has_spaces)
     hours = rf"{_build_alternation(answers['before_hours'], has_spaces)}\s?{number}"
     expressions = {
-        "time": rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|{_DIGITAL_TIME}|{amount}(?:{units})|{hours}|{times}",
+        "time": rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|{_DIGITAL_TIME}|{amount}(?:{units}|{times})|{hours}|{times}",
         "duration": rf"{amount}(?:{units})|{units}{_FIELD_END}",
         "number": number,
         "frequency": rf"{number}|{_build_alternation(answers['frequencies'], has_spaces)}(?:{gap}{units})?",
