@@ -183,8 +183,8 @@ class Changes:
     def _flush_batch(self, linker: Linker, *, more_follow: bool) -> None:
         """Write what a batch collected: mentions, structures, postings and vectors.
 
-        While linking is deferred, structures wait, and postings are written once per batch of documents that are linked
-        together. Unless ``more_follow``, the deferred documents are linked now.
+        While linking is deferred, structures wait, and postings are written once per two batches of documents that are
+        linked together. Unless ``more_follow``, the deferred documents are linked now.
         """
         if self._unlinked is None:
             self._update_structures(linker)
@@ -192,7 +192,7 @@ class Changes:
             linker.flush()
             if not more_follow:
                 self._link_unlinked(self._unlinked)
-        if self._unlinked is None or self._unlinked.detect_new_batch():
+        if self._unlinked is None or self._unlinked.detect_due_flush():
             self._postings.flush()
         for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
             vectors.flush()

@@ -15,8 +15,10 @@ from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.state import State
 from .linking import Linker
 
-#: The number of chunks linked together, of documents whose linking was deferred.
-_MAX_LINKED_CHUNKS = 2048
+#: The number of chunks linked together, of documents whose linking was deferred. Each takes 20 kB of memory meanwhile.
+_MAX_LINKED_CHUNKS = 1024
+#: The number of batches whose postings are written together, because most terms occur in every batch.
+_BATCHES_PER_FLUSH = 2
 
 
 @dataclass(slots=True)
@@ -29,9 +31,9 @@ class UnlinkedDocuments:
 
     linker: Linker
     batches: list[dict[int, str | None]] = field(default_factory=list)
-    #: The number of chunks in the last batch, and the number of batches at the last :meth:`detect_new_batch`.
+    #: The number of chunks in the last batch, and the number of batches when a flush was last due.
     _batch_chunks: int = _MAX_LINKED_CHUNKS
-    _num_batches_seen: int = 0
+    _num_batches_flushed: int = 0
 
     def add(self, document: int, language: str | None, num_chunks: int) -> None:
         """Add an unlinked document (an id), with its language, to the last batch of documents to link together.
@@ -44,10 +46,12 @@ class UnlinkedDocuments:
         self.batches[-1][document] = language
         self._batch_chunks += num_chunks
 
-    def detect_new_batch(self) -> bool:
-        """Return True if a batch of documents was begun since the last call of this method, which is recorded."""
-        previous, self._num_batches_seen = self._num_batches_seen, len(self.batches)
-        return self._num_batches_seen > previous
+    def detect_due_flush(self) -> bool:
+        """Return True if enough batches were begun to write their postings, and count them as written."""
+        if len(self.batches) < self._num_batches_flushed + _BATCHES_PER_FLUSH:
+            return False
+        self._num_batches_flushed = len(self.batches)
+        return True
 
 
 class UnlinkedDocument(NamedTuple):
