@@ -950,6 +950,8 @@ def test_archives_are_read_file_by_file() -> None:
         "all.zip/c.bin": "suffix .bin",
     }
     assert read_one(gzip.compress(b"# T"), "notes/a.md.gz").title == "T"
+    (failure,) = read_all(gzip.compress(b"a\0b"), "notes/a.md.gz")
+    assert failure.place == "notes/a.md.gz/a.md"
     rows = read_all(gzip.compress(b"id,text\n1,a\n,b\n"), "rows.csv.gz")
     assert [row.key for row in rows] == ["1", "rows.csv.gz:3"]
     with pytest.raises(ReaderError, match="no file with a known suffix"):

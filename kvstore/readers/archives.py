@@ -73,7 +73,7 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
 
 
 def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[EnclosedFile]:
-    """Yield the one file in a compressed file, named without the compression suffix (``.tgz`` becomes ``.tar``).
+    """Yield the one file in a compressed file, such as ``a.md.gz/a.md`` (in ``.tgz``, it is a ``.tar``).
 
     ``program`` names the compression in messages.
     Raises ReaderError if the content is damaged or too large.
@@ -92,9 +92,9 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
         raise
     except Exception as error:  # zlib, bz2 and lzma raise different exceptions
         raise ReaderError(f"{origin.name}: is damaged or not packed with {program} ({error}); pack it again") from None
-    suffix = PurePosixPath(origin.name).suffix
-    name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR_SUFFIXES else "")
-    yield EnclosedFile(name, origin.key, len(content), partial(bytes, content), meta={})
+    path = PurePosixPath(origin.name)
+    name = path.stem + (".tar" if path.suffix.lower() in _PACKED_TAR_SUFFIXES else "")
+    yield EnclosedFile(f"{origin.name}/{name}", origin.key, len(content), partial(bytes, content), meta={})
 
 
 def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile | SkippedPart]:
