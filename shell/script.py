@@ -119,7 +119,10 @@ def _skip_space(text: str, position: int) -> int:
 
 
 def _find_question_end(text: str, start: int) -> int | None:
-    """Return the end offset of the question without ASK that begins at ``start``, or None."""
+    """Return the end offset of a question that is typed without ASK at ``start``, or None if the text is no question.
+
+    The question ends before the first line that begins another statement or command.
+    """
     if find_plain_question(text[start : start + _MAX_START_CHARACTERS]) is None:
         return None
     end = line_start = text.find("\n", start) + 1

@@ -222,7 +222,7 @@ class Asker:
     def _retrieve(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
         """Return the evidence for a question, or an overview if the question asks for one.
 
-        If the statement names a strategy, or the session's strategy gives overviews, that strategy runs in any case.
+        If the statement names a strategy, or the session's strategy gives overviews, that strategy always runs.
         """
         request = None
         if clauses.get("using") is None and not getattr(strategy, "overview", False):

@@ -61,7 +61,7 @@ def retrieve_overview(
         titles = (
             f"{title} {record.key}" for title, record in zip(_read_titles(query.state, records), records, strict=True)
         )
-        positions = request.find_titles(titles, query.stem)
+        positions = request.find_title_positions(titles, query.stem)
     if not records or not (positions or request.covers_all):
         return None
     if positions:

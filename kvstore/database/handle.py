@@ -164,7 +164,7 @@ class Handle(Queryable):
             self._is_closing = False
 
     def _roll_back(self) -> None:
-        """Roll back the open transaction, if any; raise TransactionError if a thread is executing a method of it."""
+        """Roll back the open transaction, if any; raise TransactionError if a thread is running one of its methods."""
         transaction = None if self._last_transaction is None else self._last_transaction()
         if transaction is not None:
             transaction._end_with_store(self._session.lock_timeout)

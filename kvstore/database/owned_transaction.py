@@ -255,7 +255,7 @@ class BatchedChanges:
     def commit(self, lookup_counts: Mapping[str, int]) -> None:
         """Commit the applied batches, and add ``lookup_counts``, by entity key, to the temperatures of entities.
 
-        Then keep the entity filter and the traces of new texts in memory for the next transaction.
+        Then cache the entity filter, and the traces (fingerprints of words) of new texts, for the next transaction.
         """
         self._changes.finish(lookup_counts)
         self._transaction.commit()

@@ -233,7 +233,7 @@ class _ReplyStream(ObjectSendStream[Any]):
         self._running_requests = running_requests
 
     async def send(self, item: Any) -> None:
-        """Send a message."""
+        """Send a message. If it is a reply, record that its request is no longer running."""
         await self._write_stream.send(item)
         self._running_requests.record_reply(item.message)
 

@@ -201,7 +201,7 @@ def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]
     added_qualifiers = qualifiers - _union(phrase.qualifiers for phrase in phrases)
     if added_qualifiers or statement.is_question != sentences[-1].is_question:
         return False
-    if any(_is_cut(statement.words, sentence) for sentence in sentences):
+    if any(_is_truncated_copy(statement.words, sentence) for sentence in sentences):
         return False
     num_phrases_by_stem = Counter(stem for phrase in phrases for stem in phrase.stems)
     stems = _union(phrase.stems for phrase in statement.phrases)
@@ -293,8 +293,11 @@ def _parse_words(words: str) -> frozenset[str]:
     return frozenset(map(fold_text, words.split()))
 
 
-def _is_cut(words: Sequence[str], sentence: ParsedSentence) -> bool:
-    """True if a statement, of these ``words``, copies only the beginning of ``sentence`` and stops within a clause."""
+def _is_truncated_copy(words: Sequence[str], sentence: ParsedSentence) -> bool:
+    """True if ``words`` copy only the beginning of ``sentence`` and stop within a clause.
+
+    A copy is complete if a phrase ends there, or if a preposition or conjunction follows.
+    """
     num_words = len(words)
     ends_with_phrase = num_words in sentence.ends
     if ends_with_phrase or list(sentence.words[:num_words]) != list(words):

@@ -181,7 +181,7 @@ class StructuredModel:
         return self.max_tokens is None or self.sent_tokens + tokens <= self.max_tokens
 
     def _request_answer(self, prompt: StructuredPrompt[Any], correction: str, temperature: float) -> ModelAnswer:
-        """Send a prompt with the text ``correction`` before its last message; return the answer at this temperature.
+        """Send a prompt, with ``correction`` prepended to the text of its last message, and return the model's answer.
 
         The answer is requested in the first response format that the server accepts. Rejected formats are removed from
         ``self``, and requests and tokens are counted. Raises the first rejection if the server rejects all formats.

@@ -104,7 +104,8 @@ class _ManualPage(ManualBlocks):
     def _render_tokens(self, macro_args: str) -> list[str]:
         r"""Return the arguments of an mdoc macro as text.
 
-        An argument that begins with ``\&``, which marks it as text instead of a macro, gets a NUL at its end.
+        An argument that begins with ``\&`` is text even if it has the name of a macro. It gets a NUL at its end, so
+        that :class:`RunningText` takes it for text; the NUL is removed there.
         """
         return [
             self._roff.render_text(token) + ("\0" if token.startswith("\\&") and len(token) > 2 else "")

@@ -286,8 +286,9 @@ def list_structures() -> tuple[Structure[Any], ...]:
 
 @cache_list
 def list_systems_with_derivations() -> tuple[System, ...]:
-    """Return the systems with derivations (data computed from single documents), also those of an index."""
+    """Return the systems with derivations (data computed from single documents), including those of an index."""
     systems = _import_systems_with(lambda manifest: manifest.derivations)
+    # Systems that were imported for other reasons can have none.
     return tuple(system for system in systems if _list_system_derivations(system))
 
 
@@ -340,7 +341,7 @@ def list_generation_indexes() -> list[GenerationIndex[Any]]:
 
 
 def get_written_facts() -> dict[str, WrittenFact]:
-    """Return the kinds of texts that EXTRACT can have a language model write, by their name in the statement."""
+    """Return the kinds of facts that EXTRACT can have a language model write (such as questions), by name."""
     from .written_passages import WrittenFact
 
     return {fact.kind: fact for fact in list_facts() if isinstance(fact, WrittenFact)}

@@ -214,18 +214,18 @@ class WrittenFact(DocumentFact[ModelTexts]):
                 "role": "system",
                 "content": f"{self.task} The answer has an entry for each passage. {quotation.rule}",
             },
-            *self._build_example_messages(quotation),
+            *self._build_few_shot_messages(quotation),
             {"role": "user", "content": "\n\n".join(quoted_passages)},
         ]
         # No valid answer is twice as long as its passages; the rest is for the JSON around the texts.
         answer_tokens = 200 + 2 * sum(token_estimate(passage.text) for passage in passages)
         return StructuredPrompt(self.kind, messages, schema, check, answer_tokens, requested_schema)
 
-    def _build_example_messages(self, quotation: Quotation) -> list[dict[str, str]]:
-        """Return the messages of a request about the examples and of its answer; no messages without examples.
+    def _build_few_shot_messages(self, quotation: Quotation) -> list[dict[str, str]]:
+        """Return the few-shot messages: the example passages from a user, and the expected JSON from the assistant.
 
-        Weak models learn the form of an answer from them. An example is the title and the text of a passage, and what
-        the model should write about it.
+        They show weak models the form of an answer. Each example is a title, the text of a passage and the expected
+        entry. Without examples, there are no messages.
         """
         if not self.examples:
             return []
@@ -276,10 +276,10 @@ class WrittenFact(DocumentFact[ModelTexts]):
     def fit_to_document(
         self, value: ModelTexts, document: Callable[[], ChunkedText], same_text: bool
     ) -> ModelTexts | None:
-        """Return the texts whose passages the document still has; assign each unassigned text to a passage.
+        """Return the texts whose passages the document still has.
 
-        ``document`` returns the current document. ``same_text`` has no effect: passages are compared even if the text
-        of the document is the same.
+        Texts that were stored without a passage are assigned to one. ``document`` returns the current document.
+        ``same_text`` has no effect: passages are compared even if the text of the document is the same.
         """
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         texts_by_digest = {digest: texts for digest, texts in value.by_digest.items() if digest in passages}

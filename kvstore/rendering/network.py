@@ -125,8 +125,8 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
     ``points`` are the centers of all boxes, and ``widths`` their widths.
     """
     (x1, y1), (x2, y2) = points[edge.source], points[edge.target]
-    start = _find_rim_point(x1, y1, x2, y2, widths[edge.source])
-    end = _find_rim_point(x2, y2, x1, y1, widths[edge.target])
+    start = _find_border_point(x1, y1, x2, y2, widths[edge.source])
+    end = _find_border_point(x2, y2, x1, y1, widths[edge.target])
     title = f"<title>{svg.escape_text(edge.label)}</title>" if edge.label else ""
     coordinates = zip(("x1", "y1", "x2", "y2"), (*start, *end), strict=True)
     endpoints = " ".join(f'{name}="{svg.format_number(coordinate)}"' for name, coordinate in coordinates)
@@ -146,11 +146,11 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
     )
 
 
-def _find_rim_point(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:
-    """Return the point (x, y) at which the line from the center of a box to another point leaves the box.
+def _find_border_point(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:
+    """Return the point where the line from the center of a box to another point crosses the border of the box.
 
-    The center is (``x``, ``y``), and the other point (``to_x``, ``to_y``), which is returned itself if it is inside the
-    box. ``width`` is that of the box.
+    The center is (``x``, ``y``), and the other point is (``to_x``, ``to_y``). If that is inside the box,
+    it is returned. ``width`` is the width of the box; its height is ``_BOX_HEIGHT``.
     """
     dx, dy = to_x - x, to_y - y
     if not dx and not dy:

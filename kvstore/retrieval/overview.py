@@ -96,7 +96,7 @@ class SummaryRequest(NamedTuple):
     years: frozenset[str]
     covers_all: bool
 
-    def find_titles(self, titles: Iterable[str], stem: Callable[[str], str]) -> list[int]:
+    def find_title_positions(self, titles: Iterable[str], stem: Callable[[str], str]) -> list[int]:
         """Return the positions of the titles that have all words of the subject; empty without a subject.
 
         If several have them, and some of these also have the years, only those are returned. ``stem`` maps a word to
@@ -108,7 +108,7 @@ class SummaryRequest(NamedTuple):
         beginnings = [word[:_NUM_COMPARED_LETTERS] for word in self.subject]
         stems_by_position = {}
         for position, title in enumerate(titles):
-            # Most titles lack a word of the subject, which is found without stemming.
+            # Comparing the first letters rules out most titles without stemming.
             if not title.isascii() or all(map(title.lower().__contains__, beginnings)):
                 stems = set(map(stem, segment_words(title.replace("_", " "))))
                 if subject <= stems:
@@ -146,13 +146,13 @@ def parse_summary_request(question: str, likely_language: str | None = None) -> 
     if vocabulary is None or subject is None:
         return None
     words = {word for word in segment_words(subject) if word not in vocabulary.function_words}
-    return _build_request(words, covers_all=not words)
+    return _build_summary_request(words, covers_all=not words)
 
 
 def _parse_english_request(question: str) -> SummaryRequest | None:
     """Return what an English question asks to summarize, or None if it asks for something else."""
     if _TLDR_PATTERN.search(question) or _STORE_PATTERN.match(question):
-        return _build_request((), covers_all=True)
+        return _build_summary_request((), covers_all=True)
     words = [word for word in segment_words(question) if word not in FUNCTION_WORDS]
     stems_by_word = {word: _stem(word) for word in words if len(word) > 1 and not word.isdecimal()}
     # A number is part of the subject ("chapter 3"), except one that counts ("3 sentences", "5 key points").
@@ -172,7 +172,7 @@ def _parse_english_request(question: str) -> SummaryRequest | None:
         return None
     document_stems = _DOCUMENT_STEMS - _COLLECTION_STEMS
     subject = {word for word, stem in stems_by_word.items() if stem not in _GENERAL_STEMS or stem in document_stems}
-    return _build_request(subject | numbers, covers_all=covers_all)
+    return _build_summary_request(subject | numbers, covers_all=covers_all)
 
 
 def _asks_for_everything(question: str, stems: Set[str]) -> bool:
@@ -185,7 +185,10 @@ def _asks_for_everything(question: str, stems: Set[str]) -> bool:
     return bool(stems & _DOCUMENT_STEMS and (asks_for_contents or stems & _DESCRIPTION_STEMS))
 
 
-def _build_request(words: Collection[str], *, covers_all: bool) -> SummaryRequest:
-    """Return the request to summarize a subject, given by its words and years."""
+def _build_summary_request(words: Collection[str], *, covers_all: bool) -> SummaryRequest:
+    """Return the request to summarize a subject, given by its words; the years among them are separated.
+
+    ``covers_all``: all documents are meant if no title has the words.
+    """
     years = frozenset(filter(_YEAR_PATTERN.fullmatch, words))
     return SummaryRequest(frozenset(words) - years, years, covers_all)

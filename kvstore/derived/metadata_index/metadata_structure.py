@@ -102,7 +102,10 @@ class MetadataIndex:
         return all_columns
 
     def build_allowed(self, documents: ColumnValues) -> AllowedDocuments:
-        """Return the documents that a query allows, given by ascending ids, with the ranges of their chunks."""
+        """Return the set of the documents that a query allows, with the ranges of chunk ids of each.
+
+        ``documents`` are the ids of these documents, ascending.
+        """
         block_numbers = np.unique(documents // encoding.DOCUMENTS_PER_BLOCK)
         # If most blocks are needed, all are read, because all columns together are cached.
         if 2 * len(block_numbers) * encoding.DOCUMENTS_PER_BLOCK > self.size:

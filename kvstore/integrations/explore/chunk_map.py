@@ -218,9 +218,12 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of the community of level 0 that has the most of its names, or None."""
+    """Return for each chunk the title of the level-0 community to which most names in the chunk belong, or None.
+
+    Of communities with equally many, the first by key is used.
+    """
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
-    communities_by_name: dict[str, str] = {}  # of several communities of a name, the first by key is stored last
+    communities_by_name: dict[str, str] = {}  # the first by key, which is stored last
     for community, entity in _fetch_rows(
         store, "SELECT community, entity FROM community_members WHERE level = 0 ORDER BY community DESC"
     ):

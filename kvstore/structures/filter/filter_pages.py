@@ -132,10 +132,11 @@ class PageReader:
         self.has_room_flags: dict[int, int] = {}
 
     def load_page(self, table: str, prefix: bytes, encoding: bytes, page_number: int) -> memoryview:
-        """Read and verify the page (4 KiB) of a table under ``prefix`` and its number.
+        """Read and verify a page (4 KiB) of a table; its key is ``prefix`` and the page number.
 
-        In a write transaction, record the "has room" flag of a block-list page. Raises CorruptionError if the page is
-        damaged, and ClosedError if the view is closed.
+        ``encoding`` is the expected page format. The directory of a filter that is not stored yet is empty. In a write
+        transaction, record whether a page of block lists (addresses of names) has room for more. Raises CorruptionError
+        if the page is damaged, and ClosedError if the view is closed.
         """
         if not self.is_stored and encoding == DIRECTORY_ENCODING:
             return _EMPTY_DIRECTORY

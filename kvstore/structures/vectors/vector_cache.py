@@ -86,7 +86,10 @@ class VectorCacheContent:
         return [np.argsort(ids, kind="stable") for ids, _ in self.batches]
 
     def extend(self, new_vectors: VectorBatch, change: int, stop: int) -> VectorCacheContent:
-        """Return the content with ``new_vectors``: it has all chunks below ``stop`` that existed at ``change``."""
+        """Return this content with ``new_vectors`` added.
+
+        The result has all chunks with ids below ``stop`` that existed after the commit with the number ``change``.
+        """
         batches = [*self.batches, new_vectors]
         # Join batches of similar size, so that their number grows only with the logarithm of the vectors.
         while len(batches) > 1:

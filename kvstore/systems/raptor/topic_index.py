@@ -160,11 +160,11 @@ class TopicIndex(GenerationIndex[Topics]):
         yield from topics.iter_faults()
 
     def list_writing_tasks(self, topics: Topics) -> Iterable[WritingTask]:
-        """Yield the tasks of a language model: a summary of each topic of several chunks whose source texts all exist.
+        """Yield a task to write a summary for each topic with more than one chunk, if all its source texts still exist.
 
-        Topics with the same source texts have one task.
+        Topics with the same source texts share one task.
         """
-        seen_digests: set[bytes] = set()  # a topic of one name can have the same texts as its parent
+        seen_digests: set[bytes] = set()  # a topic with one child can have the same texts as the child
         for topic_id, topic in topics.iter_stored():
             if topic.chunk_count > 1 and topic.content not in seen_digests and topics.has_prompt_texts(topic_id):
                 seen_digests.add(topic.content)
