@@ -286,6 +286,8 @@ def test_a_summary_of_a_named_document_quotes_its_sentences_by_section(store: kv
         "The question names 2 documents:\n\n- Leave policy 2024"
     )
     assert store.ask("Give me a summary of the canteen menu").text == "The canteen serves soup on Monday. [1]"
+    for question in ("What is the leave policy 2025 about?", "What are the main points of the leave policy 2025?"):
+        assert store.ask(question).text == answer.text
     assert store.ask("Summarize the leave policy 2025", words=8).text == "Days: Staff get 25 days of leave. [1]"
     assert store.ask("Summarize the leave policy 2025", where="key = 'menu'").outcome != "answered"
 

@@ -67,6 +67,8 @@ _DEFINITION_PATTERN = compile_lazily(r"\s*what(?:'s|’s| is| are| was) an? ", r
 _ABOUT_PATTERN = compile_lazily(
     r"\b(?:what|tell me what)\b.{0,40}\babout\s*\??\s*\Z|\btell (?:me|us) (?:all )?about\b", re.IGNORECASE
 )
+#: A question for what a document is about: "What is the leave policy about?"
+_SUBJECT_PATTERN = compile_lazily(r"\bwhat(?:['’]s| is| are| was| were)\b.{0,80}\babout\s*\??\s*\Z", re.IGNORECASE)
 #: Questions for the contents of a document or collection: "What is in this folder?", "Which files are there?"
 _CONTENT_PATTERN = compile_lazily(
     r"\bwhat(?:['’]s| is| are| do| does)\b.{0,40}\b(?:in|inside|contain|cover|include)\b"
@@ -168,7 +170,8 @@ def _parse_english_request(question: str) -> SummaryRequest | None:
         and not _DEFINITION_PATTERN.match(question)
         and _asks_for_everything(question, stems)
     )
-    if not (covers_all or stems & _SUMMARY_STEMS):
+    asks_for_points = bool(stems & _POINT_STEMS and stems & _MEASURE_STEMS)
+    if not (covers_all or stems & _SUMMARY_STEMS or asks_for_points or _SUBJECT_PATTERN.search(question)):
         return None
     document_stems = _DOCUMENT_STEMS - _COLLECTION_STEMS
     subject = {word for word, stem in stems_by_word.items() if stem not in _GENERAL_STEMS or stem in document_stems}
