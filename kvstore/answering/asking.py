@@ -90,7 +90,7 @@ class Asker:
     def weigh(self, question: str | Sequence[str], clauses: Clauses) -> tuple[Evidence, Confidence]:
         """Return the evidence for a question, and the probability that this evidence answers the question."""
         with self.open_query(question, clauses) as (strategy, query):
-            evidence = self._retrieve(strategy, query, clauses)
+            evidence = self._retrieve_for_answer(strategy, query, clauses)
             scored_passages, reading = self._read_evidence(query, evidence, clauses)
             return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
 
@@ -101,7 +101,7 @@ class Asker:
         """
         with self.open_query(question, clauses) as (strategy, query):
             self._request_segments(query)
-            return self._build_prompt(self._retrieve(strategy, query, clauses), query)
+            return self._build_prompt(self._retrieve_for_answer(strategy, query, clauses), query)
 
     def stream_answer(
         self, question: str, model: str | None, clauses: Clauses, max_words: int | None
@@ -118,7 +118,7 @@ class Asker:
         with self.open_query(question, clauses) as (strategy, query):
             if language_model is not None:
                 self._request_segments(query)
-            evidence = self._retrieve(strategy, query, clauses)
+            evidence = self._retrieve_for_answer(strategy, query, clauses)
             if language_model is None and not evidence.is_overview:
                 answer = self._answer_parts(question, evidence, clauses)
                 if answer is not None:
@@ -219,7 +219,7 @@ class Asker:
             answer = yield from write_answer(distilled, prompt, model, use_cache=use_cache, trace=trace)
         return replace(answer, weighed=prepared.confidence)
 
-    def _retrieve(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
+    def _retrieve_for_answer(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
         """Return the evidence for a question, or an overview if the question asks for one.
 
         If the statement names a strategy, or the session's strategy gives overviews, that strategy always runs.

@@ -148,7 +148,7 @@ def list_best_excerpts(
 def put_best_first(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], scores: Mapping[SnippetPosition, float]
 ) -> list[Excerpt]:
-    """Reorder and divide the selected ``excerpts`` so that the answer begins with the snippet with the best score.
+    """Reorder and divide the selected ``excerpts`` so that the answer begins with their snippet with the best score.
 
     The snippets that the best one needs precede it, and the rest of its excerpt follows; after a row of a table, the
     rest is an excerpt of its own. The snippets before that become the last excerpt, or are omitted if no hit contains
@@ -156,13 +156,15 @@ def put_best_first(
     """
     if not excerpts:
         return []
-    passage_index, index = min(scores, key=lambda position: (-scores[position], position))
-    snippets = passages[passage_index].snippets
-    best_excerpt = next(
-        excerpt
+    excerpts_by_position = {
+        (excerpt.passage_index, index): excerpt
         for excerpt in excerpts
-        if excerpt.passage_index == passage_index and excerpt.first <= index <= excerpt.last
-    )
+        for index in range(excerpt.first, excerpt.last + 1)
+    }
+    scored_positions = scores.keys() & excerpts_by_position.keys()
+    best_position = min(scored_positions, key=lambda position: (-scores[position], position))
+    best_excerpt, (passage_index, index) = excerpts_by_position[best_position], best_position
+    snippets = passages[passage_index].snippets
     first = find_required_start(snippets, index)
     if snippets[first].needs_subject:  # the sentence before names it
         first = max(first - 1, best_excerpt.first)

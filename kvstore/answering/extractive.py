@@ -312,12 +312,6 @@ def extract_answer(
         topic = find_topic(scorer.question) if scorer.language in (None, "english") else None
         if topic is not None:
             excerpts = _select_on_topic(passages, excerpts, topic, scorer)
-            selected = {
-                (excerpt.passage_index, index)
-                for excerpt in excerpts
-                for index in range(excerpt.first, excerpt.last + 1)
-            }
-            scores = {position: score for position, score in scores.items() if position in selected}
         excerpts = put_best_first(passages, excerpts, scores)
     text, citations = render_excerpts(passages, excerpts, scored_passages.scorer)
     paragraphs = [*filter(None, [text]), *(f"{line}." for line in evidence.context[:1])]

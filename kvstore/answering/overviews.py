@@ -72,6 +72,7 @@ def retrieve_overview(
     strategies = map(get_strategy, list_overview_strategies())
     strategy = next(strategy for strategy in strategies if getattr(strategy, "needs", None) is None)
     question = query.question
+    # If the document has no sentence to quote, the query still searches only this document.
     query.restrict_to(AllowedDocuments.from_records(records))
     query.question = _REQUEST  # without the subject, which now selects the document
     evidence = retrieve(strategy, query)

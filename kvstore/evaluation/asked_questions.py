@@ -37,7 +37,7 @@ _NUM_RESAMPLES = 10_000
 #: The number of simulations of the calibration error of exact confidences.
 _NUM_DRAWS = 100
 
-#: What :func:`~kvstore.text.sentences.split_sentences` separates from the sentence after it: a number, or a question.
+#: A heading, or its number, which :func:`~kvstore.text.sentences.split_sentences` separates from the sentence after it.
 _LABEL_PATTERN = re.compile(r"[\d.]+|.*\?", re.DOTALL)
 #: A document key, and the byte range of a part of its text.
 DocumentSpan = tuple[str, int, int]

@@ -72,7 +72,6 @@ def get_weights_digest() -> str:
         ) from error
 
 
-@cache
 def load_vocabulary() -> frozenset[str]:
     """Return the pieces of words that the default embedder knows, among them 20,000 frequent words of English.
 

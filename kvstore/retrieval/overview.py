@@ -47,6 +47,8 @@ _DOCUMENT_STEMS = _COLLECTION_STEMS | _stem_words(
     "interview session call lecture podcast letter mail email thread log handbook manual guide documentation wiki "
     "readme"
 )
+#: Words for a document that its title can have, such as *handbook*.
+_TITLE_STEMS = _DOCUMENT_STEMS - _COLLECTION_STEMS
 #: Words for the extent of the answer.
 _MEASURE_STEMS = _stem_words(
     "whole entire overall general main major key chief central principal important essential complete full total brief "
@@ -88,7 +90,7 @@ _STORE_PATTERN = compile_lazily(
 
 
 class SummaryRequest(NamedTuple):
-    """What a question asks to summarize.
+    """The subject of a question for a summary.
 
     ``subject`` are the words that are not about summaries, documents or their points, and ``years`` those that are
     years. ``covers_all`` is true if the question means all documents (unless words of it are in titles).
@@ -173,8 +175,7 @@ def _parse_english_request(question: str) -> SummaryRequest | None:
     asks_for_points = bool(stems & _POINT_STEMS and stems & _MEASURE_STEMS)
     if not (covers_all or stems & _SUMMARY_STEMS or asks_for_points or _SUBJECT_PATTERN.search(question)):
         return None
-    document_stems = _DOCUMENT_STEMS - _COLLECTION_STEMS
-    subject = {word for word, stem in stems_by_word.items() if stem not in _GENERAL_STEMS or stem in document_stems}
+    subject = {word for word, stem in stems_by_word.items() if stem not in _GENERAL_STEMS or stem in _TITLE_STEMS}
     return _build_summary_request(subject | numbers, covers_all=covers_all)
 
 
