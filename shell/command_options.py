@@ -183,6 +183,12 @@ INCLUDE = click.option(
     metavar="PATTERN",
     help="In folders, ingest only files that match this pattern, such as '*.wiki' (repeatable).",
 )
+EXCLUDE = click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="In folders, skip files and folders that match this pattern, such as drafts or '*.log' (repeatable).",
+)
 READER_OPTIONS = click.option(
     "-o",
     "--option",

@@ -18,6 +18,7 @@ from kvstore.settings import TIME_LIMIT
 
 from . import command_completion as completing
 from .command_options import (
+    EXCLUDE,
     FAILED,
     FORMAT,
     INCLUDE,
@@ -39,6 +40,7 @@ from .command_options import (
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completing.complete_files)
 @FORMAT
 @INCLUDE
+@EXCLUDE
 @click.option(
     "--prune",
     is_flag=True,
@@ -85,6 +87,7 @@ def ingest(
     paths: tuple[str, ...],
     format_name: str | None,
     include: tuple[str, ...],
+    exclude: tuple[str, ...],
     prune: bool,
     embedder: str | None,
     settings: tuple[str, ...],
@@ -113,7 +116,7 @@ def ingest(
         raise click.BadParameter("a path is empty; write . for the current folder", param_hint="PATH")
     with convert_to_option_errors():
         check_engine(engine)
-        list_ingest_patterns(include)
+        list_ingest_patterns(include, exclude)
     is_new = not (store / "data.mdb").exists()
     problems = _list_path_problems(paths, format_name) if is_new else None
     if problems is not None:
@@ -134,6 +137,7 @@ def ingest(
                 format=format_name,
                 prune=prune,
                 include=include,
+                exclude=exclude,
                 options=reader_options,
                 progress=interrupts.wrap_callback(progress_line.show),
                 workers=workers,
@@ -224,6 +228,7 @@ def _format_report(report: kvstore.IngestReport) -> str:
 )
 @FORMAT
 @INCLUDE
+@EXCLUDE
 @click.option("--no-prune", is_flag=True, help="Keep documents whose files are deleted.")
 @click.option(
     "--embedder",
@@ -253,6 +258,7 @@ def watch(
     folders: tuple[Path, ...],
     format_name: str | None,
     include: tuple[str, ...],
+    exclude: tuple[str, ...],
     no_prune: bool,
     embedder: str | None,
     settings: tuple[str, ...],
@@ -292,7 +298,12 @@ def watch(
         def ingest_folders() -> kvstore.IngestReport:
             """Ingest the watched folders again; unchanged files are skipped."""
             return opened_store.ingest(
-                list(folders), format=format_name, prune=not no_prune, include=include, options=reader_options
+                list(folders),
+                format=format_name,
+                prune=not no_prune,
+                include=include,
+                exclude=exclude,
+                options=reader_options,
             )
 
         try:

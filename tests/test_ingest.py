@@ -282,6 +282,35 @@ def test_skipped_files_are_counted_by_suffix_and_may_be_included(store: kvstore.
             store.ingest(folder, include=wrong)  # type: ignore[arg-type]
 
 
+def test_excluded_files_and_folders_are_skipped_and_their_documents_are_not_pruned(
+    store: kvstore.Store, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "deep" / "er").mkdir()
+    (folder / "deep" / "er" / "four.md").write_text("# Four\n\nA fourth pier.")
+    store.ingest(folder)
+    assert store.keys() == ["deep/er/four.md", "deep/two.txt", "one.md", "three.html"]
+    for index, pattern in enumerate(("deep", "deep/", "deep/*", "*er/", "d?ep/**")):
+        report = store.ingest(folder, exclude=["*.html", pattern], prune=True)
+        assert report.removed == 0
+        assert report.skipped_by["excluded"] in (2, 3)
+        with kvstore.open(tmp_path / f"store{index}", embedder="hashing") as other:
+            other.ingest(folder, exclude=["three.html", pattern])
+            assert other.keys() == (["deep/two.txt", "one.md"] if pattern == "*er/" else ["one.md"])
+    (folder / "deep" / "two.txt").unlink()
+    (folder / "one.md").unlink()
+    assert store.ingest(folder, exclude="deep", prune=True).removed == 1
+    cursor = store.execute("INGEST ? WITH (exclude = 'deep/er', prune = true)", (str(folder),))
+    assert cursor.message is not None
+    assert "1 excluded" in cursor.message
+    assert store.keys() == ["deep/er/four.md", "three.html"]
+    store.ingest(folder / "three.html", exclude="*.html")  # a named file is not excluded
+    assert "no file matches" in str(store.ingest(folder / "*.html", exclude="*.html").failures)
+    with pytest.raises(errors.InputError, match="a pattern of file names to exclude"):
+        store.ingest(folder, exclude="/")
+    with pytest.raises(errors.StatementError, match="the option exclude must be a pattern"):
+        store.execute("INGEST ? WITH (exclude = 7)", (str(folder),))
+
+
 def test_an_empty_path_is_an_error_and_nothing_is_ingested(store: kvstore.Store, folder: Path) -> None:
     for paths in ("", [folder, ""]):
         with pytest.raises(errors.InputError, match="path that is not empty"):

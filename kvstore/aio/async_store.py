@@ -385,8 +385,6 @@ class AsyncStore(ClosingContext, AsyncQueryable):
     def ingest_progress(
         self,
         paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-        *,
-        include: str | Sequence[str] = (),
         **options: Unpack[IngestOptions],
     ) -> Opening[AsyncIngestion]:
         """Ingest files, folders and globs as an async iterator over the progress.
@@ -396,7 +394,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
         async def begin() -> AsyncIngestion:
             """Start the ingest in a thread."""
-            run = partial(self._target.ingest_progress, paths, include=include, **options)
+            run = partial(self._target.ingest_progress, paths, **options)
             return AsyncIngestion(await self._threads.run(run), self._threads)
 
         return Opening(begin())
@@ -405,7 +403,6 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         self,
         paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
-        include: str | Sequence[str] = (),
         progress: Callable[[IngestProgress], None] | None = None,
         **options: Unpack[IngestOptions],
     ) -> IngestReport:
@@ -414,7 +411,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         The arguments are those of :meth:`kvstore.Store.ingest`. If the task is cancelled, the ingest stops after its
         current step; everything committed is kept.
         """
-        async with self.ingest_progress(paths, include=include, **options) as ingestion:
+        async with self.ingest_progress(paths, **options) as ingestion:
             async for step in ingestion:
                 if progress is not None:
                     progress(step)

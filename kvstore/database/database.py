@@ -113,6 +113,7 @@ class Database(Handle):
         format: str | None = None,
         prune: bool = False,
         include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         progress: Callable[[IngestProgress], None] | None = None,
         workers: int | None = None,
@@ -124,7 +125,8 @@ class Database(Handle):
 
         Files that cannot be read are reported and raise nothing. ``prune`` removes documents whose files vanished from
         the folders and patterns in ``paths``. ``include`` holds patterns such as ``*.adoc``: files in folders whose
-        names match a pattern are read with any suffix. ``options`` are those of WITH, such as ``encoding``.
+        names match a pattern are read with any suffix. ``exclude`` holds patterns of files and folders to skip, such as
+        ``drafts``; their documents are kept. ``options`` are those of WITH, such as ``encoding``.
 
         ``workers`` is the number of processes that read, extract and embed (0: this process; None: as many as the files
         justify). They run on this machine, or on another ``engine`` (``ray://local``, ``ray://HOST:PORT``). A file is
@@ -141,13 +143,15 @@ class Database(Handle):
         ingest_options: IngestOptions = {
             "format": format,
             "prune": prune,
+            "include": include,
+            "exclude": exclude,
             "options": options,
             "workers": workers,
             "engine": engine,
             "time_limit": time_limit,
             "memory_limit": memory_limit,
         }
-        with self.ingest_progress(paths, include=include, **ingest_options) as ingestion:
+        with self.ingest_progress(paths, **ingest_options) as ingestion:
             for step in ingestion:
                 if progress is not None:
                     progress(step)
@@ -156,8 +160,6 @@ class Database(Handle):
     def ingest_progress(
         self,
         paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-        *,
-        include: str | Sequence[str] = (),
         **options: Unpack[IngestOptions],
     ) -> Ingestion:
         """Ingest files, folders and globs, as an iterator that yields the progress after each step.
@@ -179,7 +181,7 @@ class Database(Handle):
         check_clauses("ingest_progress", options, IngestOptions.__annotations__)
         self._require_writable("open it for writing to ingest", fixes_settings=False)
         check_options("options", options.get("options"))
-        return create_ingestion(IngestDestination(self), paths, include=include, **options)
+        return create_ingestion(IngestDestination(self), paths, **options)
 
     def forecast_ingest(
         self,
@@ -187,6 +189,7 @@ class Database(Handle):
         *,
         format: str | None = None,
         include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
     ) -> Forecast:
         """Estimate the result of :meth:`ingest` from a sample of the files; changes nothing and calls no endpoint.
@@ -201,7 +204,7 @@ class Database(Handle):
         from .ingest_destination import IngestDestination
 
         check_options("options", options)
-        return build_forecast(IngestDestination(self), paths, format, options or {}, include)
+        return build_forecast(IngestDestination(self), paths, format, options or {}, include, exclude)
 
     def extract(
         self,

@@ -83,13 +83,14 @@ def build_forecast(
     format: str | None,
     options: Mapping[str, Any],
     include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
 ) -> Forecast:
     """Forecast an ingest of ``paths`` into ``destination`` from a sample of the files that it would read.
 
-    ``format``, ``options`` and ``include`` are those of the ingest. Paths and files that cannot be read are listed as
-    failures. Raises the other errors that the ingest would raise before it reads a file.
+    ``format``, ``options``, ``include`` and ``exclude`` are those of the ingest. Paths and files that cannot be read
+    are listed as failures. Raises the other errors that the ingest would raise before it reads a file.
     """
-    files, skipped, failures = _find_files(list_paths(paths), format, list_ingest_patterns(include))
+    files, skipped, failures = _find_files(list_paths(paths), format, *list_ingest_patterns(include, exclude))
     new_files = _select_new_files(destination, files, compute_reading_digest(format, options))
     num_bytes = sum(source.size for source in new_files)
     sample = (  # evenly spaced files
@@ -123,19 +124,19 @@ def build_forecast(
 
 
 def _find_files(
-    paths: Sequence[str | Path], format: str | None, include: Sequence[str]
+    paths: Sequence[str | Path], format: str | None, include: Sequence[str], exclude: Sequence[str]
 ) -> tuple[list[Source], Counter[str], list[str]]:
     """Return the files that an ingest of ``paths`` would read, the numbers of skipped files by reason, and failures.
 
-    ``include`` has patterns for the files in folders, and ``format`` is that of all files (None: by their names). A
-    failure is a message about a path or file that cannot be read.
+    ``include`` and ``exclude`` have patterns for the files in folders, and ``format`` is that of all files (None: by
+    their names). A failure is a message about a path or file that cannot be read.
     """
     files: list[Source] = []
     skipped: Counter[str] = Counter()
     failures: list[str] = []
     for path in paths:
         try:
-            path_sources = find_sources([path], format, include)
+            path_sources = find_sources([path], format, include, exclude)
         except ReaderError as error:
             failures.append(str(error))
             continue

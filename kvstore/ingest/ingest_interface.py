@@ -163,13 +163,12 @@ class Destination(Protocol):
 
 
 class IngestOptions(TypedDict, total=False):
-    """The options of an ingest besides its paths and the patterns of files to include.
-
-    :func:`create_ingestion` describes them.
-    """
+    """The options of an ingest besides its paths; :func:`create_ingestion` describes them."""
 
     format: str | None
     prune: bool
+    include: str | Sequence[str]
+    exclude: str | Sequence[str]
     options: Mapping[str, Any] | None
     workers: int | None
     engine: str
@@ -215,11 +214,19 @@ def list_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     return [os.fspath(path) for path in path_list]
 
 
-def list_ingest_patterns(include: str | Sequence[str]) -> list[str]:
-    """Return the patterns of file names to include; raises InputError for an empty one."""
-    patterns = [include] if isinstance(include, str) else list(include)
-    if not all(isinstance(pattern, str) and pattern for pattern in patterns):
+def list_ingest_patterns(include: str | Sequence[str], exclude: str | Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the patterns of files to include, and those of files and folders to exclude.
+
+    Raises InputError for an empty one.
+    """
+    return _list_patterns("include", include), _list_patterns("exclude", exclude)
+
+
+def _list_patterns(option: str, value: str | Sequence[str]) -> list[str]:
+    """Return the pattern or patterns of an option as a list; raises InputError, which names the option."""
+    patterns = [value] if isinstance(value, str) else list(value)
+    if not all(isinstance(pattern, str) and pattern.strip("/") for pattern in patterns):
         raise InputError(
-            f"a pattern of file names to include must be a text such as '*.adoc', not {format_value(include)}"
+            f"a pattern of file names to {option} must be a text such as '*.adoc', not {format_value(value)}"
         )
     return patterns

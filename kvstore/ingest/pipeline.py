@@ -63,6 +63,7 @@ def create_ingestion(
     format: str | None = None,
     prune: bool = False,
     include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
     workers: int | None = None,
     engine: str = PROCESSES,
@@ -72,7 +73,8 @@ def create_ingestion(
     """Return an ingest that stores the documents of ``paths`` in ``destination`` while it is iterated.
 
     With ``prune`` it removes documents whose files vanished from the named folders and patterns. ``include`` has
-    patterns for the names of the files to take from folders; without one, files of known formats are taken.
+    patterns for the names of the files to take from folders; without one, files of known formats are taken. ``exclude``
+    has patterns for the names of files and folders to skip; their documents are not pruned.
 
     ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
@@ -80,7 +82,7 @@ def create_ingestion(
     its share of half of the machine's memory). Raises InputError for an invalid format, option or engine, and for an
     empty path; EngineError if the engine is unavailable or lost.
     """
-    path_list, patterns = list_paths(paths), list_ingest_patterns(include)
+    path_list, (included, excluded) = list_paths(paths), list_ingest_patterns(include, exclude)
     ReadOptions.parse(options)
     if format is not None:
         check_format(format)
@@ -98,7 +100,7 @@ def create_ingestion(
     reading_options = dict(options or {})
     limits = Limits(time_limit, memory_limit)
     reader = SourceReader(destination, format, reading_options, workers, engine, limits)
-    run = _IngestRun(destination, reader, format, patterns, reading_options)
+    run = _IngestRun(destination, reader, format, included, excluded, reading_options)
 
     def run_steps() -> Generator[IngestProgress, None, None]:
         """Run the ingest and yield its progress; then let the destination finish it."""
@@ -131,16 +133,18 @@ class _IngestRun:
         reader: SourceReader,
         format: str | None,
         include: Sequence[str],
+        exclude: Sequence[str],
         options: Mapping[str, Any],
     ) -> None:
         """Prepare a run that writes to ``destination`` what ``reader`` reads from the files.
 
-        ``include`` selects files of folders, and ``format`` and ``options`` are those with which files are read.
+        ``include`` and ``exclude`` select files of folders. ``format`` and ``options`` are those with which files are
+        read.
         """
         self._destination = destination
         self._reader = reader
         self._format = format
-        self._include = include
+        self._include, self._exclude = include, exclude
         self._pace = Pace()
         self._num_files_done = 0
         self.report = IngestReport()
@@ -233,7 +237,7 @@ class _IngestRun:
         sources_by_location: dict[tuple[str, str], Source] = {}
         for path in paths:
             try:
-                path_sources = find_sources([path], self._format, self._include)
+                path_sources = find_sources([path], self._format, self._include, self._exclude)
             except ReaderError as error:
                 self.report.failures.append(make_failure(str(path), error))
                 continue

@@ -6,10 +6,11 @@ with a dot, or that an operating system reserves), links to folders, links to fi
 skipped. Out: :class:`Sources`.
 
 In a folder, files with known suffixes are taken (those of the format, if one is named), or those that match the
-``include`` patterns. Local files with an unknown suffix are taken if their content shows their format
-(:mod:`.readers.content_format`). The other files are counted by suffix. Sphinx's copies of page sources are counted
-separately if the pages exist. A file that is named, or that a pattern matches, is taken with any suffix. A missing path
-and a pattern without matches are ReaderErrors; a folder that cannot be listed is a failure.
+``include`` patterns. Files and folders that match an ``exclude`` pattern are skipped. Local files with an unknown
+suffix are taken if their content shows their format (:mod:`.readers.content_format`). The other files are counted by
+suffix. Sphinx's copies of page sources are counted separately if the pages exist. A file that is named is taken with
+any name, and a file that a pattern matches is taken with any suffix. A missing path and a pattern without matches are
+ReaderErrors; a folder that cannot be listed is a failure.
 """
 
 from __future__ import annotations
@@ -116,17 +117,21 @@ class Sources:
 
 
 def find_sources(
-    paths: Iterable[str | os.PathLike[str]], format: str | None = None, include: Sequence[str] = ()
+    paths: Iterable[str | os.PathLike[str]],
+    format: str | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
 ) -> Sources:
     """Find the files that paths, folders and patterns refer to.
 
     If ``include`` has patterns, the files taken from folders are those whose names match one of them, with any suffix;
-    a pattern with a ``/`` matches paths in the folder. Raises ReaderError for a path that does not exist or is neither
+    a pattern with a ``/`` matches paths in the folder. Files and folders that match a pattern of ``exclude`` are not
+    taken from folders and patterns. Raises ReaderError for a path that does not exist or is neither
     a file nor a folder, and for a pattern without matches; InputError for an unknown format and an empty path.
     """
     if format is not None:
         check_format(format)
-    search = _FileSearch(format, include)
+    search = _FileSearch(format, include, exclude)
     for path in paths:
         search.add_path(os.fspath(path))
     failures = tuple(search.failures)
@@ -181,11 +186,11 @@ def format_skipped(skipped: Mapping[str, int]) -> str:
 class _FileSearch:
     """A search for the files of several paths, with the results that :class:`Sources` describes."""
 
-    def __init__(self, format: str | None, include: Sequence[str]) -> None:
+    def __init__(self, format: str | None, include: Sequence[str], exclude: Sequence[str]) -> None:
         """Start a search without files.
 
-        ``format`` is the format of all files (None: their names determine it), and ``include`` has patterns for the
-        files in folders.
+        ``format`` is the format of all files (None: their names determine it). ``include`` has patterns of the files to
+        take from folders, and ``exclude`` has patterns of the files and folders to skip.
         """
         self.files: list[Source] = []
         self.covered: list[Coverage] = []
@@ -195,6 +200,8 @@ class _FileSearch:
         self._has_include = bool(include)
         #: A predicate: true if a file, given by its path in a folder, is ingested from the folder.
         self._accepts = _make_filter(format, include)
+        #: A predicate: true if a file or folder, given by its path in the ingested folder, is skipped.
+        self._is_excluded = _make_exclusion(exclude)
 
     def add_path(self, requested: str) -> None:
         """Add the files of ``requested``, a path, address or pattern as the caller wrote it.
@@ -259,10 +266,12 @@ class _FileSearch:
             return
         glob = _compile_glob(listing.pattern) if listing.pattern else None
         accepts = self._accepts if glob is None else lambda relative_path: glob.fullmatch(relative_path) is not None
-        self.covered.append(Coverage(listing.root, accepts))
+        self._add_coverage(listing.root, accepts)
         num_files_before = len(self.files)
         for relative_path in listing.files:
-            if accepts(relative_path) and (glob is not None or self._has_known_format(relative_path)):
+            if self._is_excluded(relative_path):
+                self.skipped["excluded"] += 1
+            elif accepts(relative_path) and (glob is not None or self._has_known_format(relative_path)):
                 location = f"{listing.root}/{relative_path}"
                 self._add_file(location, relative_path, listing.root, location)
             elif glob is None:
@@ -276,7 +285,7 @@ class _FileSearch:
         The others are counted as skipped, and so are, without patterns, the sources of built pages.
         """
         real_root = _escape_path(os.path.realpath(root))
-        self.covered.append(Coverage(real_root, self._accepts))
+        self._add_coverage(real_root, self._accepts)
         for path, relative_path in self._walk_folder(root, None, self._accepts if self._has_include else None):
             if not self._accepts(relative_path):
                 self._count_skipped(relative_path)
@@ -291,6 +300,10 @@ class _FileSearch:
                 else:
                     self._count_skipped(relative_path)
 
+    def _add_coverage(self, root: str, accepts: Callable[[str], bool]) -> None:
+        """Record that the search covers the files in ``root`` that ``accepts`` accepts and no pattern excludes."""
+        self.covered.append(Coverage(root, lambda path: accepts(path) and not self._is_excluded(path)))
+
     def _add_matches(self, root: Path, pattern: str, requested: str) -> None:
         """Add the files below a folder that match a pattern; ``requested`` is the whole pattern for messages.
 
@@ -300,7 +313,7 @@ class _FileSearch:
             raise ReaderError(f"{requested!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         glob = _compile_glob(pattern)
         real_root = _escape_path(os.path.realpath(root))
-        self.covered.append(Coverage(real_root, lambda relative_path: glob.fullmatch(relative_path) is not None))
+        self._add_coverage(real_root, lambda relative_path: glob.fullmatch(relative_path) is not None)
         num_files_before = len(self.files)
         max_depth = None if "**" in pattern else pattern.count("/")
         for path, relative_path in self._walk_folder(root, max_depth, glob.fullmatch):
@@ -314,7 +327,8 @@ class _FileSearch:
     ) -> Iterator[tuple[Path, str]]:
         """Yield (path, path relative to the root) of the files below a folder, at most ``max_depth`` folders down.
 
-        ``max_depth`` None means no limit. Hidden names, links to folders and stores are counted as skipped.
+        ``max_depth`` None means no limit. Hidden and excluded names, links to folders and stores are counted as
+        skipped.
         Unreadable folders and files are added to the failures, except broken links that ``selects`` rejects.
         """
         real_root = os.path.realpath(root)
@@ -345,7 +359,10 @@ class _FileSearch:
             visible_names = [name for name in names if not is_hidden(name)]
             if len(visible_names) < len(names):
                 self.skipped["hidden"] += len(names) - len(visible_names)
-            pending += [(path / name, prefix + name, depth + 1) for name in visible_names]
+            selected_names = [name for name in visible_names if not self._is_excluded(prefix + name)]
+            if len(selected_names) < len(visible_names):
+                self.skipped["excluded"] += len(visible_names) - len(selected_names)
+            pending += [(path / name, prefix + name, depth + 1) for name in selected_names]
 
     def _accept_file(self, path: Path, real_root: str) -> bool:
         """Return True for a regular file in the root; count any other path as skipped or record a failure."""
@@ -367,18 +384,30 @@ def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], 
     (None: of any format).
     """
     if include:
-        patterns = [("/" in pattern, _compile_glob(pattern)) for pattern in include]
-
-        def matches_pattern(relative_path: str) -> bool:
-            """True if the path or, for a pattern without folders, the name of a file matches one of the patterns."""
-            name = relative_path.rpartition("/")[2]
-            return any(pattern.fullmatch(relative_path if has_folders else name) for has_folders, pattern in patterns)
-
-        return matches_pattern
+        return _compile_globs(include)
     if format is not None:
         suffixes = get_suffixes(format)
         return lambda relative_path: PurePosixPath(relative_path).suffix.lower() in suffixes
     return lambda relative_path: find_format(relative_path) is not None or has_ambiguous_name(relative_path)
+
+
+def _make_exclusion(exclude: Sequence[str]) -> Callable[[str], bool]:
+    """Return a predicate that is true if a path in a folder, or one of its parent folders, matches a pattern.
+
+    >>> is_excluded = _make_exclusion(["drafts/", "*.log"])
+    >>> [is_excluded(path) for path in ("hr/drafts/leave.md", "hr/run.log", "hr/leave.md")]
+    [True, True, False]
+    """
+    if not exclude:
+        return lambda relative_path: False
+    matches = _compile_globs([pattern.rstrip("/") for pattern in exclude])
+
+    def is_excluded(relative_path: str) -> bool:
+        """True if the path or one of its parent folders matches."""
+        names = relative_path.split("/")
+        return any(matches("/".join(names[:depth])) for depth in range(1, len(names) + 1))
+
+    return is_excluded
 
 
 def _has_built_page(root: Path, relative_path: str) -> bool:
@@ -394,6 +423,18 @@ def _detect_format(path: str) -> str | None:
     with suppress(OSError), open(path, "rb") as stream:
         return detect_format(stream.read(MAX_START_BYTES))
     return None
+
+
+def _compile_globs(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return a predicate that is true if a path or, for a pattern without ``/``, its last name matches a pattern."""
+    globs = [("/" in pattern, _compile_glob(pattern)) for pattern in patterns]
+
+    def matches_glob(relative_path: str) -> bool:
+        """True if the path, or its last name, matches one of the patterns."""
+        name = relative_path.rpartition("/")[2]
+        return any(glob.fullmatch(relative_path if has_folders else name) for has_folders, glob in globs)
+
+    return matches_glob
 
 
 def _compile_glob(pattern: str) -> re.Pattern[str]:

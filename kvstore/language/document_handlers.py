@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..database.transaction import Transaction
 
 #: Options of INGEST itself; all others are options of readers.
-INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit")
+INGEST_OPTIONS = ("prune", "include", "exclude", "workers", "engine", "time_limit", "memory_limit")
 
 
 def list_ingest_options() -> list[str]:
@@ -48,12 +48,13 @@ def select_reader_options(context: StatementContext, statement: s.Ingest) -> dic
     return options
 
 
-def get_include_patterns(context: StatementContext, statement: s.Ingest) -> list[str]:
-    """Return the pattern of the option ``include`` in a list, which is empty without the option."""
-    pattern = statement.options.get("include")
-    if pattern is not None and not (isinstance(pattern, str) and pattern):
-        raise context.make_error("the option include must be a pattern of file names, such as '*.adoc'")
-    return [] if pattern is None else [pattern]
+def select_ingest_patterns(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
+    """Return the patterns of the options ``include`` and ``exclude`` that the statement has, by option."""
+    patterns = {name: statement.options[name] for name in ("include", "exclude") if name in statement.options}
+    for name, pattern in patterns.items():
+        if not (isinstance(pattern, str) and pattern.strip("/")):
+            raise context.make_error(f"the option {name} must be a pattern of file names, such as '*.adoc'")
+    return patterns
 
 
 def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
@@ -65,7 +66,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
     }
     if not isinstance(ingest_options.get("prune", False), bool):
         raise context.make_error("the option prune must be true or false")
-    ingest_options["include"] = get_include_patterns(context, statement)
+    ingest_options |= select_ingest_patterns(context, statement)
     report = context.database.ingest(
         statement.path, format=statement.format, options=options, progress=context.progress, **ingest_options
     )

@@ -26,7 +26,7 @@ from ..structures.filter import addresses
 from ..text.normalize import to_entity_key
 from . import statements as s
 from .cursor import Cursor
-from .document_handlers import get_include_patterns, select_reader_options
+from .document_handlers import select_ingest_patterns, select_reader_options
 from .extraction_handlers import list_extraction_steps
 from .index_handlers import list_refresh_steps
 from .query_handlers import ask_question, build_retrieval_clauses, expand, omit_none, retrieve_evidence, run_query
@@ -139,7 +139,7 @@ def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[S
     context.require_writable("EXPLAIN INGEST cannot read files")
     options = select_reader_options(context, statement)
     forecast = context.database.forecast_ingest(
-        statement.path, format=statement.format, include=get_include_patterns(context, statement), options=options
+        statement.path, format=statement.format, options=options, **select_ingest_patterns(context, statement)
     )
     sample = f"estimated from {forecast.sampled:,} of the files; nothing is ingested"
     embedder = f"{forecast.embedder}: about {forecast.tokens:,} tokens"
