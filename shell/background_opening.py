@@ -43,11 +43,11 @@ class BackgroundOpening:
     def start(self) -> None:
         """Start opening the store, unless it is already started."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread = threading.Thread(target=self._open_into_future, daemon=True)
             self._thread.start()
 
-    def _run(self) -> None:
-        """Open the store, and put it or the error into the future."""
+    def _open_into_future(self) -> None:
+        """Open the store, and set it, or the error that opening raises, as the result of the future."""
         try:
             with pause_collection():  # loaded modules and models leave no garbage
                 self._future.set_result(self._open_store())

@@ -271,7 +271,10 @@ def _open_missing_streams() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command with its output masked, or write the completions a shell requests; return the exit status."""
+    """Run ``kvstore`` with these arguments, or write the completions that a shell requests; return the exit status.
+
+    Control characters in the output of the command are masked.
+    """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # escape characters that the terminal lacks, instead of failing
             stream.reconfigure(errors="backslashreplace")
@@ -280,11 +283,11 @@ def run(arguments: list[str]) -> int:
         return completing.write_completions(cli, request)
     with mask_output(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
-        return _run(arguments)
+        return _run_command(arguments)
 
 
-def _run(arguments: list[str]) -> int:
-    """Run the command; report an error as one message and return the exit status."""
+def _run_command(arguments: list[str]) -> int:
+    """Run ``kvstore`` with these arguments; report an error as one message, and return the exit status."""
     try:
         # Not cli.main, which handles Ctrl-C and closed pipes in its own way.
         with cli.make_context("kvstore", arguments) as context:

@@ -29,7 +29,7 @@ def build_completion_script(command: click.Command, shell: str) -> str:
     from click.shell_completion import get_completion_class
 
     completion_class = get_completion_class(shell)
-    assert completion_class is not None  # click supports these three
+    assert completion_class is not None  # click supports the three shells
     return completion_class(command, {}, "kvstore", _COMPLETION_VARIABLE).source()
 
 
@@ -55,8 +55,8 @@ def complete_files(context: click.Context, parameter: click.Parameter, incomplet
     return [_make_item(incomplete, type="file")]
 
 
-def complete_words(get_words: Callable[[], Iterable[str]]) -> CompletionCallback:
-    """Return a callback that offers the words with the typed prefix; ``get_words`` is called only on request."""
+def make_word_completer(get_words: Callable[[], Iterable[str]]) -> CompletionCallback:
+    """Return a callback for click that offers the words of ``get_words`` that begin with the typed text."""
 
     def complete_word(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Offer the words that begin with the typed text."""

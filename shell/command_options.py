@@ -38,7 +38,7 @@ class OptionError(click.ClickException):
 
 @contextmanager
 def convert_to_option_errors(*error_types: type[KvstoreError]) -> Iterator[None]:
-    """Convert each InputError and error of these types that is raised in the context to an OptionError."""
+    """Convert an InputError, or an error of ``error_types``, that the ``with`` block raises to an OptionError."""
     caught_types: tuple[type[KvstoreError], ...] = (InputError, *error_types)
     try:
         yield
@@ -64,18 +64,24 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Same as --mode json
 
 
 def add_mode_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options ``--mode`` and ``--json`` to a command, which takes one argument ``mode``."""
+    """Add the options ``--mode`` and ``--json`` to a command.
+
+    The command gets the selected format of results as ``mode``, None if neither option is used.
+    """
 
     @wraps(command)
     def run(*args: Any, as_json: bool, mode: str | None, **options: Any) -> int:
-        """Run the command with the mode of both options."""
+        """Run the command with the format of results that the two options select."""
         return command(*args, mode=merge_modes(as_json, mode), **options)
 
     return JSON(MODE(run))
 
 
 def merge_modes(as_json: bool, mode: str | None) -> str | None:
-    """Return the mode that ``--json`` and ``--mode`` select. Raises UsageError if they contradict each other."""
+    """Return the format of results that ``--json`` and ``--mode`` select, None if neither is used.
+
+    Raises UsageError if they contradict each other.
+    """
     if as_json and mode not in (None, "json"):
         raise click.UsageError("--json and --mode contradict each other; omit one")
     return "json" if as_json else mode
@@ -129,7 +135,7 @@ def _list_formats() -> list[str]:
 
 
 def _validate_format(_: click.Context, __: click.Parameter, format_name: str | None) -> str | None:
-    """Return the format unchanged, None without one. Raises BadParameter for an unknown format."""
+    """Return the value of ``--as`` unchanged, None without the option. Raises BadParameter for an unknown format."""
     if format_name is not None and format_name not in kvstore.FORMATS:
         from kvstore import language
 
@@ -154,7 +160,10 @@ def report_write_errors(path: Path) -> Iterator[None]:
 
 
 def validate_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
-    """Return the path of a file to write. Raises BadParameter if its folder does not exist."""
+    """Return ``file``, the path of a file to write, unchanged (None without the option).
+
+    Raises BadParameter if its folder does not exist.
+    """
     if file is not None and not file.parent.is_dir():
         raise click.BadParameter(f"the folder {file.parent} does not exist; create it first")
     return file
@@ -175,7 +184,7 @@ FORMAT = click.option(
     cls=_FormatOption,
     callback=_validate_format,
     metavar="FORMAT",
-    shell_complete=completing.complete_words(_list_formats),
+    shell_complete=completing.make_word_completer(_list_formats),
 )
 INCLUDE = click.option(
     "--include",
@@ -221,9 +230,9 @@ def parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
 
 
 def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
-    """Return the settings of a new store: ``settings`` (texts NAME=VALUE), and the language and stemmer, if any.
+    """Return the settings of a new store by name: those in ``settings`` (texts NAME=VALUE), language and stemmer.
 
-    Values of integer settings become int.
+    A language or stemmer of None is not a setting. Values of integer settings become int.
     """
     new_settings: dict[str, Any] = dict(split_assignment(setting, "--setting") for setting in settings)
     new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
@@ -267,7 +276,7 @@ def open_store_at(
 
 @contextmanager
 def explain_missing_store(path: Path) -> Iterator[None]:
-    """Replace StoreNotFoundError, raised in the context, by one that says which commands create a store."""
+    """Replace a StoreNotFoundError of the ``with`` block by one that says which commands create a store."""
     from kvstore.errors import StoreNotFoundError
 
     try:

@@ -34,7 +34,7 @@ class Catalog(StatementCatalog, Protocol):
 
 
 def complete(text_before: str, catalog: Catalog) -> list[Completion]:
-    """Return completions of the dot command or statement before the cursor, the likeliest kinds first."""
+    """Return completions of the dot command or statement before the cursor, the most likely kinds first."""
     line_start = text_before.rfind("\n") + 1
     if text_before[:line_start].strip() == "" and text_before[line_start:].startswith("."):
         return list(_complete_command(text_before, line_start, catalog))
@@ -42,9 +42,10 @@ def complete(text_before: str, catalog: Catalog) -> list[Completion]:
 
 
 def _complete_command(text_before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
-    """Yield the completions of the dot command at offset ``start``: of its name, or of its argument after a space.
+    """Yield the completions of the dot command that begins at offset ``start`` of ``text_before``.
 
-    ``text_before`` is the text before the cursor, and ``catalog`` lists the names to choose from.
+    ``text_before`` is the text before the cursor. Before a space, the name of the command is completed; after it, the
+    argument. ``catalog`` lists the names to choose from.
     """
     command, space, argument = text_before[start + 1 :].partition(" ")
     commands = catalog.list_commands()

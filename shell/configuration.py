@@ -43,14 +43,14 @@ _DEFAULT_CONFIG = """\
 
 
 def set_mode(console: Console, value: str) -> None:
-    """Set the format of results. Raises ValueError for an unknown one."""
+    """Set the format of results. Raises ValueError for an unknown format."""
     if value not in MODES:
         raise ValueError(f"there is no mode {value}; modes are {', '.join(MODES)}")
     console.mode = value
 
 
 def _set_timer(console: Console, value: str) -> None:
-    """Turn the time after each statement ``on`` or ``off``. Raises ValueError for another value."""
+    """Print the duration of each statement (``on``) or not (``off``). Raises ValueError for another value."""
     console.timer = parse_switch(value)
 
 
@@ -69,7 +69,7 @@ def _set_warn(console: Console, value: str) -> None:
 
 
 def set_keys(console: Console, value: str) -> None:
-    """Set the key bindings. Raises ValueError for unknown ones."""
+    """Set the key bindings for editing, ``emacs`` or ``vi``. Raises ValueError for another value."""
     if value not in KEYS:
         raise ValueError(f"there are no key bindings {value}; use {' or '.join(KEYS)}")
     console.keys = value

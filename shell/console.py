@@ -152,7 +152,8 @@ class Console:
     def run(self, item: ScriptItem, name: str = "") -> None:
         """Run one statement or dot command, and report its failure instead of raising it.
 
-        The message has the script's ``name`` and the line, if there is a name. Raises Bail if ``bail`` is set.
+        In a script called ``name``, the message has this name and the line. Raises Bail after a failure if ``bail`` is
+        set.
         """
         try:
             if item.is_command and self._run_command is not None:
@@ -217,8 +218,8 @@ class Console:
     def _execute(self, text: str) -> kvstore.Cursor:
         """Run a statement and return its cursor.
 
-        Meanwhile, show its progress, or the answer as a model writes it. On Ctrl-C, report the work that is saved and
-        raise KeyboardInterrupt.
+        While the statement runs, its progress is shown, or the answer as a model writes it. On Ctrl-C, report the work
+        that is saved and raise KeyboardInterrupt.
         """
         from .interrupts import DeferredInterrupts
         from .progress import ProgressLine
@@ -395,7 +396,7 @@ def parse_parameter_value(text: str) -> str | int | float:
 
 
 def get_state_folder() -> Path:
-    """Return the folder of the history: ``kvstore`` under XDG_STATE_HOME, by default ~/.local/state.
+    """Return the folder of the shell's history file: ``kvstore`` under XDG_STATE_HOME (default: ~/.local/state).
 
     The XDG specification says that a relative path is ignored.
     """

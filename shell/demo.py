@@ -74,12 +74,12 @@ class _Tour:
         self._show(query)
         (name, _), *_ = self._store.execute(query).fetchall()
         self._show(f"LOOKUP {format_literal(name)} LIMIT 4")
-        self._show("EXPAND DEPTH 2 LIMIT 20")  # of the name that LOOKUP has looked up
+        self._show("EXPAND DEPTH 2 LIMIT 20")  # expands the name of the last LOOKUP
 
     def _show_queries(self) -> None:
         """Show questions, an explanation, and a query in SQL."""
         self._print_heading("3. Questions: an answer, with citations")
-        *_, updated_question = sample.UPDATE  # is asked in the part on updates
+        *_, updated_question = sample.UPDATE  # asked later, in the part about updates
         questions = [question for question, _ in sample.QUESTIONS if question != updated_question]
         for question in questions[:2]:
             self._show(f"ASK {format_literal(question)}")

@@ -39,8 +39,9 @@ _DEFAULT_HISTORY_ENTRIES = 20
 class Command:
     """A dot command: its name, its arguments as ``.help`` shows them, a description, and the function that runs it.
 
-    Arguments in brackets are optional; ``max_arguments`` is set if there can be more than shown. ``argument_kind`` is
-    the kind of completion for the first one. If ``is_raw``, the last argument is the rest of the line, unchanged.
+    Arguments in brackets are optional; ``max_arguments`` is set if there can be more than shown. ``argument_kind``
+    selects the completions of the first argument, such as "path". If ``is_raw``, the last argument is the rest of the
+    line, unchanged.
     """
 
     name: str
@@ -175,7 +176,7 @@ def _describe_tables(console: Console, arguments: list[str]) -> None:
 
 
 def _set_expanded(console: Console, arguments: list[str]) -> None:
-    """Turn the mode ``line``, with each column on its own line, on or off; without an argument, toggle it."""
+    """Turn the mode ``line``, with each column on its own line, on or off; without an argument, switch it."""
     is_expanded = parse_switch(arguments[0]) if arguments else console.mode != "line"
     if is_expanded and console.mode != "line":
         console.collapsed_mode, console.mode = console.mode, "line"
@@ -185,7 +186,7 @@ def _set_expanded(console: Console, arguments: list[str]) -> None:
 
 
 def _set_or_show_mode(console: Console, arguments: list[str]) -> None:
-    """Set the format of results to that in ``arguments``; without an argument, print it."""
+    """Set the format of results to the name in ``arguments``; without an argument, print the current format."""
     if arguments:
         set_mode(console, arguments[0])
     else:
@@ -198,7 +199,7 @@ def _set_output(console: Console, arguments: list[str]) -> None:
 
 
 def _set_output_once(console: Console, arguments: list[str]) -> None:
-    """Send the next result, but no later one, to the file in ``arguments``."""
+    """Send only the next result to the file in ``arguments``."""
     (path,) = arguments
     console.once_path = Path(path)
 
@@ -210,7 +211,7 @@ def _run_script(console: Console, arguments: list[str]) -> None:
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
-    """Turn the time after each statement ``on`` or ``off``; without an argument, toggle it."""
+    """Print the duration of each statement (``on``) or not (``off``); without an argument, switch between the two."""
     console.timer = parse_switch(arguments[0]) if arguments else not console.timer
     console.notify(f"timer {'on' if console.timer else 'off'}")
 
@@ -263,7 +264,10 @@ def _set_or_show_keys(console: Console, arguments: list[str]) -> None:
 
 
 def _set_parameter(console: Console, arguments: list[str]) -> None:
-    """Set a parameter of statements if ``arguments`` are its name and value; else print the one named, or all."""
+    """Set a parameter of statements to a value, or print parameters.
+
+    ``arguments`` are the name and the value to set, the name of a parameter to print, or empty to print all.
+    """
     if len(arguments) == 2:
         name, value = arguments
         console.parameters[name.removeprefix(":")] = parse_parameter_value(value)
@@ -344,7 +348,7 @@ def _print_settings(console: Console, arguments: list[str]) -> None:
 
 
 def _print_history(console: Console, arguments: list[str]) -> None:
-    """Print the last statements, oldest first; ``arguments`` can have their maximum number."""
+    """Print the last statements, oldest first; ``arguments`` can contain the maximum number of statements."""
     from prompt_toolkit.history import FileHistory
 
     path = get_state_folder() / "history"
@@ -357,7 +361,7 @@ def _print_history(console: Console, arguments: list[str]) -> None:
 
 
 def _print_arguments(console: Console, arguments: list[str]) -> None:
-    """Print the arguments in one line, where results go."""
+    """Print the arguments on one line of the output of results."""
     print(*arguments, file=console.out)
 
 

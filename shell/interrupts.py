@@ -1,8 +1,8 @@
 """Ctrl-C at points where Python cannot raise it: the interrupt is kept, and raised at the next step.
 
-In: an interrupt while a ``__del__`` or another callback of the interpreter runs; Python prints it ("Exception ignored
-in") and goes on as if no key had been pressed. Out: :class:`KeyboardInterrupt` from the next call of a function that is
-called at every step, else at the end, and nothing printed.
+In: an interrupt while a ``__del__`` or another callback of the interpreter runs. Python only prints it ("Exception
+ignored in") and continues. Out: :class:`KeyboardInterrupt` from the next report of progress, or at the end of the
+context. Nothing is printed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-Step = TypeVar("Step")
+Progress = TypeVar("Progress")
 
 
 class DeferredInterrupts:
-    """A context that defers interrupts that Python cannot raise; other unraisable errors are reported as before."""
+    """A context that defers interrupts that Python cannot raise; Python still prints other errors it cannot raise."""
 
     def __init__(self) -> None:
         """Prepare to defer interrupts; the context begins to do so."""
@@ -35,18 +35,18 @@ class DeferredInterrupts:
         if kind is None:
             self._raise_pending()
 
-    def wrap_callback(self, callback: Callable[[Step], object]) -> Callable[[Step], None]:
-        """Return a function that calls ``callback`` with a step, such as a report of progress.
+    def wrap_callback(self, callback: Callable[[Progress], object]) -> Callable[[Progress], None]:
+        """Return a function that passes each report of progress to ``callback``.
 
-        If an interrupt is pending, it raises KeyboardInterrupt instead.
+        If an interrupt is pending, the function raises KeyboardInterrupt instead.
         """
 
-        def run_step(step: Step) -> None:
+        def report_progress(progress: Progress) -> None:
             """Raise a pending interrupt, or call the callback."""
             self._raise_pending()
-            callback(step)
+            callback(progress)
 
-        return run_step
+        return report_progress
 
     def _raise_pending(self) -> None:
         """Raise KeyboardInterrupt once if an interrupt is pending."""

@@ -45,12 +45,12 @@ class MaskedStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write text, masked."""
+        """Write ``text`` with masked control characters, and return its length."""
         self._stream.write(mask_lines(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Write several texts, masked."""
+        """Write several texts with masked control characters."""
         for line in lines:
             self.write(line)
 

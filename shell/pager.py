@@ -31,7 +31,7 @@ class PagedStream:
     """
 
     def __init__(self, terminal: TextIO, command: str) -> None:
-        """Begin to hold text for ``terminal``, or for the pager ``command`` if the text is longer than the screen."""
+        """Create an empty stream for ``terminal``; ``command`` is the pager for text longer than the screen."""
         self._terminal = terminal
         self._command = command
         self._lines_left = shutil.get_terminal_size().lines - 2  # room for the prompt and the statement's message
@@ -39,7 +39,10 @@ class PagedStream:
         self._pager: subprocess.Popen[str] | None = None
 
     def write(self, text: str) -> int:
-        """Write text, masked. Raises BrokenPipeError if the user has left the pager."""
+        """Mask control characters in ``text``, and hold it, or send it to the pager if the text exceeds the screen.
+
+        Returns the number of characters. Raises BrokenPipeError if the user has left the pager.
+        """
         text = mask_lines(text)
         if self._pager is not None and self._pager.stdin is not None:
             return self._pager.stdin.write(text)

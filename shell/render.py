@@ -42,7 +42,7 @@ def write_result(
 
     ``kind`` is the statement's first word. ``width`` is the width of a terminal in cells, which tables and answers
     fit; None if ``out`` is not a terminal. In mode ``table``, EXPAND is drawn as a tree, and an answer is prose with
-    numbered citations. On a terminal, LOOKUP, with the name marked, and SEARCH and RETRIEVE are prose too. CHECK of a
+    numbered citations. On a terminal, LOOKUP (with the name marked), SEARCH and RETRIEVE are prose too. CHECK of a
     sound store has no rows; only JSON modes then write anything. ``is_answer_shown`` is True if the text of a model's
     answer was shown while the model wrote it.
     """

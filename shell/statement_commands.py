@@ -216,7 +216,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @click.option(
     "--using",
     metavar="STRATEGY",
-    shell_complete=completing.complete_words(_list_strategies),
+    shell_complete=completing.make_word_completer(_list_strategies),
     help="Strategy (search method). The statement SHOW STRATEGIES lists all strategies.",
 )
 @click.option("--top", type=click.IntRange(1, 10_000), help="Number of search results from which the answer is made.")

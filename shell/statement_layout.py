@@ -171,7 +171,7 @@ def _render_branch(
 
 
 def _limit_width(text: str, width: int | None) -> str:
-    """Truncate a text to a width, if there is one."""
+    """Truncate a text to ``width`` cells (None: return it unchanged)."""
     return text if width is None else truncate(text, width)
 
 
@@ -201,9 +201,9 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
     """Yield the lines of ASK's answer with its citations; ``row`` has the values of ASK's columns in order.
 
-    If ``is_shown``, a model's text was printed while the model wrote it, and is not repeated. Without a model, words
-    that answer the question, or each part of it, are bold. Lines fit ``width`` cells (None: no limit, and nothing is
-    bold).
+    A verdict (yes or no) is the first line. If ``is_shown``, a model's text was printed while the model wrote it, and
+    is not repeated. Without a model, the words that answer the question, or each part of a question that asks for
+    several facts, are bold. Lines fit ``width`` cells (None: no limit, and nothing is bold).
     """
     text, citations, extractive, model, _, _, abstained, _, answer_span, verdict, parts = row
     if verdict is not None:

@@ -48,7 +48,7 @@ class AnswerStream:
         self._out.flush()
 
     def _end_word(self) -> None:
-        """Write the collected word, on a new line if it does not fit."""
+        """Write the complete word that ``show`` has collected, on a new line if it does not fit on this one."""
         word, self._word = mask_line(self._word), ""
         if not word:
             return
@@ -61,7 +61,7 @@ class AnswerStream:
             self._write(" " + word, self._column + 1 + size)
 
     def _write(self, text: str, column: int) -> None:
-        """Write text, after which the cursor is in ``column``, and note both."""
+        """Write text after which the cursor is in ``column``; record the column, and that there is output."""
         self._out.write(text)
         self._column = column
         self.has_output = True

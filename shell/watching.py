@@ -34,7 +34,7 @@ class Watcher(Protocol):
     """A source of change reports. A change between two calls is reported by the second call."""
 
     def wait_for_change(self) -> bool:
-        """Wait a moment for changes; return True if there were any, and none has followed for some time."""
+        """Wait a moment for changes. Return True if files changed and then stayed unchanged for some time."""
         ...
 
 
@@ -49,9 +49,10 @@ class SystemWatcher:
         self._start()
 
     def wait_for_change(self) -> bool:
-        """Wait for changes, about a second if nothing changes; return True if there were any, and none has followed.
+        """Wait for changes, about a second if nothing changes.
 
-        Also returns True if a folder was removed, created or replaced.
+        Returns True if files changed and then stayed unchanged for ``quiet`` seconds, or if a folder was removed,
+        created or replaced.
         """
         if self._list_identities() != self._known_identities:
             self._start()  # a watched folder was removed or replaced by another
@@ -138,8 +139,9 @@ class PollingWatcher:
 def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet: float, interval: float | None) -> Watcher:
     """Return a watcher of the folders that ignores ``excluded``, the store.
 
-    A change counts after ``quiet`` seconds without another. With ``interval``, the watcher polls every so many seconds.
-    Otherwise, watchfiles reports changes; if it is not installed, the watcher polls every ``POLL_SECONDS``.
+    A change counts after ``quiet`` seconds without another. With ``interval``, the watcher polls the folders every
+    ``interval`` seconds. Otherwise, watchfiles reports changes; if it is not installed, the watcher polls every
+    ``POLL_SECONDS``.
     """
     if interval is None:
         try:
