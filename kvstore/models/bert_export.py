@@ -306,9 +306,10 @@ class BertGraph:
 
 
 class _QuantizedActivations(NamedTuple):
-    """Activations as bytes, a row per token: the names of the results with the bytes and with the scale of each row.
+    """Activations of an ONNX graph that are rounded to bytes, with one row per token.
 
-    Before they were rounded, ``shift`` was added to them, and each channel was divided by its ``channel_scales``.
+    ``bytes_name`` and ``scales_name`` name the results with the bytes and with the scale of each row. Before rounding,
+    ``shift`` was added to the activations, and each channel was divided by its ``channel_scales``.
     """
 
     bytes_name: str

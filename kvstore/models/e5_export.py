@@ -144,7 +144,7 @@ class E5Graph(BertGraph):
 
 
 class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
-    """The same graph with linear layers that multiply bytes."""
+    """A graph of the model with linear layers that multiply bytes, and with word vectors of 4 bits."""
 
     def __init__(self, weights: E5Weights, smoothing: dict[str, npt.NDArray[np.float32]]) -> None:
         """Begin an empty ONNX graph; ``smoothing`` has the factors of the input channels of each layer, by its name."""

@@ -50,7 +50,7 @@ class GreedyParser:
         self._upper_bias = np.pad(bias, (0, padding)).astype(np.float32)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Set the syntactic head and the dependency label of each word of a document; spaCy calls its components so."""
+        """Set the syntactic head and the dependency label of each word of a document, and return the document."""
         return next(self.pipe([doc]))
 
     def pipe(self, docs: Iterable[Doc], *, batch_size: int = BATCH_DOCUMENTS) -> Iterator[Doc]:

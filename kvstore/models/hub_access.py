@@ -1,7 +1,7 @@
 """Access to the model hub, from which models are loaded by name.
 
-In: the name or folder of a model. Out: whether the hub must be left alone. The library of the hub repeats each request
-for minutes if the network is down, so that one request of a few seconds decides before a model is loaded.
+In: the name or folder of a model. Out: True if the model must be loaded without the hub. If the network is down, the
+library of the hub repeats each request for minutes, so kvstore first tests the hub with one request of a few seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ def is_model_local(model: str) -> bool:
 
 
 def explain_missing_model(model: str) -> str:
-    """Return why a model cannot be loaded that is local by :func:`is_model_local`; empty for a folder."""
+    """Return the reason why a model is missing: its name is no folder, and the hub cannot be reached.
+
+    For a folder, the reason is an empty text.
+    """
     if Path(model).is_dir():
         return ""
     return (

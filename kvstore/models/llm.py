@@ -52,9 +52,10 @@ _NEW_LIMIT_FIELD = "max_completion_tokens"
 
 
 class ModelAnswer(NamedTuple):
-    """A model's answer; ``is_truncated`` if its token limit ended it, ``is_loop`` if it repeated itself and was ended.
+    """A model's answer and the reasoning before it.
 
-    ``prompt_tokens`` and ``answer_tokens`` are the counts that the server reports, 0 if it does not.
+    The answer ``is_truncated`` if the token limit ended it. It ``is_loop`` if kvstore ended it because it repeated
+    itself. ``prompt_tokens`` and ``answer_tokens`` are the counts that the server reports, or 0.
     """
 
     text: str
@@ -221,11 +222,12 @@ class LanguageModel:
     def _open_fitting_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send the prompt ``messages``; return the stream and its texts. If it is too long, repeat it once, limited.
+        """Send the prompt ``messages``; return the stream of the answer, and an iterator of its texts.
 
-        Some servers count the longest possible answer as part of the request, so the second request limits the answer
-        to a part of the context, whose size the server named and ``self`` records. Raises PromptTooLongError if the
-        server named no context size, or if the size was already known, so that a repetition cannot help.
+        Some servers count the longest possible answer as part of the request. If the request is therefore too long, it
+        is sent once more, with an answer limited to a part of the context, whose size the server named and ``self``
+        records. Raises PromptTooLongError if the server named no context size, or if the size was already known, so
+        that a repetition cannot help.
         """
         try:
             return self._open_stream(messages, optional_fields)

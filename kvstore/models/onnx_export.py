@@ -106,7 +106,7 @@ def _quantize_model(folder: Path) -> None:
 
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
-    """Suppress logged and raised warnings in the context, which exporters give for every model."""
+    """Suppress warnings, logged and issued, in the ``with`` block; exporters warn about every model."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -68,7 +68,10 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
 
 @frozen_dataclass
 class _StatedClause:
-    """A clause of a statement: the stems of its content words, and those of its names and numbers (``names``)."""
+    """A clause of a statement: the stems of its content words, and those of its names and numbers (``names``).
+
+    ``tenses`` are "present" and "past", if the clause has such a form of "be" before an article.
+    """
 
     stems: set[str]
     names: set[str]
@@ -124,7 +127,8 @@ class _PassageSentence:
     """A sentence of a passage: ``stems`` of its words and of the headings, and ``words``, its stems in order.
 
     ``earlier_names`` has the names of each earlier sentence, for which its pronouns can stand. ``denied_stems`` has
-    the first content word after each of its negations. ``refers_back`` is True if it has, or may have, a pronoun.
+    the first content word after each of its negations. ``tenses`` are those of its forms of "be" before an article,
+    "present" or "past". ``refers_back`` is True if the sentence has, or may have, a pronoun.
     """
 
     stems: set[str]
@@ -197,7 +201,10 @@ class _CheckedStatement:
     must_keep_phrases: bool
 
     def is_supported_by(self, passage: _ParsedPassage) -> bool:
-        """True if a sentence of a passage supports the statement, or it and the previous one if it has a pronoun."""
+        """True if a sentence of a passage supports the statement.
+
+        A sentence with a pronoun may support the statement together with the sentence before it.
+        """
         previous: _PassageSentence | None = None
         previous_counts: list[float] = []
         for sentence in passage.sentences:
@@ -315,7 +322,7 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
     """Return the content words of a statement in order, to compare their order with that of a source sentence.
 
-    The words of a title (``is_title``) must all be in the order of the source, those of a sentence mostly.
+    All words of a title (``is_title``) must be in the order of the source, but only most words of a sentence.
     """
     stems = list_content_stems(statement)
     return _WordOrder(

@@ -132,10 +132,10 @@ class StructuredModel:
     def ask(self, prompt: StructuredPrompt[Result], *, max_attempts: int = _MAX_ATTEMPTS) -> Result:
         """Return the model's answer to a prompt, checked and converted.
 
-        After an invalid answer, the prompt is sent again with the error, at most ``max_attempts`` times in all. If the
-        prompt has a simpler second one, that is sent instead; a model that answers several first prompts with invalid
-        texts gets the second ones only. Raises TokenLimitError if the first request would exceed the limit,
-        InvalidAnswerError if no answer matched the schema, and what :meth:`LanguageModel.write` raises.
+        After an invalid answer, the prompt, or the simpler prompt of its ``build_second``, is sent with the error, at
+        most ``max_attempts`` times in all. After several invalid answers to first prompts, only second prompts are
+        sent. Raises TokenLimitError if the first request would exceed the limit, InvalidAnswerError if no answer
+        matched the schema, and the errors of :meth:`LanguageModel.write`.
         """
         if prompt.build_second is not None and self._num_first_failures >= _MAX_FIRST_FAILURES:
             prompt = prompt.build_second()

@@ -1,6 +1,6 @@
 """Texts that arrive piece by piece, with a result at their end.
 
-In: a generator of pieces that returns a result. Out: the pieces, and the result after the last.
+In: a generator of pieces that returns a result. Out: the pieces, and the result after the last piece.
 """
 
 from __future__ import annotations

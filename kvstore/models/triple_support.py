@@ -46,7 +46,7 @@ _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
 #: The maximum number of other words between the words of a subject, and between "is" and an object.
 _MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6
 _ARTICLES_AND_CONJUNCTIONS = ARTICLES | {"and", "or"}
-#: Words that say which of several, so a term with one of them needs the words after it ("the first artist to").
+#: Words that select one of several things, so a term with one of them needs the words after it ("the first artist to").
 _SELECTORS = frozenset("best first second third fourth fifth last latest only other same".split())
 #: The pronouns that can be the subject of a sentence.
 _SUBJECT_PRONOUNS = PRONOUNS - {"him", "her", "them", "his", "hers", "its", "their", "theirs"}
@@ -101,10 +101,10 @@ class _OrderedSentence:
         return []
 
     def _match_stems(self, stems: Sequence[str], start: int, max_other_words: int) -> _WordSpan | None:
-        """Return the span of ``stems`` in this order, or None; the first of them is at position ``start``.
+        """Return the span of words with ``stems`` in this order; the first stem is at position ``start``.
 
-        A Roman numeral after them, such as "IV", is part of the span. Return None if one of them is missing after the
-        one before it, or if more than ``max_other_words`` other words are between the first and the last.
+        A Roman numeral after the words, such as "IV", is part of the span. Return None if the sentence lacks a stem
+        after the previous one, or if more than ``max_other_words`` other words are between the first and the last.
         """
         last = start
         for stem in stems[1:]:
@@ -433,8 +433,9 @@ def _is_joined_by_function_words(
 ) -> bool:
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
 
-    They are joined by a word of the relation or another form of its "be", or are an apposition with an article ("Kent,
-    a county") or before a name ("the singer Ann Lee"). The object must not modify a noun after it.
+    A word of the relation must be between them. If the relation has a form of "be", any form of "be" joins them, and so
+    does an apposition with an article ("Kent, a county") or before a name ("the singer Ann Lee"). The object must not
+    modify a noun after it.
     """
     if not sentence.ends_noun_phrase(object_.last):
         return False
