@@ -113,8 +113,8 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
     """Return ``function`` with a check of its arguments against their annotations before each call.
 
     An invalid argument raises ArgumentError, which calls the function ``name`` (default: its own name). An unknown name
-    of an argument raises TypeError, which suggests the nearest name. So do a missing argument, and too many arguments
-    without names.
+    of an argument raises TypeError, which suggests the nearest name. A missing argument, and too many arguments without
+    names, also raise TypeError.
     """
     label = name or function.__name__
     parameters = inspect.signature(function).parameters
@@ -138,7 +138,7 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        """Call the function, unless a check of an argument returns what kind of value was expected: an error."""
+        """Check the arguments, and call the function. A check returns None, or the expected kind of value."""
         for name, value in zip(positional, args, strict=False):
             check = checks.get(name)
             if check is not None and (expected := check(value)):
@@ -207,8 +207,7 @@ def check_text(name: str, value: Any) -> None:
 def to_plain_value(value: Any) -> Any:
     """Return a scalar of numpy as a Python value, a date or time as ISO 8601, and a missing value of pandas as None.
 
-    NaN also becomes None.
-    Other values are returned unchanged.
+    NaN also becomes None. Other values are returned unchanged.
 
     >>> import numpy
     >>> to_plain_value(numpy.int64(3)), to_plain_value(numpy.float32(0.5)), to_plain_value(float("nan"))

@@ -68,6 +68,7 @@ class TypeObject:
     """A group of type codes. It equals each of the codes in :attr:`StoreCursor.description`."""
 
     def __init__(self, *codes: str) -> None:
+        """Create an object that equals each of the type codes, such as "INTEGER" and "REAL"."""
         self.codes = frozenset(codes)
 
     def __eq__(self, other: object) -> bool:
@@ -146,17 +147,17 @@ _ERROR_CLASSES: tuple[tuple[type[errors.KvstoreError], type[Error]], ...] = (
 _CHANGE_WORDS = frozenset({"INSERT", "UPDATE", "DELETE", "ALIAS", "MERGE", "UNMERGE"})
 
 
-class _TranslateErrors:
-    """A context that raises kvstore's errors as those of this module.
+class _ErrorTranslation:
+    """A context that converts an error of kvstore to the error of this module that PEP 249 asks for.
 
-    It is no generator: since Python 3.12, the frames of ``contextlib`` keep the error, and with it the connection.
+    It does not use ``contextlib``, whose frames keep the error, and with it the connection, since Python 3.12.
     """
 
     def __enter__(self) -> None:
         """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Raise the error of this module for an error of kvstore."""
+        """If the block raised an error of kvstore, raise the corresponding error of this module from it."""
         if isinstance(error, errors.KvstoreError) and not isinstance(error, Error):
             error_class = next(
                 (error_class for kvstore_class, error_class in _ERROR_CLASSES if isinstance(error, kvstore_class)),
@@ -179,7 +180,7 @@ def connect(
     from .store.opening import open_store
     from .store.store import Store
 
-    with _TranslateErrors():
+    with _ErrorTranslation():
         if isinstance(store, Store):
             if options:
                 raise errors.InputError(f"an open store takes no further options, such as {next(iter(options))}")
@@ -213,6 +214,7 @@ class StoreConnection:
     NotSupportedError = NotSupportedError
 
     def __init__(self, session: Store, *, autocommit: bool = False) -> None:
+        """Create a connection that runs statements in ``session``, each in its own transaction if ``autocommit``."""
         self.session = session
         self._autocommit = autocommit
 
@@ -253,12 +255,12 @@ class StoreConnection:
         """Run COMMIT or ROLLBACK if a transaction is open."""
         self._require_open()
         if self.session.in_transaction:
-            with _TranslateErrors():
+            with _ErrorTranslation():
                 self.session.execute(statement)
 
     def close(self) -> None:
         """Roll back uncommitted changes and end the session. Does nothing if it is already closed, as in sqlite3."""
-        with _TranslateErrors():
+        with _ErrorTranslation():
             self.session.close()
 
     def _require_open(self) -> None:
@@ -284,6 +286,7 @@ class StoreCursor:
     lastrowid: None = None
 
     def __init__(self, connection: StoreConnection) -> None:
+        """Create a cursor of ``connection`` without a result."""
         self.connection = connection
         #: The default number of rows that :meth:`fetchmany` returns.
         self.arraysize = 1
@@ -308,15 +311,18 @@ class StoreCursor:
         A statement that changes something begins a transaction unless one is open. If such a first statement fails, the
         transaction is rolled back.
         """
-        self._run(operation, parameters or ())
+        self._run_statement(operation, parameters or ())
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Iterable[StatementValues]) -> StoreCursor:
-        """Run one statement with each of several sets of parameters. It must not return rows."""
+        """Run one statement, which must not return rows, with each of several sets of parameters; return this cursor.
+
+        ``rowcount`` is then the number of changed documents of all runs together.
+        """
         num_changed = 0
         self._result = None
         for parameters in seq_of_parameters:
-            result = self._run(operation, parameters)
+            result = self._run_statement(operation, parameters)
             if result.columns:
                 result.close()
                 self._result = None
@@ -327,7 +333,7 @@ class StoreCursor:
         self.rowcount = num_changed
         return self
 
-    def _run(self, operation: str, parameters: StatementValues) -> Cursor:
+    def _run_statement(self, operation: str, parameters: StatementValues) -> Cursor:
         """Run one statement, in a new transaction if it needs one, and return its result."""
         self._require_open()
         if self._result is not None:
@@ -335,7 +341,7 @@ class StoreCursor:
         self._result, self.rowcount = None, -1
         if not isinstance(operation, str):
             raise ProgrammingError(f"a statement must be text, not {type(operation).__name__}")
-        with _TranslateErrors():
+        with _ErrorTranslation():
             words = _parse_first_words(operation)
             session = self.connection.session
             starts_transaction = not self.connection.autocommit and not session.in_transaction and _is_change(words)
@@ -352,17 +358,17 @@ class StoreCursor:
 
     def fetchone(self) -> Row | None:
         """Return the next row, or None after the last."""
-        with _TranslateErrors():
+        with _ErrorTranslation():
             return self._get_result().fetchone()
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next rows, at most ``size``, by default ``arraysize``."""
-        with _TranslateErrors():
+        with _ErrorTranslation():
             return self._get_result().fetchmany(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Row]:
         """Return all remaining rows."""
-        with _TranslateErrors():
+        with _ErrorTranslation():
             return self._get_result().fetchall()
 
     def __iter__(self) -> Iterator[Row]:

@@ -100,9 +100,9 @@ class PluginGroup(Generic[Converted]):
         return plugins
 
     def _load(self, name: str) -> tuple[Plugin, Converted | None]:
-        """Return a plugin and its converted object, or None for the object if the plugin has a problem.
+        """Return the plugin of the entry point ``name``, and its object as kvstore uses it.
 
-        A plugin is loaded once. ``name`` must be the name of an entry point.
+        The object is None if the plugin has a problem. Each plugin is loaded only once.
         """
         if name not in self._loaded:
             entry_points = _get_entry_points()[self._kind][name]

@@ -129,8 +129,8 @@ def build_network_around(
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
     """Return the network of a store's trees, or of one of them, with the other edges of their names.
 
-    The network has at most ``limit`` names (None: all). The names with the most edges come first, each with its
-    surroundings. A store without trees has its most mentioned names.
+    The network has at most ``limit`` names (None: all). The names with the most edges come first, each followed by the
+    names connected with it. For a store without trees, the network has the most mentioned names.
 
     Raises InputError for an unknown tree.
     """
@@ -176,7 +176,7 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
 
 
 def _order_names(neighbors: dict[str, list[str]], limit: int | None) -> list[str]:
-    """Return names by descending number of edges, each followed by its surroundings in breadth-first order.
+    """Return names by descending number of edges, each followed by the names connected with it, breadth first.
 
     ``neighbors`` has the neighbors of each name, a name once for each edge. No further name is added once there are
     ``limit`` of them (None: no limit).

@@ -104,7 +104,7 @@ def open_store(
         if own_embedder is not None:
             creation_settings["weights"] = get_weights(own_embedder)
     require_accessible(Path(path, DATA_FILE))
-    with _get_path_lock(path):
+    with _locks.setdefault(os.path.realpath(path), threading.Lock()):
         identity = get_file_identity(Path(path, DATA_FILE))
         for candidate in list(_open_stores):
             if identity is None or candidate.environment.identity != identity:
@@ -127,11 +127,6 @@ _open_stores: weakref.WeakSet[OpenStore] = weakref.WeakSet()
 _locks: dict[str, threading.Lock] = {}
 
 
-def _get_path_lock(path: str | os.PathLike[str]) -> threading.Lock:
-    """Return the lock that lets only one thread of this process open the store at ``path`` at a time."""
-    return _locks.setdefault(os.path.realpath(path), threading.Lock())
-
-
 # A thread of the parent can hold a lock while it opens a store; the child does not have that thread.
 os.register_at_fork(after_in_child=_locks.clear)
 
@@ -145,9 +140,10 @@ def _open_handle(
     durability: str,
     max_bytes: int | None,
 ) -> Store:
-    """Return another handle on an open store. ``embedder`` is the object that the caller passed, or None.
+    """Return another handle on a store that this process has open already.
 
-    Raises SettingsMismatchError or InputError if the arguments differ from those that the store was opened with.
+    ``embedder`` is the object that the caller of kvstore.open passed, or None; the other arguments are the caller's.
+    Raises SettingsMismatchError or InputError if they differ from those that the store was opened with.
     """
     environment = store.environment
     check_lock_timeout(lock_timeout)

@@ -160,7 +160,8 @@ def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: 
     """Return the name that a page shows, and the suffix of the requested representation (``.json``, or '' for HTML).
 
     ``name`` is the end of the path: the name and that suffix, unless the store has an object with the whole string as
-    its name. It is empty if a path cannot express the name; then the arguments ``name`` and ``form`` do.
+    its name. It is empty if a path cannot express the name. The request's arguments ``name`` and ``form`` then have the
+    name and the suffix.
     """
     if not name:
         suffix = request.query_params.get("form", "")

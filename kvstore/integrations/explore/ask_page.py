@@ -107,7 +107,7 @@ def _list_answer_words(answer: kvstore.Answer) -> list[str | None]:
 
 
 def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
-    """Group spans by document, in the order of first occurrence."""
+    """Return an object for JSON for each document, in order of first occurrence: its key, and ``places``, its spans."""
     ranges_by_document: dict[str, list[list[int]]] = {}
     for span in spans:
         ranges_by_document.setdefault(span.document, []).append([span.start, span.end])

@@ -49,9 +49,10 @@ def _fetch_rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) ->
 class ChunkMap:
     """The map of one state of a store, which reads every vector when it is created.
 
-    Chunks are numbered in order of document key and ordinal. ``documents`` are the keys. Arrays with an element per
-    chunk: ``owners``, the index of its document in ``documents``; ``ordinals``; ``clusters``; ``points``, its x and y
-    from 0 to :data:`AXIS_STEPS`. ``labels`` are the labels of the clusters.
+    Chunks are numbered in order of document key and ordinal. ``documents`` are the keys. Four arrays have an element
+    per chunk: ``document_indexes``, the index of its document in ``documents``; ``ordinals``, its number in the
+    document; ``clusters``, the index of its cluster; and ``points``, its x and y from 0 to :data:`AXIS_STEPS`.
+    ``labels`` are the labels of the clusters.
     """
 
     def __init__(self, store: kvstore.Store) -> None:

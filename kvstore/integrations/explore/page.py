@@ -67,7 +67,7 @@ class PageRequest:
         return self._calls.call(read, self.seconds)
 
     def get_texts(self, name: str) -> list[str]:
-        """Return every value of an argument in order, unchanged. Raises InputError for one that is too long."""
+        """Return every value of an argument in order, unchanged. Raises InputError for a value that is too long."""
         texts = [text for argument, text in self.arguments if argument == name]
         for text in texts:
             if len(text) > MAX_ARGUMENT_CHARS:
@@ -113,8 +113,8 @@ def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
 class PageRepresentation:
     """Another representation of a page, such as its rows as CSV: what ``make`` returns for a request.
 
-    A browser saves it as a file if it has a ``file_name``. The ``method`` is POST for one that changes the user's
-    settings; none changes the store. The guard lists the paths with POST.
+    A browser saves it as a file if it has a ``file_name``. The ``method`` is POST if the request changes the user's
+    settings; no request changes the store. The guard lists the paths with POST.
     """
 
     media_type: str
@@ -128,8 +128,9 @@ class ExplorerPage:
     """A page: its URL, the function that returns its content, and its template.
 
     ``label`` is its name in the navigation; pages without a label are not listed there. The URL of a ``is_named`` page
-    ends in a slash and is followed by a name. ``exists`` is true if an item has a name, so that an item called
-    ``package.json`` has a page. ``representations`` are those besides HTML and ``.json``, by the suffix of their URLs.
+    ends in a slash and is followed by a name. ``exists`` is true if the store has an item with a name, so that an item
+    called ``package.json`` has a page. ``representations`` are the formats of the page besides HTML and ``.json``, by
+    the suffix of their URLs.
     If the content includes an iterator, the page is streamed while the template renders.
     """
 

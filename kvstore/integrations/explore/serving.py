@@ -33,8 +33,8 @@ from .connections import LOGGING, MAX_ACCEPTED, make_connection_factory  # noqa:
 _HOST = "127.0.0.1"
 #: The maximum number of bytes of a request head: the URL contains an SQL statement.
 _MAX_HEAD_BYTES = 1 << 18
-#: The seconds that a stopped server waits for running responses, that the caller then waits for the server to end, and
-#: that it waits for the store to close.
+#: After Ctrl-C: the seconds that the server waits for running responses, that the caller waits for the server to end,
+#: and that the caller then waits for the store to close.
 _SHUTDOWN_SECONDS = 1
 _END_SECONDS = 2.5
 _CLOSE_SECONDS = 1.0

@@ -68,7 +68,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         group_ids: Sequence[str | None] | None = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Record that documents are confirmed now, in one commit.
+        """Record that an indexing run has now confirmed documents (it found them in its source), in one commit.
 
         Keys without a document are skipped, and so are documents of this namespace that were confirmed at
         ``time_at_least`` or later. The time of a record is at least ``time_at_least``, even if the clock was set back.
@@ -121,8 +121,8 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     ) -> list[str]:
         """Return the keys of documents of the namespace in order, at most ``limit``.
 
-        Only documents of the groups, confirmed before the time ``before`` and after the time ``after``, are returned.
-        An omitted argument is no condition.
+        Only documents of the groups, confirmed by an indexing run before the time ``before`` and after the time
+        ``after``, are returned. None is no condition.
         """
         matching_keys: list[str] = []
         for key, origin in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):

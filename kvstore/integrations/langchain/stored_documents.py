@@ -34,7 +34,10 @@ _TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
 
 @dataclass(frozen=True, slots=True)
 class DocumentOrigin:
-    """The origin of a document: its namespace, and the time of its last confirmation in seconds since 1970."""
+    """The origin of a document: its namespace, and the time (seconds since 1970) at which a run last confirmed it.
+
+    A run of LangChain's indexing confirms the documents that it finds in its source.
+    """
 
     namespace: str
     confirmed: float
