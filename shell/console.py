@@ -189,7 +189,7 @@ class Console:
 
         A missing store is created if the statement can store something.
         """
-        if self.confirm is not None and _deletes_by_condition(item.text) and not self.confirm(item.text):
+        if self.confirm is not None and _can_change_many(item.text) and not self.confirm(item.text):
             self.notify("the statement was not run")
             return
         start_time = time.perf_counter()
@@ -375,9 +375,10 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}; set KVSTORE_TRACEBACK=1 to print the traceback"
 
 
-def _deletes_by_condition(statement: str) -> bool:
-    """True if a statement begins with DELETE FROM, which can delete many documents."""
-    return [word.upper() for word in statement.split()[:2]] == ["DELETE", "FROM"]
+def _can_change_many(statement: str) -> bool:
+    """True for DELETE FROM, which can delete many documents, and for an UPDATE of all documents, without WHERE."""
+    words = statement.upper().split()
+    return words[:2] == ["DELETE", "FROM"] or (words[:2] == ["UPDATE", "DOCUMENTS"] and "WHERE" not in words)
 
 
 def parse_parameter_value(text: str) -> str | int | float:

@@ -80,7 +80,9 @@ def _list_strategies() -> list[str]:
 )
 @add_settings_options
 @LOCK_TIMEOUT
-@click.option("--no-warn", is_flag=True, help="Do not ask for confirmation before DELETE FROM.")
+@click.option(
+    "--no-warn", is_flag=True, help="Do not ask for confirmation before DELETE FROM, or UPDATE documents without WHERE."
+)
 def shell(
     store: Path | None,
     commands: tuple[str, ...],
@@ -175,7 +177,8 @@ def _run_interactively(
     """Run the interactive shell; return the exit status.
 
     ``open_store`` opens the store at the path ``store``, and ``mode`` is the format of results. ``bail`` ends the shell
-    at the first error; ``warn`` asks for confirmation before DELETE FROM.
+    at the first error; ``warn`` asks for confirmation before
+    statements that can change many documents.
     """
     from .background_opening import BackgroundOpening
 

@@ -50,6 +50,7 @@ SYNTAX_LINES = (
     "SHOW TABLES | INDEXES | STRATEGIES | SETTINGS | STATS | SPENT",
     "UNMERGE ENTITY 'name'",
     "UPDATE DOCUMENT 'key' SET change [, change ...]      -- change: TEXT = '...', TITLE = '...' or META = '{...}'",
+    "UPDATE documents SET column = expression [, column = expression ...] [WHERE condition]",
     "VALUES ...",
     "WITH ... SELECT ...",
 )

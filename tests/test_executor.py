@@ -289,6 +289,65 @@ def test_documents_are_inserted_updated_and_deleted(filled_store: kvstore.Store)
     assert [key for (key,) in fetch_rows(filled_store, "SELECT key FROM documents")] == ["hr/pay", "tree.csv"]
 
 
+def test_an_update_of_documents_evaluates_expressions(store: kvstore.Store) -> None:
+    store.put("hr/a", "Maria Jensen signs.", title="Leave", meta={"year": 2024})
+    store.put("hr/b", "Ana Ruiz signs.", title="Pay")
+    store.put("it/c", "Bo Li codes.")
+
+    def list_documents(*columns: str) -> list[Any]:
+        return store.execute(f"SELECT {', '.join(columns)} FROM documents ORDER BY key").fetchall()
+
+    cursor = store.execute(
+        "update documents set TITLE = upper(title), meta = json_set(meta, '$.team', :team) where key like 'hr/%'",
+        {"team": "People, and (Pay)"},
+    )
+    assert (cursor.rowcount, cursor.message) == (2, "2 documents updated")
+    assert list_documents("title", "meta ->> 'team'", "meta ->> 'year'") == [
+        ("LEAVE", "People, and (Pay)", 2024), ("PAY", "People, and (Pay)", None), (None, None, None)
+    ]  # fmt: skip
+    cursor = store.execute(
+        "UPDATE documents SET content = replace(content, 'Maria Jensen', ?) WHERE content MATCH 'maria'", ("Eva Lund",)
+    )
+    assert cursor.rowcount == 1
+    assert [hit.document for hit in store.search("Eva Lund", using="lexical")] == ["hr/a"]
+    assert store.lookup("Maria Jensen") == []
+    assert store.execute('UPDATE documents SET "title" = key, meta = NULL').rowcount == 3
+    assert store.execute("UPDATE documents SET title = key").rowcount == 0, "nothing changed"
+    store.execute("BEGIN; UPDATE documents SET title = 'T'; UPDATE documents SET title = title || key")
+    store.execute("ROLLBACK; UPDATE documents SET title = NULL WHERE title < 'i'")
+    assert list_documents("title", "meta") == [(None, "{}"), (None, "{}"), ("it/c", "{}")]
+    with pytest.raises(errors.StatementError, match="new content of document 'it/c' must be text, not NULL"):
+        store.execute("UPDATE documents SET content = CASE key WHEN 'hr/a' THEN 'changed' END")
+    assert list_documents("content") == [("Eva Lund signs.",), ("Ana Ruiz signs.",), ("Bo Li codes.",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("text = 'x'", 1, "UPDATE cannot change text; did you mean content?"),
+        ("key = 'x'", 1, "it can change content, meta, title"),
+        ("title = 'x', Title = 'y'", 14, "title is assigned twice"),
+        ("title", 6, "expected title = and a value"),
+        ("title 'x'", 7, "expected title = and a value"),
+        ("title = 'x',", 13, "expected an assignment"),
+        ("title = 'x' WHERE", 18, "expected a condition after WHERE"),
+        ("title = 'x' WHERE ttle = 'x'", 19, "did you mean title?"),
+        ("title = uper(key)", 9, "did you mean upper?"),
+        ("title = 'x', meta = foo WHERE 1", 21, "there is no column foo"),
+        ("title = 'x' USING y", 13, "expected the end of the statement"),
+        ("title = 'x' WHERE 1) UNION SELECT (1", 20, "no matching"),
+    ],
+)
+def test_errors_in_an_update_of_documents_point_at_the_error(
+    filled_store: kvstore.Store, text: str, column: int, message: str
+) -> None:
+    before = fetch_rows(filled_store, "SELECT key, title, meta FROM documents")
+    with pytest.raises(errors.StatementError, match=re.escape(message)) as error:
+        filled_store.execute(f"UPDATE documents SET {text}")
+    assert error.value.column == len("UPDATE documents SET ") + column
+    assert fetch_rows(filled_store, "SELECT key, title, meta FROM documents") == before
+
+
 def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -234,6 +234,11 @@ PAIRS: list[tuple[type, str, Call]] = [
         "COPY (SELECT key FROM documents) TO '{folder}/{store}.csv'",
         lambda x: x.execute(f"COPY (SELECT key FROM documents) TO '{get_folder(x)}/{x.path.name}.csv'"),
     ),
+    (
+        s.UpdateDocuments,
+        "UPDATE documents SET title = upper(key) WHERE key LIKE 'b%'",
+        lambda x: x.execute("UPDATE documents SET title = upper(key) WHERE key LIKE 'b%'"),
+    ),
     (s.UnmergeEntity, "UNMERGE ENTITY 'Maria Jensen'", lambda x: x.unmerge("Maria Jensen")),
     (s.DropAlias, "DROP ALIAS 'Wage office'", lambda x: x.drop_alias("Wage office")),
     (s.DeleteDocument, "DELETE DOCUMENT 'pay'", lambda x: x.delete("pay")),

@@ -710,7 +710,7 @@ def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pex
 
 
 @pytest.mark.slow
-def test_a_sweeping_delete_asks_first(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
+def test_a_statement_that_can_change_many_documents_asks_first(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     child = terminal()
     child.send("DELETE FROM documents WHERE 1;\r")
     wait_for(child, r"\[y/N\] ")
@@ -722,10 +722,18 @@ def test_a_sweeping_delete_asks_first(terminal: Callable[..., pexpect.spawn[str]
     child.send("y\r")
     wait_for(child, "1 document deleted")
     wait_for(child, "kvstore>")
+    child.send("UPDATE documents SET title = 'A';\r")
+    wait_for(child, r"\[y/N\] ")
+    child.send("n\r")
+    wait_for(child, "not run")
+    wait_for(child, "kvstore>")
+    child.send("UPDATE documents SET title = 'B' WHERE 1;\r")
+    wait_for(child, "1 document updated")
+    wait_for(child, "kvstore>")
     child.send(".quit\r")
     wait_for(child, pexpect.EOF)
     with kvstore.open(tmp_path / "s", readonly=True) as store:
-        assert store.keys() == ["hr/leave"]
+        assert [document.title for document in store.get_many(store.keys())] == ["B"]
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "extract": s.Extract,
     "insert_document": s.InsertDocument,
     "update_document": s.UpdateDocument,
+    "update_documents": s.UpdateDocuments,
     "delete_document": s.DeleteDocument,
     "delete_documents": s.DeleteDocuments,
     "insert_edge": s.InsertEdge,
@@ -147,7 +148,7 @@ class Builder:
                 return _NULL_VALUES[tree.data]
             value = self._build_value(child)
             return value.lower() if tree.data == "other_format" else value
-        return str(child) if child.type == "CONDITION" else child.lower()
+        return str(child) if child.type in ("ASSIGNMENTS", "CONDITION") else child.lower()
 
     def _has_value(self, tree: Tree[Terminal]) -> bool:
         """True unless a value, given as its parse tree, is the keyword NULL or a parameter with the value None."""

@@ -12,10 +12,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..arguments import format_count
-from ..errors import DocumentExistsError, TransactionError, suggest
+from ..errors import DocumentExistsError, StatementError, TransactionError, suggest
 from ..ingest.sources import format_skipped
 from ..readers import ReadOptions
+from ..registry.sql_table import SqlValue
+from ..registry.table_reader import TableReader
+from ..sql.assignments import parse_assignments
+from ..sql.condition import ConditionError
 from ..sql.literals import format_literal
+from ..sql.relational import Selection
 from ..sql.suggestions import make_document_error
 from . import statements as s
 from .cursor import Cursor
@@ -25,6 +30,8 @@ from .statement_context import StatementContext
 if TYPE_CHECKING:
     from ..database.transaction import Transaction
 
+#: The arguments of :meth:`.Transaction.update` for the columns that UPDATE documents changes.
+_ARGUMENTS = {"content": "text", "title": "title", "meta": "meta"}
 #: Options of INGEST itself; all others are options of readers.
 INGEST_OPTIONS = ("prune", "include", "exclude", "workers", "engine", "time_limit", "memory_limit")
 
@@ -110,6 +117,41 @@ def update_document(context: StatementContext, statement: s.UpdateDocument) -> C
     return Cursor(
         "UPDATE", rowcount=int(is_changed), message="1 document updated" if is_changed else "nothing to change"
     )
+
+
+def update_documents(context: StatementContext, statement: s.UpdateDocuments) -> Cursor:
+    """Execute UPDATE documents: assign values of SQL expressions to the documents that satisfy its condition."""
+    columns, query, *_ = assignments = parse_assignments(statement.assignments)
+
+    def make_error(offset: int | None, reason: str) -> StatementError:
+        """Return an error for an offset in the query (None: unknown)."""
+        return ConditionError(query, offset if offset is None else assignments.map_offset(offset), reason)
+
+    num_changed = 0
+    with context.open_transaction(models=True) as transaction:
+        with transaction.state() as state:
+            rows = list(Selection(query, (), TableReader(state, context.database.settings_table), make_error))
+        for key, *values in rows:
+            properties = {
+                _ARGUMENTS[column]: _convert_value(context, str(key), column, value)
+                for column, value in zip(columns, values, strict=True)
+            }
+            num_changed += transaction.update(str(key), **properties)
+    return Cursor("UPDATE", rowcount=num_changed, message=f"{format_count(num_changed, 'document')} updated")
+
+
+def _convert_value(context: StatementContext, key: str, column: str, value: SqlValue) -> Any:
+    """Return a new value of a column as the argument of :meth:`.Transaction.update`.
+
+    NULL removes a title or metadata. Raises StatementError for a value of another type.
+    """
+    if value is None and column != "content":
+        return "" if column == "title" else {}
+    if not isinstance(value, str):
+        raise context.make_error(
+            f"the new {column} of document {format_literal(key)} must be text, not {format_literal(value)}"
+        )
+    return _parse_meta(context, value) if column == "meta" else value
 
 
 def _reject_constant(name: str) -> NoReturn:

@@ -37,6 +37,7 @@ _HANDLERS: dict[type[object], str] = {
     s.Extract: "extraction_handlers:extract",
     s.InsertDocument: "document_handlers:insert_document",
     s.UpdateDocument: "document_handlers:update_document",
+    s.UpdateDocuments: "document_handlers:update_documents",
     s.DeleteDocument: "document_handlers:delete_document",
     s.DeleteDocuments: "document_handlers:delete_documents",
     s.Begin: "document_handlers:begin",

@@ -33,6 +33,7 @@ _DESCRIPTIONS = {
     "NUMBER": "a number",
     "NAME": "a name",
     "CONDITION": "a condition",
+    "ASSIGNMENTS": "an assignment",
     "QUERY": "SELECT",
     "COMMA": "','",
     "EQUAL": "'='",
@@ -40,6 +41,8 @@ _DESCRIPTIONS = {
     "RPAR": "')'",
     "$END": "the end of the statement",
 }
+#: The terminals that are SQL text of several tokens.
+_EXPRESSION_TERMINALS = frozenset({"CONDITION", "ASSIGNMENTS"})
 #: Terminals that errors omit, since another listed terminal covers them.
 _UNMENTIONED_TERMINALS = frozenset({"PARAMETER", "QUOTED", "MINUS"})
 _OPERATOR_TERMINALS = {",": "COMMA", "=": "EQUAL", "(": "LPAR", ")": "RPAR", "-": "MINUS"}
@@ -107,8 +110,7 @@ _OTHER_DATABASE_HINTS = {
     "START": "did you mean BEGIN?",
     "TABLES": "did you mean SHOW TABLES?",
     "TRUNCATE": "did you mean DELETE FROM documents WHERE?",
-    "UPDATE DOCUMENTS": _UPDATE,
-    "UPDATE * SET": f"{_FIXED}; {_UPDATE}",
+    "UPDATE * SET": "the other tables are derived from the documents; did you mean UPDATE documents SET?",
     "UPSERT": f"{_INSERT}; {_UPDATE}",
     "USE": _OTHER_STORE,
     "VACUUM": "did you mean COMPACT?",
@@ -250,11 +252,13 @@ def _list_terminals_after(text: str, tokens: list[Token], *, is_cut: bool = Fals
     while position < len(tokens):
         choices = parser.choices()
         is_query = _is_query_start(tokens[position], choices)
-        if is_cut and (is_query or "CONDITION" in choices):
+        if is_cut and (is_query or choices.keys() & _EXPRESSION_TERMINALS):
             return None
         if is_query and _find_query_end(tokens, position) == len(tokens):
             return frozenset({"QUERY_TEXT"})
         condition_terminals = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
+        if "ASSIGNMENTS" in choices:
+            condition_terminals = frozenset({"CONDITION_TEXT", "WHERE"})
         try:
             position, _ = _feed_token(parser, text, tokens, position, parameters)
         except StatementError:
@@ -276,10 +280,11 @@ def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int
 def _feed_token(
     parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> tuple[int, conditions.OffsetMap]:
-    """Feed the token at ``position`` to the parser; a query or a condition is one terminal of several tokens.
+    """Feed the token at ``position`` to the parser; a query, a condition or assignments are one terminal.
 
     ``parameters`` has the parameters by offset. Returns the position of the next token, and the map from the offsets of
-    a condition, whose parameters are replaced by their values, to the offsets in ``text`` (empty for other tokens).
+    a condition or assignments, whose parameters are replaced by their values, to the offsets in ``text`` (empty for
+    other tokens).
     """
     token = tokens[position]
     conditions.check_token(text, token)
@@ -292,13 +297,14 @@ def _feed_token(
             conditions.check_token(text, query_token)
         query_end = tokens[next_position - 1].end
         terminal = _make_terminal("QUERY", token, text=text[token.start : query_end], end=query_end)
-    elif "CONDITION" in choices:
-        next_position = conditions.find_condition_end(text, tokens, position)
+    elif kinds := choices.keys() & _EXPRESSION_TERMINALS:
+        (kind,) = kinds
+        next_position = conditions.find_condition_end(text, tokens, position, with_where=kind == "ASSIGNMENTS")
         if next_position == position:
-            raise _make_unexpected_error(text, token, {"CONDITION"})
+            raise _make_unexpected_error(text, token, kinds)
         parameter_values = {offset: parameter.value for offset, parameter in parameters.items()}
         source, offset_map = conditions.inline_parameters(tokens[position:next_position], parameter_values)
-        terminal = _make_terminal("CONDITION", token, text=source, end=tokens[next_position - 1].end)
+        terminal = _make_terminal(kind, token, text=source, end=tokens[next_position - 1].end)
     else:
         terminal = _make_terminal(_get_terminal_name(token, choices), token)
     try:

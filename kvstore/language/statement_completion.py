@@ -21,7 +21,9 @@ SQL_WORDS = (
     "LIMIT", "MATCH", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OVER", "PARTITION", "RECURSIVE", "SELECT", "THEN",
     "UNION", "USING", "VALUES", "WHEN", "WHERE", "WITH",
 )  # fmt: skip
-#: Those that can occur in a condition.
+#: The terminals that are SQL expressions, or the rest of one.
+_EXPRESSIONS = frozenset({"CONDITION", "CONDITION_TEXT", "ASSIGNMENTS"})
+#: The words that can occur in an expression.
 _EXPRESSION_WORDS = frozenset(
     {"AND", "BETWEEN", "CASE", "CAST", "COLLATE", "ELSE", "END", "EXISTS", "GLOB", "IN", "IS", "LIKE", "MATCH", "NOT",
      "NULL", "OR", "THEN", "WHEN"}
@@ -115,7 +117,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     if typed.startswith("'"):
         yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
         return
-    if typed.startswith('"') and allowed & {"QUERY_TEXT", "CONDITION", "CONDITION_TEXT"}:
+    if typed.startswith('"') and allowed & {"QUERY_TEXT", *_EXPRESSIONS}:
         columns = dict.fromkeys(column for names in catalog.list_tables().values() for column in names)
         yield from ((f'"{column}"', "column") for column in columns if column.startswith(typed[1:]))
         return
@@ -123,7 +125,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     if "QUERY_TEXT" in allowed:
         yield from _filter_matching(_iter_query_words(words, catalog), name_prefix)
         return
-    if allowed & {"CONDITION", "CONDITION_TEXT"}:
+    if allowed & _EXPRESSIONS:
         yield from _filter_matching(((column, "column") for column in catalog.list_tables()["documents"]), name_prefix)
         yield from _filter_matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), name_prefix)
     yield from _filter_matching(((word, "keyword") for word in sorted(allowed & language.get_keywords())), name_prefix)

@@ -220,6 +220,15 @@ class UpdateDocument(Statement):
         return f"UPDATE DOCUMENT {format_literal(self.key)} SET {assignments}"
 
 
+class UpdateDocuments(Statement):
+    """UPDATE documents; ``assignments`` is the text after SET, with the condition."""
+
+    assignments: str
+
+    def __str__(self) -> str:
+        return f"UPDATE documents SET {self.assignments}"
+
+
 class DeleteDocument(Statement):
     key: str
 

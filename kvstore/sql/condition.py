@@ -45,16 +45,17 @@ def check_token(text: str, token: Token) -> None:
         raise make_statement_error(text, token.start, f"the {opening} opened here is never closed")
 
 
-def find_condition_end(text: str, tokens: Sequence[Token], position: int) -> int:
+def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, with_where: bool = False) -> int:
     """Return the index of the first token after the condition that begins at token ``position``.
 
     ``tokens`` are the tokens of the statement, and ``text`` is its text. The condition ends before the next clause, at
-    the end of the statement, or at the ``)`` that encloses the statement. Raises StatementError for an invalid token or
-    an unbalanced parenthesis.
+    the end of the statement, or at the ``)`` that encloses the statement. ``with_where``: assignments are parsed, which
+    include the WHERE after them. Raises StatementError for an invalid token or an unbalanced parenthesis.
     """
     earlier_texts = [token.text for token in tokens[:position]]
     is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")
     open_parentheses: list[Token] = []
+    end_words = _END_WORDS - {"WHERE"} if with_where else _END_WORDS
     if position < len(tokens) and tokens[position].text.upper() in ("SELECT", "VALUES"):
         raise make_statement_error(
             text, tokens[position].start, "a condition is an expression; put a query in it into parentheses"
@@ -70,7 +71,7 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int) -> int
                     break
                 raise make_statement_error(text, token.start, "this ')' has no matching '('")
             open_parentheses.pop()
-        elif token.kind == "word" and not open_parentheses and token.text.upper() in _END_WORDS:
+        elif token.kind == "word" and not open_parentheses and token.text.upper() in end_words:
             break
         position += 1
     if open_parentheses:
