@@ -273,7 +273,7 @@ def _make_name_error(function: str, name: str, names: Collection[str]) -> TypeEr
 def _make_count_error(function: str, num_values: int, positional: list[str], names: Sequence[str]) -> TypeError:
     """Return the error for a call with more values without names than the function has ``positional`` arguments.
 
-    ``names`` are those of all arguments; ``self`` is not counted.
+    ``names`` are the names of all arguments; ``self`` is not counted.
     """
     num_self = int(positional[:1] == ["self"])
     expected_names = positional[num_self:]

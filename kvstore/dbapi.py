@@ -225,6 +225,7 @@ class StoreConnection:
 
     @autocommit.setter
     def autocommit(self, value: bool) -> None:
+        """Turn automatic commits on, after committing an open transaction, or off."""
         if value:
             self.commit()
         self._autocommit = value
@@ -273,6 +274,7 @@ class StoreConnection:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commit, or roll back if the block raised an error; the connection stays open."""
         if kind is None:
             self.commit()
         else:

@@ -120,6 +120,7 @@ class PromptTooLongError(ModelError):
     """
 
     def __init__(self, message: str, limit: int | None = None, tokens: int | None = None) -> None:
+        """Create the error with the sizes of the context and of the prompt, in tokens (None: unknown)."""
         super().__init__(message)
         self.limit = limit
         self.tokens = tokens
@@ -153,6 +154,7 @@ class StatementError(KvstoreError):
     """A statement cannot be parsed or run. Carries the line and column (1-based) and what was expected there."""
 
     def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        """Create the error with its position in the statement, from 1 (None: the message needs no position)."""
         super().__init__(message)
         self.line = line
         self.column = column

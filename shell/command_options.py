@@ -232,7 +232,7 @@ def parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
 def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
     """Return the settings of a new store by name: those in ``settings`` (texts NAME=VALUE), language and stemmer.
 
-    A language or stemmer of None is not a setting. Values of integer settings become int.
+    A missing language or stemmer (None) adds no setting. Values of integer settings become int.
     """
     new_settings: dict[str, Any] = dict(split_assignment(setting, "--setting") for setting in settings)
     new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}

@@ -50,7 +50,7 @@ def set_mode(console: Console, value: str) -> None:
 
 
 def _set_timer(console: Console, value: str) -> None:
-    """Print the duration of each statement (``on``) or not (``off``). Raises ValueError for another value."""
+    """Turn the display of each statement's duration ``on`` or ``off``. Raises ValueError for another value."""
     console.timer = parse_switch(value)
 
 

@@ -23,7 +23,7 @@ _DEFAULT_WIDTH = 120
 
 
 def run_tour(path: Path | None, embedder: str | None) -> int:
-    """Run the tour on a new store at ``path``, or on a temporary store that is then removed; return the exit status.
+    """Show kvstore's features on a new store at ``path`` (None: on a temporary store); return the exit status.
 
     ``embedder`` names the embedder of the store (None: the best one installed).
     """

@@ -211,7 +211,7 @@ def _run_script(console: Console, arguments: list[str]) -> None:
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
-    """Print the duration of each statement (``on``) or not (``off``); without an argument, switch between the two."""
+    """Turn the display of each statement's duration ``on`` or ``off``; without an argument, switch it."""
     console.timer = parse_switch(arguments[0]) if arguments else not console.timer
     console.notify(f"timer {'on' if console.timer else 'off'}")
 

@@ -24,6 +24,7 @@ class DeferredInterrupts:
         self._previous_hook: Callable[[Any], object] = sys.unraisablehook
 
     def __enter__(self) -> Self:
+        """Install the hook that records interrupts which Python cannot raise."""
         self._previous_hook, sys.unraisablehook = sys.unraisablehook, self._defer
         return self
 

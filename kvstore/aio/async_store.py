@@ -62,6 +62,7 @@ class AsyncCursor(ClosingContext):
     to_pandas = run_in_thread(Cursor.to_pandas)
 
     async def __aiter__(self) -> AsyncIterator[Row]:
+        """Yield the remaining rows, which are read in batches in the threads."""
         while rows := await self.fetchmany(_ROWS_PER_CALL):
             for row in rows:
                 yield row
@@ -207,6 +208,7 @@ class AsyncTransaction(AsyncQueryable):
     async def __aexit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Commit, or roll back after an exception; then end the thread of the transaction."""
         try:
             await self._threads.finish(self._target.__exit__, error_type, error, trace)
         finally:

@@ -166,6 +166,7 @@ class AsyncStream(ClosingContext, AsyncIterator[Item]):
             return function()
 
     async def __anext__(self) -> Item:
+        """Compute the next item in a thread, and return it."""
         item: Item = await self._threads.run(self._call_alone, lambda: next(self._items, _END))
         if item is _END:
             raise StopAsyncIteration

@@ -36,8 +36,8 @@ _GROUP_PREFIX = "kvstore."
 class Plugin:
     """A plugin of an installed package. Its ``kind`` is embedder, reader, strategy or command.
 
-    ``problem`` is the reason why it is not used, else None. If the kind is unknown, ``kind`` is ``package``, and the
-    name is that of the group, if any.
+    ``problem`` is the reason why it is not used, else None. If the kind is unknown, ``kind`` is ``package``, and
+    ``name`` is the entry point group, or empty.
     """
 
     kind: str
@@ -102,7 +102,7 @@ class PluginGroup(Generic[Converted]):
     def _load(self, name: str) -> tuple[Plugin, Converted | None]:
         """Return the plugin of the entry point ``name``, and its object as kvstore uses it.
 
-        The object is None if the plugin has a problem. Each plugin is loaded only once.
+        A plugin with a problem has no object (None). Each plugin is loaded only once.
         """
         if name not in self._loaded:
             entry_points = _get_entry_points()[self._kind][name]

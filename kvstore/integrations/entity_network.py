@@ -37,8 +37,8 @@ class NetworkName:
 class NetworkEdge:
     """An edge between two names.
 
-    ``trees`` are those in which ``source`` is directly under ``target``. If there is none, ``links`` are the links
-    between the names, ``passages`` is the number of passages that mention both, and ``score`` is their score.
+    ``trees`` are the entity trees in which ``source`` is directly under ``target``. Without trees, ``links`` are the
+    links between the names, ``passages`` is the number of passages that mention both, and ``score`` is their score.
     """
 
     source: str

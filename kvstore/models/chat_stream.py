@@ -43,7 +43,7 @@ class Piece(NamedTuple):
 class ChatStream:
     """The texts of one answer as they arrive from a server, in pieces of any size; iterate it once.
 
-    ``first`` and ``between`` are the seconds to wait for the first text and for each further one. If the server
+    ``first`` and ``between`` are the seconds to wait for the first text and for each further text. If the server
     repeats ``secret``, it is replaced by stars. After the last text, ``is_truncated`` is true if the model stopped at
     its token limit. ``tokens`` are the numbers of tokens of prompt and answer, 0 if the server does not report them.
     """
@@ -51,7 +51,7 @@ class ChatStream:
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
         """Begin to read a model's answer, streamed in an HTTP reply.
 
-        ``first`` and ``between`` are the seconds to wait for the first text of the answer and for each further one.
+        ``first`` and ``between`` are the seconds to wait for the first text of the answer and for each further text.
         Stars replace ``secret``, the API key, in the answer.
         """
         self._reply = reply

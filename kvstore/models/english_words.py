@@ -16,7 +16,8 @@ BE_WORDS = frozenset("am is are was were be been being".split())
 PREPOSITIONS = frozenset("as at by for from in into of on than to with".split())
 #: Words with a verb's ending that join an example or a source.
 PREPOSITIONS_IN_ING = frozenset("according concerning excluding including regarding".split())
-#: The endings of English verbs, those that nouns have too, and common verbs without such an ending.
+#: The endings of English verbs in the past; the endings in the present, which nouns have too; and common verbs without
+#: a regular ending.
 _PAST_ENDINGS, _PRESENT_ENDINGS = ("ed", "en"), ("s", "ing")
 IRREGULAR_VERBS = frozenset(
     """
@@ -143,7 +144,7 @@ def is_common_verb(word: str) -> bool:
 
 
 def has_verb_form(words: Sequence[str], nouns: Set[str]) -> bool:
-    """True if one of the ``words`` has the form of a verb: it is irregular, or has the ending of one.
+    """True if one of the ``words`` is an irregular verb, or has the ending of a verb.
 
     A word with the ending of the present, such as "mills", does not count if it is in ``nouns``.
     """

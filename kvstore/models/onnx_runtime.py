@@ -50,7 +50,7 @@ class OnnxRuntime:
     def __init__(self, folder: Path, open_tokenizer: Callable[[Path], Tokenize] | None = None) -> None:
         """Load the ONNX model in ``folder``, written by an export; ``open_tokenizer`` opens the tokenizer in it.
 
-        Without it, the tokenizer is that of ``tokenizer.json``.
+        Without ``open_tokenizer``, the tokenizer in ``tokenizer.json`` is used.
 
         Raises ValueError if the folder contains no usable model.
         """

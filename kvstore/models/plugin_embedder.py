@@ -1,8 +1,9 @@
 """Embedders of installed packages, by the entry points ``kvstore.embedders``.
 
-In: the object of an entry point, which is called with the part of the embedder's name after the colon, if any. Out: an
-embedder whose failures are errors that name it. A store keeps its name, and every process that opens the store creates
-it again, so the name that it reports must be the requested one, or lead to the same embedder.
+In: the object of an entry point, which is called with the part of the embedder's name after the colon, if there is a
+colon. Out: an embedder whose failures are errors that name it. A store records the name of its embedder, and every
+process that opens the store creates the embedder by this name. The name that an embedder reports must therefore be the
+requested name, or create the same embedder.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Embedder(Protocol):
 
     @property
     def poor(self) -> bool:
-        """True if it matches words rather than meanings; by default False."""
+        """True if the embedder matches words rather than meanings; by default False."""
         return False
 
     def embed(self, texts: Sequence[str]) -> Embeddings:

@@ -66,7 +66,7 @@ _PRONOUNS = frozenset("he her hers him his it its she their theirs them they".sp
 _NEUTRAL_WORDS = ARTICLES | _PRONOUNS | frozenset("also however so that then".split())
 #: The words that count as another word: forms of one tense.
 _EQUAL_WORDS = {"am": "is", "are": "is", "were": "was", "have": "has"}
-#: The words of statements that need the whole sentence: those that count what it lists, and subordinators.
+#: The words with which a statement needs the whole sentence: counts of what the sentence lists, and subordinators.
 _WHOLE_SENTENCE_WORDS = frozenset(
     """
     all both each every only two three four five six seven eight nine ten eleven twelve 2 3 4 5 6 7 8 9
@@ -233,10 +233,10 @@ def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSen
 def _consists_of_whole_phrases(
     statement: ParsedSentence, phrases: Sequence[_QualifiedPhrase], num_last_phrases: int, known_stems: Set[str]
 ) -> bool:
-    """True if a statement consists of whole ones of ``phrases``, in order, so that nothing that it leaves out matters.
+    """True if a statement consists of some of ``phrases``, each whole and in order, and omits nothing that matters.
 
-    ``phrases`` are those of its source sentences, between punctuation marks or conjunctions. The statement must have
-    the first one, and one of the last ``num_last_phrases``. ``known_stems`` are the first letters of names that can
+    ``phrases`` are the parts of its source sentences between punctuation marks or conjunctions. The statement must have
+    the first phrase, and one of the last ``num_last_phrases``. ``known_stems`` are the first letters of names that can
     replace a pronoun.
     """
     terms = [term for phrase in statement.phrases for term in phrase.terms]

@@ -182,7 +182,7 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
         return str(folder)
 
     def _load_original(self) -> TorchRuntime:
-        """Load the original model, from the installed package."""
+        """Load the original model from the installed package, without the model hub."""
         return TorchRuntime(self.name, self._find_source(), device=self._device, offline=True)
 
 

@@ -39,12 +39,12 @@ from .sentence_phrases import (
     parse_sentence,
 )
 
-#: The number of content words of a statement for each one that its sentence may lack, if it is no name or number. Of
-#: statements that GPT-3.5 extracted from passages, 80 % pass; of those with the subject of another one, 48 %, most of
-#: which one sentence says, too.
+#: A sentence may lack one content word of a statement, but no name or number, for each of this number of content words.
+#: Of statements that GPT-3.5 extracted from passages, 80 % pass. If their subjects are exchanged, 48 % pass, because a
+#: sentence of the passage also says most of these.
 _WORDS_PER_MISSING_WORD = 12
-#: The minimum fraction of a statement's content words whose order its sentence has, if it has this number of them. Of
-#: GPT-3.5's statements, 4 % have less, and of those with subject and object exchanged, 26 %.
+#: The minimum fraction of a statement's content words that are in the order of its sentence, and the minimum number of
+#: these words for the check. Of GPT-3.5's statements, 4 % have less; with subject and object exchanged, 26 %.
 _MIN_ORDERED_FRACTION, _MIN_ORDERED_WORDS = 0.6, 3
 #: The number of consecutive words that a statement can have only once, unless they are a name.
 _SEQUENCE_WORDS = 3

@@ -59,6 +59,7 @@ class StructuredPrompt(Generic[Result]):
     build_second: Callable[[], StructuredPrompt[Result]] | None = None
 
     def __post_init__(self) -> None:
+        """Raise ValueError if the schema has a keyword by which kvstore does not validate answers."""
         check_keywords(self.schema)
 
     @property
@@ -84,7 +85,7 @@ class ModelReport:
 
     ``calls`` requests were answered, with about ``sent`` and ``received`` tokens; ``refused`` of the answers were not
     usable. ``left`` of the texts to write were not written, because the token limit was reached or answers were
-    unusable; ``failures`` has the reasons for the latter.
+    unusable; ``failures`` has the reasons why answers were unusable.
     """
 
     kind: str

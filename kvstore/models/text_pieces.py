@@ -39,6 +39,7 @@ class TextPieces(Iterator[str], Generic[Result]):
         self._results: list[Result] = []
 
     def __next__(self) -> str:
+        """Return the next piece. At the end, record the result of the generator, and raise StopIteration."""
         try:
             return next(self._pieces)
         except StopIteration as end:

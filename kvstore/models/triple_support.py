@@ -55,7 +55,7 @@ _SUBJECT_PRONOUNS = PRONOUNS - {"him", "her", "them", "his", "hers", "its", "the
 _LINKS = BE_WORDS | PREPOSITIONS | frozenset("had has have that which".split())
 #: The words that, like verbs with a regular ending, begin another clause.
 _CLAUSE_SIGNS = BE_WORDS | IRREGULAR_VERBS | RELATIVE_PRONOUNS
-#: The words that are not part of a name, and those of them that a relation does not need.
+#: The words that a relation does not need, and all words that are not part of a name.
 _UNRELATED_WORDS = _ARTICLES_AND_CONJUNCTIONS | PRONOUNS | RELATIVE_PRONOUNS
 _GAP_WORDS = FUNCTION_WORDS | PREPOSITIONS | AUXILIARIES | _UNRELATED_WORDS
 #: The words between a subject and its verb.
@@ -193,8 +193,8 @@ class _OrderedSentence:
     def joins_object(self, relation_words: Collection[str], start: int, end: int) -> bool:
         """True if the words from a relation, which ends before ``start``, to an object at ``end`` belong to the object.
 
-        They do if they begin no other clause, and if no preposition (except those of the relation) and no punctuation
-        mark is among them.
+        They do if they begin no other clause, and contain no punctuation mark and no preposition that the relation
+        lacks.
         """
         has_preposition = any(word in PREPOSITIONS and word not in relation_words for word in self.words[start:end])
         is_interrupted = any(position in self.ends for position in range(start - 1, end))
@@ -207,7 +207,7 @@ class _OrderedSentence:
     def has_clause_start(self, relation_words: Collection[str], start: int, end: int) -> bool:
         """True if a word from ``start`` to before ``end`` can begin another clause, such as "which" or "founded".
 
-        ``relation_words``, those of the triple that is checked, do not count.
+        The ``relation_words``, the words of the relation of the checked triple, do not count.
         """
         return any(
             word not in relation_words
@@ -467,7 +467,7 @@ def _has_order(
     object_: _WordSpan,
     relation_words: Sequence[str],
 ) -> bool:
-    """True if the subject, the relation and the object are in an order that expresses the triple.
+    """True if subject, relation and object, at these positions of a sentence, are in an order that expresses a triple.
 
     An object after its relation must have no preposition that the relation lacks, and must not be in another clause.
     """

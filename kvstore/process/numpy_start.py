@@ -27,7 +27,8 @@ _VARIABLE, _LOG_CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
 class _NumpyFinder:
     """A finder that sets the variable while numpy is loaded.
 
-    It stays among the finders: to remove one makes imports of other threads fail that go through the list meanwhile.
+    It is never removed from the list of finders, because the imports of other threads that use the list could then
+    fail.
     """
 
     def find_spec(

@@ -64,7 +64,7 @@ def open_store(
     If this process already has the store open, the result is another handle on it, with a separate session
     (:meth:`Store.session`). The store is closed with its last handle. A handle can be ``readonly`` on a writable store,
     but not the reverse. ``durability`` and ``max_bytes`` must match the open store. Each handle has its own
-    ``lock_timeout``, but changes of indexes and copies of pages use that of the first handle.
+    ``lock_timeout``, but changes of indexes and copies of pages use the timeout of the first handle.
 
     ``embedder`` is the embedder of a new store or its name (default ``all-MiniLM-L6-v2``); ``settings`` are further
     creation settings. For an existing store both must match. Without the extra ``english``, a new store gets the
@@ -337,7 +337,7 @@ def _describe_retokenized_scripts(view: View) -> str | None:
 
 
 def _has_earlier_tokenizer(view: View) -> bool:
-    """True if the settings name an earlier tokenizer, whose rules split most texts as the current ones do."""
+    """True if the store records an earlier tokenizer, whose rules split most texts as the current rules do."""
     value = view.get(tables.META, tables.SETTINGS_KEY)
     return (
         value is not None and records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"] in EARLIER_TOKENIZERS

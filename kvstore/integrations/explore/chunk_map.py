@@ -1,7 +1,7 @@
 """A two-dimensional map of chunks: clusters of their vectors, with labels made of their texts.
 
 In: a session on a store. Out: for every chunk, in order of document key and ordinal, its position on the map (see
-:mod:`.map_layout`) and its group for a coloring. One map is cached, that of the latest state of the last requested
+:mod:`.map_layout`) and its group for a coloring. One map is cached: the map of the latest state of the last requested
 store.
 """
 

@@ -1,7 +1,7 @@
 """The text of an answer, split into pieces with their spans in documents.
 
 In: a text with numbers in brackets, the citations with these numbers, and the documents. Out: its paragraphs as pieces
-of text. If a sentence occurs in the cited text letter by letter, its span is that of the occurrence, else the whole
+of text. If a sentence occurs in the cited text letter by letter, its span is the span of the occurrence, else the whole
 citation.
 """
 

@@ -84,7 +84,7 @@ def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, An
 
 
 def _parse_facet(text: str) -> tuple[str, Any]:
-    """Parse a facet, a JSON list of a field and a value. Raises InputError for any other text."""
+    """Return the metadata field and the value of a facet, a JSON list of both. Raises InputError for any other text."""
     try:
         name, value = json.loads(text)
     except ValueError:

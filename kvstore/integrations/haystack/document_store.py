@@ -87,9 +87,9 @@ class KvstoreDocumentStore(AdapterStore):
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """Put documents in one commit, except those without text, and return the number of written ones.
 
-        With the policy FAIL, and with NONE, which is the same, an existing document raises DuplicateDocumentError. If
-        another process wrote it meanwhile, the other documents are stored first. Raises ValueError for anything but a
-        list of documents.
+        With the policy FAIL or NONE, which mean the same, an existing document raises DuplicateDocumentError. Nothing
+        is then stored, unless another process has written the existing document during the call. Raises ValueError for
+        anything but a list of documents.
         """
         if not isinstance(documents, list) or not all(isinstance(document, Document) for document in documents):
             raise ValueError("write_documents() takes a list of Haystack documents")

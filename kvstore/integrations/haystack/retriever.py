@@ -20,7 +20,7 @@ from .stored_documents import build_hit_documents
 class KvstoreRetriever:
     """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``meta["evidence"]``.
 
-    ``strategy`` defaults to that of the store's session. ``clauses`` are further clauses of
+    ``strategy`` defaults to the setting of the store's session. ``clauses`` are further clauses of
     :meth:`kvstore.Store.retrieve`, such as ``reranker`` or ``as_segments``. If a strategy finds fewer than ``top_k``
     hits, hits of ``hybrid`` follow, unless the clause ``options`` sets ``fill`` to ``none``.
     """

@@ -29,8 +29,8 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     """A store as the record manager of the documents stored in it.
 
     ``path`` is the path of a store, with the ``embedding`` it was created with; ``store`` is an open store.
-    ``namespace`` is that of the vector store or document index that added the documents. ``source_id_key`` is the
-    metadata field with a document's group, or a function of the document. It must be the one passed to ``index()``,
+    ``namespace`` is the namespace of the vector store or document index that added the documents. ``source_id_key`` is
+    the metadata field with a document's group, or a function of the document. It must be the one passed to ``index()``,
     because the group is read from the document and not stored elsewhere.
     """
 
@@ -45,8 +45,8 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     ) -> None:
         """Open the store at ``path``, which must exist, or use ``store``.
 
-        ``namespace`` is that of the vector store whose documents are managed. ``source_id_key`` is the metadata field
-        with the group of a document, or a function of the document.
+        ``namespace`` is the namespace of the vector store whose documents are managed. ``source_id_key`` is the
+        metadata field with the group of a document, or a function of the document.
         """
         super().__init__(namespace)
         self.store, self._owns_store = resolve_store(
@@ -122,7 +122,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         """Return the keys of documents of the namespace in order, at most ``limit``.
 
         Only documents of the groups, confirmed by an indexing run before the time ``before`` and after the time
-        ``after``, are returned. None is no condition.
+        ``after``, are returned. An omitted argument is no condition.
         """
         matching_keys: list[str] = []
         for key, origin in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):
@@ -163,7 +163,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     def _load_origins(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
         """Yield (key, origin) of the documents with these keys; an origin is the text of a :class:`DocumentOrigin`.
 
-        With None, yield those of all documents that were added through LangChain, in order of key.
+        With None, yield all documents that were added through LangChain, in order of key.
         """
         selection = "SELECT key, origin FROM documents WHERE"
         if keys is None:

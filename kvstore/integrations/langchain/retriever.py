@@ -20,8 +20,8 @@ class KvstoreRetriever(BaseRetriever):
     """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``metadata["evidence"]``.
 
     ``path`` is the path of a store, ``store`` an open one. ``embedding`` is what the store was created with, or the
-    source of the vectors supplied with its documents. ``strategy`` defaults to that of the store's session. The other
-    fields are the clauses of :meth:`kvstore.Store.retrieve`. If a strategy finds fewer than ``k`` hits, hits of
+    source of the vectors supplied with its documents. ``strategy`` defaults to the setting of the store's session. The
+    other fields are the clauses of :meth:`kvstore.Store.retrieve`. If a strategy finds fewer than ``k`` hits, hits of
     ``hybrid`` follow, unless ``fill="none"``. ``invoke(question, k=3)`` overrides a clause for one call.
     """
 

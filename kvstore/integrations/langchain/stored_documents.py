@@ -43,6 +43,7 @@ class DocumentOrigin:
     confirmed: float
 
     def __str__(self) -> str:
+        """Return the origin as text, which the store records: a prefix, a UTC time, a colon and the namespace."""
         # Rounded up, so that the parsed time is not before the written one.
         moment = datetime.fromtimestamp(math.ceil(self.confirmed * 1e6) / 1e6, UTC)
         return f"{ORIGIN_PREFIX}{moment.strftime(_TIME_FORMAT)}:{self.namespace}"

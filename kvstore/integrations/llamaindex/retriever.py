@@ -23,10 +23,10 @@ class KvstoreRetriever(BaseRetriever):
     """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``metadata["evidence"]``.
 
     ``path`` is the path of a store, ``store`` an open one. ``embed_model`` is what the store was created with, or the
-    source of the vectors supplied with its nodes. ``strategy`` defaults to that of the store's session. ``filters`` are
-    LlamaIndex's, and ``where`` is an alternative condition. The others are the clauses of
+    source of the vectors supplied with its nodes. ``strategy`` defaults to the setting of the store's session.
+    ``filters`` are LlamaIndex's, and ``where`` is an alternative condition. The others are the clauses of
     :meth:`kvstore.Store.retrieve`. If a strategy finds fewer than ``similarity_top_k`` hits, hits of ``hybrid`` follow,
-    unless ``fill="none"``. If a question has a vector, that is used. Raises InputError for both ``filters`` and
+    unless ``fill="none"``. A question's own vector is used if there is one. Raises InputError for both ``filters`` and
     ``where``.
     """
 
