@@ -130,18 +130,13 @@ def plugins(mode: str | None) -> int:
 
     Plug-ins are embedders, readers of file formats, strategies and commands. The column "state" shows if a plug-in has
     a problem."""
-    from shutil import get_terminal_size
-
-    from .render import write_result
+    from .render import print_rows
 
     plugin_list = [*kvstore.plugins(), *cli.installed.list_plugins()]
     rows = [
         (plugin.kind, plugin.name, plugin.package, plugin.version, plugin.problem or "used") for plugin in plugin_list
     ]
-    columns = ("kind", "name", "package", "version", "state")
-    is_terminal = sys.stdout.isatty()
-    width = get_terminal_size().columns if is_terminal else None
-    write_result("PLUGINS", columns, rows, sys.stdout, mode=mode or ("table" if is_terminal else "tsv"), width=width)
+    print_rows(("kind", "name", "package", "version", "state"), rows, mode)
     return 0
 
 

@@ -176,7 +176,7 @@ def _describe_tables(console: Console, arguments: list[str]) -> None:
 
 
 def _set_expanded(console: Console, arguments: list[str]) -> None:
-    """Turn the mode ``line``, with each column on its own line, on or off; without an argument, switch it."""
+    """Turn the mode ``line``, with each column on its own line, on or off; without an argument, toggle it."""
     is_expanded = parse_switch(arguments[0]) if arguments else console.mode != "line"
     if is_expanded and console.mode != "line":
         console.collapsed_mode, console.mode = console.mode, "line"
@@ -211,7 +211,7 @@ def _run_script(console: Console, arguments: list[str]) -> None:
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
-    """Turn the display of each statement's duration ``on`` or ``off``; without an argument, switch it."""
+    """Turn the display of each statement's duration ``on`` or ``off``; without an argument, toggle it."""
     console.timer = parse_switch(arguments[0]) if arguments else not console.timer
     console.notify(f"timer {'on' if console.timer else 'off'}")
 

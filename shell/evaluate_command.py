@@ -162,21 +162,16 @@ def evaluate(
 
 def _write_report(report: EvaluationReport, mode: str | None) -> None:
     """Print a row for each compared setting; counts of questions, warnings and advice go to standard error."""
-    from shutil import get_terminal_size
-
     from kvstore.arguments import format_count
     from kvstore.evaluation.comparison import COLUMNS
 
-    from .render import write_result
+    from .render import print_rows
 
-    columns = ("setting", *COLUMNS, "ms", "current")
     rows = [
         (f"{row.compared} {row.name}", *map(row.figures.get, COLUMNS), row.ms, "*" if row.is_current else "")
         for row in report.rows
     ]
-    is_terminal = sys.stdout.isatty()
-    width = get_terminal_size().columns if is_terminal else None
-    write_result("EVALUATE", columns, rows, sys.stdout, mode=mode or ("table" if is_terminal else "tsv"), width=width)
+    print_rows(("setting", *COLUMNS, "ms", "current"), rows, mode)
     sys.stdout.flush()
     # For example: 80 answerable, 20 unanswerable questions.
     *counts, (last_kind, last_count) = report.counts.items()

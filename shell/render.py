@@ -7,17 +7,19 @@ In: column names and rows. Out: text written to a stream as the rows arrive. ``t
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import Protocol
 
 from kvstore.rendering.row_formats import ROW_FORMATS, RowCounter
 
 from . import layout
+from .layout import PrintedRow
 from .statement_layout import render_answer, render_groups, render_hits, render_locations, render_relatives
 
 MODES = ("table", "box", *ROW_FORMATS, "line")
-PrintedRow = Sequence[Any]
 
 
 class Writable(Protocol):
@@ -51,6 +53,12 @@ def write_result(
         out.write(line)
         out.write("\n")
     return counter.count
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[PrintedRow], mode: str | None) -> None:
+    """Print rows to standard output in the format ``mode`` (None: a table on a terminal, else TSV)."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    write_result("", columns, rows, sys.stdout, mode=mode or ("tsv" if width is None else "table"), width=width)
 
 
 def _render_lines(

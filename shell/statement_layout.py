@@ -61,7 +61,7 @@ _OPEN, _CLOSE = "\U0010fffc", "\U0010fffd"
 
 
 def _insert_hidden_marks(text: str, entity: str) -> str:
-    """Put marks around each word of every occurrence of the name ``entity`` in a text, in upper or lower case."""
+    """Put hidden marks around each word of every occurrence of the name ``entity`` in a text, ignoring case."""
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
     pattern = r"\s+".join(map(re.escape, entity.split()))
     return re.sub(
@@ -73,9 +73,9 @@ def _insert_hidden_marks(text: str, entity: str) -> str:
 
 
 def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
-    """Replace the marks in lines by asterisks around the words of a name that are on one line.
+    """Yield lines with asterisks in place of the hidden marks around the words of a name.
 
-    A mark that is open at the end of a line is closed there, and opened again on the next line.
+    The words of a name that are on one line get one pair of asterisks. Words after a line end get another pair.
     """
     is_open = False
     for line in lines:

@@ -710,7 +710,9 @@ def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pex
 
 
 @pytest.mark.slow
-def test_a_statement_that_can_change_many_documents_asks_first(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
+def test_a_statement_that_can_change_many_documents_asks_first(
+    terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path
+) -> None:
     child = terminal()
     child.send("DELETE FROM documents WHERE 1;\r")
     wait_for(child, r"\[y/N\] ")

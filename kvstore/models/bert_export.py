@@ -140,7 +140,7 @@ class BertGraph:
     """
 
     def __init__(self, weights: Tensors) -> None:
-        """Begin an empty ONNX graph. ``weights`` are the model's by name; a weight is removed when it is added."""
+        """Begin an empty ONNX graph. ``weights`` has the model's weights by name; adding a weight removes it there."""
         from onnx import helper, numpy_helper
 
         self._helper, self._numpy = helper, numpy_helper

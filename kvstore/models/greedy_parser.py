@@ -31,7 +31,7 @@ class GreedyParser:
     """A pipeline component that replaces spaCy's parser and uses its model."""
 
     def __init__(self, parser: Any) -> None:
-        """Copy the moves, labels and weights of spaCy's trained parser into the arrays that the kernel reads."""
+        """Copy the moves (parsing actions), labels and weights of spaCy's parser into arrays that the kernel reads."""
         self.model = parser.model
         # The name of a move is its letter, a hyphen and its label, such as "L-nsubj".
         names = [parser.moves.get_class_name(number).partition("-") for number in range(parser.moves.n_moves)]

@@ -40,8 +40,8 @@ from .sentence_phrases import (
 )
 
 #: A sentence may lack one content word of a statement, but no name or number, for each of this number of content words.
-#: Of statements that GPT-3.5 extracted from passages, 80 % pass. If their subjects are exchanged, 48 % pass, because a
-#: sentence of the passage also says most of these.
+#: 80 % of the statements that GPT-3.5 extracted from passages pass. If their subjects are exchanged, 48 % pass, because
+#: a sentence of the passage also says most of these.
 _WORDS_PER_MISSING_WORD = 12
 #: The minimum fraction of a statement's content words that are in the order of its sentence, and the minimum number of
 #: these words for the check. Of GPT-3.5's statements, 4 % have less; with subject and object exchanged, 26 %.
