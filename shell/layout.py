@@ -172,7 +172,7 @@ class Grid:
         self.top_rule, self.head_rule, self.foot_rule = rules
 
     def compute_overhead(self, num_columns: int) -> int:
-        """Return the width, in cells, of the borders and separators of a table."""
+        """Return the width, in cells, of the borders and separators of a table with ``num_columns`` columns."""
         return len(self.left) + len(self.right) + len(self.separator) * (num_columns - 1)
 
     def render_rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:

@@ -58,7 +58,7 @@ def write_result(
 def print_rows(columns: Sequence[str], rows: Iterable[PrintedRow], mode: str | None) -> None:
     """Print rows to standard output in the format ``mode`` (None: a table on a terminal, else TSV)."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    write_result("", columns, rows, sys.stdout, mode=mode or ("tsv" if width is None else "table"), width=width)
+    write_result("", columns, rows, sys.stdout, mode=mode or ("table" if width else "tsv"), width=width)
 
 
 def _render_lines(

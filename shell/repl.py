@@ -143,7 +143,7 @@ class _PromptWarmup:
     def _wait_and_load(self, application: Application[str], loop: AbstractEventLoop) -> None:
         """Wait for the store, show its counts in the toolbar, then load the parser.
 
-        An error from opening the store ends the prompt.
+        An error from opening the store ends the prompt, which is ``application`` and runs in the event loop ``loop``.
         """
         try:
             self._console.store  # noqa: B018 (waits)

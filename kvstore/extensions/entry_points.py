@@ -78,28 +78,28 @@ class PluginGroup(Generic[Converted]):
         """
         if name in self._get_reserved_names() or name not in _get_entry_points()[self._kind]:
             return None
-        plugin, value = self._load(name)
+        plugin, value = self._load_plugin(name)
         if value is None:
             raise PluginError(f"{plugin} cannot be used: {plugin.problem}; fix the package, or uninstall it")
         return value
 
     def load_usable(self) -> dict[str, Converted]:
         """Return the converted objects of all working plugins, by name."""
-        loaded = ((name, self._load(name)) for name in _get_entry_points()[self._kind])
+        loaded = ((name, self._load_plugin(name)) for name in _get_entry_points()[self._kind])
         return {name: value for name, (_, value) in loaded if value is not None}
 
     def list_plugins(self) -> list[Plugin]:
         """Return all plugins, by name; those that are broken or ambiguous have a ``problem``."""
         plugins = []
         for name, entry_points in _get_entry_points()[self._kind].items():
-            loaded_plugin, _ = self._load(name)
+            loaded_plugin, _ = self._load_plugin(name)
             plugins += [
                 Plugin(self._kind, name, *_get_package(entry_point), loaded_plugin.problem)
                 for entry_point in entry_points
             ]
         return plugins
 
-    def _load(self, name: str) -> tuple[Plugin, Converted | None]:
+    def _load_plugin(self, name: str) -> tuple[Plugin, Converted | None]:
         """Return the plugin of the entry point ``name``, and its object as kvstore uses it.
 
         A plugin with a problem has no object (None). Each plugin is loaded only once.

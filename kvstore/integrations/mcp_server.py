@@ -132,7 +132,7 @@ def make_server(tools: StoreTools) -> Any:
 
 
 def serve(tools: StoreTools) -> None:
-    """Serve on standard input and output until the client closes them and all requests have their replies.
+    """Serve the tools on standard input and output until the client closes them and all requests have their replies.
 
     Ctrl-C closes the store and ends the process.
     """
@@ -172,12 +172,12 @@ class _RunningRequests:
         if isinstance(message, types.JSONRPCRequest):
             self._request_ids.add(message.id)
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._finish((message.params or {}).get("requestId"))
+            self._remove_request((message.params or {}).get("requestId"))
 
     def record_reply(self, message: Any) -> None:
         """Record a message to the client, which may be the reply to a request."""
         if isinstance(message, (types.JSONRPCResponse, types.JSONRPCError)):
-            self._finish(message.id)
+            self._remove_request(message.id)
 
     async def wait(self) -> None:
         """Wait until every request has its reply, at most ``_MAX_LAST_SECONDS``."""
@@ -186,7 +186,7 @@ class _RunningRequests:
             with anyio.move_on_after(_MAX_LAST_SECONDS):
                 await self._all_finished.wait()
 
-    def _finish(self, request_id: Any) -> None:
+    def _remove_request(self, request_id: Any) -> None:
         """Remove a request, which now has its reply or needs none."""
         self._request_ids.discard(request_id)
         if not self._request_ids:

@@ -92,10 +92,11 @@ def _render_html(network: EntityNetwork, title: str) -> str:
         }
         for edge in edges
     ]
-    # "</" inside a script would end it.
+    # Without "<", no text can end the script.
     element_data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
-    scripts = [_CYTOSCAPE_PATH.read_text(encoding="utf-8"), f"const elements = {element_data};\n{_SCRIPT}"]
-    hashes = " ".join(map(hash_source, scripts))
+    library = _CYTOSCAPE_PATH.read_text(encoding="utf-8")
+    script = f"const elements = {element_data};\n{_SCRIPT}"
+    hashes = f"{hash_source(library)} {hash_source(script)}"
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
     picture = draw_network(title, names, edges, positions, _build_remark(network))
     return (
@@ -104,7 +105,7 @@ def _render_html(network: EntityNetwork, title: str) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_PAGE_STYLE}</style></head>\n'
         f'<body><h1>{escape(title)}</h1><p id="status" role="status"></p><div id="network"></div>\n'
         f"<noscript>{picture}\n</noscript>\n"
-        f"<script>{scripts[0]}</script>\n<script>{scripts[1]}</script></body></html>\n"
+        f"<script>{library}</script>\n<script>{script}</script></body></html>\n"
     )
 
 

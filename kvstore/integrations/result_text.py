@@ -139,7 +139,7 @@ def truncate(text: str, tokens: int, ending: str = " ... (cut)") -> str:
     return text + ending
 
 
-def shorten(text: str) -> str:
+def quote_argument(text: str) -> str:
     """Return a text from a client in quotation marks for an error message, with at most 80 characters of it."""
     return repr(text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}...")
 

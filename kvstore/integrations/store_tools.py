@@ -28,14 +28,14 @@ from .result_text import (
     format_source,
     format_spans,
     parse_key,
+    quote_argument,
     quote_cell,
     render_lines,
     render_parts,
-    shorten,
     truncate,
 )
 from .store_facts import get_default_strategy
-from .tool_definitions import check_arguments, check_text, iter_tools
+from .tool_definitions import check_argument_length, check_tool_arguments, iter_tools
 
 #: The timeout in seconds of a tool without a language model.
 TIMEOUT_SECONDS = 5.0
@@ -104,11 +104,11 @@ class StoreTools:
         """
         tool = self.tools.get(name)
         if tool is None:
-            raise InputError(f"there is no tool {shorten(name)}; tools are {', '.join(self.tools)}")
+            raise InputError(f"there is no tool {quote_argument(name)}; tools are {', '.join(self.tools)}")
         tool_arguments = (
             {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
         )
-        check_arguments(tool, tool_arguments)
+        check_tool_arguments(tool, tool_arguments)
         result = getattr(self, tool.name)(**tool_arguments)
         if isinstance(result, str):
             result = ToolResult(result)
@@ -282,8 +282,8 @@ class StoreTools:
         )
         if first_token is not None and first_token.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
-                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {shorten(first_token.text)}; use the other tools "
-                "for the rest"
+                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {quote_argument(first_token.text)}; use the other "
+                "tools for the rest"
             )
         cursor = self._store.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
         rows = [[quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor)]
@@ -307,7 +307,9 @@ class StoreTools:
         if document is None:
             if self._where is None:
                 self._store.describe_document(key)  # raises the error that suggests similar keys
-            raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists the documents")
+            raise DocumentNotFoundError(
+                f"there is no document {quote_argument(key)} here; overview lists the documents"
+            )
         header = f"{format_source(document.key, document.title)}, {document.bytes:,} bytes"
         if document.meta and not start:
             header += f", meta {to_one_line(json.dumps(document.meta, ensure_ascii=False))}"
@@ -384,7 +386,7 @@ class StoreTools:
             # the condition, which may name documents. It rolls back the transaction.
             if not is_permitted or not self._is_allowed(transaction, key):
                 raise InputError(
-                    f"document {shorten(key)} cannot be stored here: its key is taken, or this server does not "
+                    f"document {quote_argument(key)} cannot be stored here: its key is taken, or this server does not "
                     "return such documents; choose another key"
                 )
         outcome = "unchanged" if not changed else "changed" if exists else "stored"
@@ -395,7 +397,9 @@ class StoreTools:
         key = parse_key(key)
         with self._store.transaction(models=False) as transaction:
             if key not in transaction or not self._is_allowed(transaction, key):
-                raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists the documents")
+                raise DocumentNotFoundError(
+                    f"there is no document {quote_argument(key)} here; overview lists the documents"
+                )
             transaction.delete(key)
         return f"{format_key(key)}: deleted"
 
@@ -421,13 +425,13 @@ class StoreTools:
         """Return the whole text of a document, quoted. Raises DocumentNotFoundError."""
         document = self._store.get(key) if self._select_allowed([key]) else None
         if document is None:
-            raise DocumentNotFoundError(f"there is no document {shorten(key)} here")
+            raise DocumentNotFoundError(f"there is no document {quote_argument(key)} here")
         quotation = Quotation([document.text])
         return f"{quotation.rule}\n\n{quotation.quote(sanitize_slice(document.text))}"
 
     def build_prompt(self, question: str) -> str:
         """Return a prompt that makes a language model answer a question from its evidence, with citations."""
-        check_text("question", question)
+        check_argument_length("question", question)
         prompt = self._store.prompt(question, using=self._strategy, where=self._where)
         return f"{prompt.system}\n\n{prompt.user}"
 

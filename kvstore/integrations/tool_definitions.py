@@ -13,7 +13,7 @@ from typing import Any
 
 from kvstore.errors import InputError
 
-from .result_text import shorten
+from .result_text import quote_argument
 
 #: The maximum number of characters of an argument, and of the text of a document.
 MAX_ARGUMENT_CHARS = 10_000
@@ -238,11 +238,11 @@ OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {
 }
 
 
-def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
+def check_tool_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
     """Raise InputError unless the names, types, lengths and ranges of the arguments are those of the tool."""
     for name in arguments:
         if name not in tool.arguments:
-            raise InputError(f"{tool.name} takes the arguments {', '.join(tool.arguments)}, not {shorten(name)}")
+            raise InputError(f"{tool.name} takes the arguments {', '.join(tool.arguments)}, not {quote_argument(name)}")
     for name in tool.required:
         if name not in arguments:
             raise InputError(f"{tool.name} needs the argument {name}")
@@ -251,18 +251,18 @@ def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
         python_type, description = _ARGUMENT_TYPES[schema["type"]]
         # In Python, a bool is also an int.
         if not isinstance(value, python_type) or isinstance(value, bool):
-            raise InputError(f"{name} must be {description}, not {shorten(json.dumps(value))}")
+            raise InputError(f"{name} must be {description}, not {quote_argument(json.dumps(value))}")
         if isinstance(value, str):
-            check_text(name, value, MAX_DOCUMENT_CHARS if name == "text" else MAX_ARGUMENT_CHARS)
+            check_argument_length(name, value, MAX_DOCUMENT_CHARS if name == "text" else MAX_ARGUMENT_CHARS)
         if "enum" in schema and value not in schema["enum"]:
-            raise InputError(f"{name} must be one of {', '.join(schema['enum'])}, not {shorten(str(value))}")
+            raise InputError(f"{name} must be one of {', '.join(schema['enum'])}, not {quote_argument(str(value))}")
         if python_type is int and not schema["minimum"] <= value <= schema["maximum"]:
             raise InputError(
-                f"{name} must be from {schema['minimum']} to {schema['maximum']:,}, not {shorten(str(value))}"
+                f"{name} must be from {schema['minimum']} to {schema['maximum']:,}, not {quote_argument(str(value))}"
             )
 
 
-def check_text(name: str, value: str, max_chars: int = MAX_ARGUMENT_CHARS) -> None:
+def check_argument_length(name: str, value: str, max_chars: int = MAX_ARGUMENT_CHARS) -> None:
     """Raise InputError if an argument is longer than ``max_chars`` characters."""
     if len(value) > max_chars:
         raise InputError(f"{name} has {len(value):,} characters, but at most {max_chars:,} are allowed; shorten it")

@@ -54,8 +54,7 @@ def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGr
     try:
         # The folder of each module, by the name of its class, such as "Pooling".
         modules = {
-            str(module["type"]).rpartition(".")[2]: model / module["path"]
-            for module in _read_json(model / "modules.json")
+            str(module["type"]).split(".")[-1]: model / module["path"] for module in _read_json(model / "modules.json")
         }
         if unknown := [name for name in modules if name not in _KNOWN_MODULES]:
             raise EmbedderError(f"it has an unsupported module: {unknown[0]}")

@@ -223,19 +223,19 @@ class EmbeddingCache:
         self._vectors: dict[str, Embeddings] = {}
         self._num_bytes = 0
 
-    def embed(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Embeddings]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension); ``embed`` computes missing ones.
+    def embed(self, texts: Sequence[str], compute: Callable[[Sequence[str]], Embeddings]) -> Embeddings:
+        """Return the vectors of ``texts``, shape (len(texts), dimension); ``compute`` computes missing ones.
 
         The cache then holds them as the most recently used vectors, and drops the least recently used ones.
         """
         if not texts:
-            return embed(texts)
+            return compute(texts)
         with self._lock:
             vectors = {text: self._vectors[text] for text in texts if text in self._vectors}
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if missing:
             # A copy, because a row would keep the whole matrix in memory.
-            vectors.update((text, row.copy()) for text, row in zip(missing, embed(missing), strict=True))
+            vectors.update((text, row.copy()) for text, row in zip(missing, compute(missing), strict=True))
         with self._lock:
             for text, vector in vectors.items():
                 replaced = self._vectors.pop(text, None)

@@ -29,9 +29,9 @@ class _LeanImporter(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the specification of an empty module for spaCy's programs, or None for other modules.
+        """Return the specification of an empty module if ``fullname`` names spaCy's programs, else None.
 
-        Raises ModuleNotFoundError for torch. Python calls this for each import before its own finders.
+        Raises ModuleNotFoundError for torch. Python calls this method for each import before its own finders.
         """
         if threading.get_ident() != self._thread:  # other threads import as usual
             return None

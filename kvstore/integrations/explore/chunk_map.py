@@ -78,7 +78,7 @@ class ChunkMap:
             cosines[batch] = self._layout.compute_cosines(vectors)
         self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
         # One scale for both axes keeps distances in the plane comparable.
-        self._span = float(max((points - self._low).max(initial=0.0), 1e-9))
+        self._span = float(max((points - self._low).max(initial=0.0), 1e-9))  # not 0, because it is a divisor
         self.points = np.rint((points - self._low) / self._span * AXIS_STEPS).astype(np.uint16)
         self.labels = self._make_labels(store, ids, cosines)
         self._groups: dict[str, ChunkGroups] = {}

@@ -61,15 +61,15 @@ class DocumentTexts:
 
         A document that changed meanwhile may have other text there, or none; undecodable bytes become ``�``.
         """
-        text_bytes, _ = self._read(document)
+        text_bytes, _ = self._load_document(document)
         return text_bytes[start:end].decode(errors="replace")
 
     def get_format(self, document: str) -> str:
         """Return the format of a document: ``markdown`` or ``text``."""
-        _, format = self._read(document)
+        _, format = self._load_document(document)
         return format
 
-    def _read(self, document: str) -> tuple[bytes, str]:
+    def _load_document(self, document: str) -> tuple[bytes, str]:
         """Return the text and the format of a document; a missing document is an empty text."""
         if document not in self._documents:
             stored = self._store.get(document)

@@ -29,7 +29,7 @@ def build_community(request: PageRequest) -> PageContent:
         raise EntityNotFoundError(f"there is no community {key[:80]!r}; /communities lists the communities")
     members = RowList(request, "community_members LEFT JOIN entities ON name = entity", size=100)
     members.add_condition("community = ?", key)
-    content = members.build("entity, weight, mentions", "weight DESC, entity")
+    content = members.build_page("entity, weight, mentions", "weight DESC, entity")
     parts = fetch_named_rows(
         store.query(
             "SELECT community, title, entities FROM communities WHERE parent = ? ORDER BY entities DESC", (key,)

@@ -59,7 +59,7 @@ class RowList:
         """Return each value of a column as ``value``, and its number of rows as ``count``; ``order`` is SQL."""
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
-    def build(self, columns: str, order: str, *, details: str = "") -> PageContent:
+    def build_page(self, columns: str, order: str, *, details: str = "") -> PageContent:
         """Return the rows of the requested page as ``rows``, and the numbers of rows and pages that its template shows.
 
         ``columns`` and ``order`` are the SQL of the columns and of ORDER BY. ``details`` are further columns, which are
@@ -88,5 +88,5 @@ def build_index_page(request: PageRequest, index: str, columns: str, order: str)
     level = request.get_text("level")
     if level:
         rows.add_condition("level = ?", request.get_number("level", 0))
-    content = rows.build(columns, order)
+    content = rows.build_page(columns, order)
     return content | {"index": index, "is_built": True, "q": text, "level": level, "levels": levels}

@@ -86,7 +86,7 @@ class MapLayout:
             local = (normalized[members] - self._centers[cluster]) @ axes / scale
             distance = np.linalg.norm(local, axis=1, keepdims=True)
             # tanh keeps every member inside the disc of its cluster.
-            points[members] += local / np.maximum(distance, 1e-9) * np.tanh(distance) * self._radii[cluster]
+            points[members] += local / np.maximum(distance, _MIN_LENGTH) * np.tanh(distance) * self._radii[cluster]
         return points
 
 

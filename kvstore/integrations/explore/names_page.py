@@ -17,7 +17,7 @@ def build_content(request: PageRequest) -> PageContent:
     kind = request.get_text("kind")
     if kind:
         names.add_condition("kind = ?", kind)
-    content = names.build(
+    content = names.build_page(
         "name, kind, mentions",
         "mentions DESC, key",
         details="(SELECT count(DISTINCT document) FROM mentions WHERE entity = name) AS documents, "

@@ -51,7 +51,7 @@ def serve(
     store = FollowedStore(path)
     try:
         with _open_listener(port) as listener:
-            port = listener.getsockname()[1]
+            _, port = listener.getsockname()
             token = secrets.token_urlsafe(24)
             server = uvicorn.Server(
                 uvicorn.Config(

@@ -38,7 +38,7 @@ def build_topic(request: PageRequest) -> PageContent:
         "AND chunks.ordinal = topic_members.chunk JOIN documents ON key = chunks.document",
     )
     members.add_condition("topic = ?", int(topic_id))
-    content = members.build(
+    content = members.build_page(
         'chunks.document AS document, documents.title AS title, heading, start, "end", chunks.text AS text',
         "chunks.document, ordinal",
     )

@@ -23,7 +23,7 @@ def build_list(request: PageRequest) -> PageContent:
     """Return the trees whose name contains ``q``, the largest first."""
     trees = RowList(request, "trees")
     text = trees.filter_by_text("name")
-    content = trees.build(
+    content = trees.build_page(
         "name, nodes, source",
         "nodes DESC, name",
         details="(SELECT json_group_array(entity) FROM "
@@ -47,7 +47,7 @@ def build_tree(request: PageRequest) -> PageContent:
     rows = RowList(request, "nodes", size=_MAX_CHILDREN)
     rows.add_condition("tree = ?", tree)
     rows.add_condition("entity = ?", under) if under else rows.add_condition("level = 0")
-    content = rows.build("entity, children", "children DESC, entity")
+    content = rows.build_page("entity, children", "children DESC, entity")
     if under and not content["rows"]:
         raise EntityNotFoundError(f"the tree {tree[:80]!r} has no name {under[:80]!r}")
     _add_children(store, tree, content["rows"])

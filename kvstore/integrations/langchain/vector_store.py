@@ -268,6 +268,6 @@ check_methods(KvstoreVectorStore)
 
 
 def _reject_arguments(method: str, arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError if there are any unknown arguments, because ignoring one would change the result."""
+    """Raise TypeError if a call of ``method`` has unknown arguments, because ignoring one would change the result."""
     if arguments:
         raise TypeError(f"{method}() takes no argument {', '.join(map(repr, arguments))}")

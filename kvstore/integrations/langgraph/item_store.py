@@ -94,10 +94,10 @@ class KvstoreStore(AdapterStore, BaseStore):
         now = stored_items.get_now()
         used_keys: set[str] = set()
         with self.store.snapshot() as state:
-            results = [self._read(state, operation, now, used_keys) for operation in operations]
+            results = [self._run_read(state, operation, now, used_keys) for operation in operations]
         puts = {stored_items.build_key(put.namespace, put.key): put for put in operations if isinstance(put, PutOp)}
         if puts or used_keys:
-            self._write(puts, used_keys - puts.keys(), now)
+            self._write_changes(puts, used_keys - puts.keys(), now)
         return results
 
     abatch = make_async(batch)
@@ -106,7 +106,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         """Delete the expired items; return their number."""
         return self.store.delete_where({TIMES: {"expires": {"$lte": stored_items.get_now().isoformat()}}})
 
-    def _read(self, state: Snapshot, operation: Op, now: datetime, used_keys: set[str]) -> Any:
+    def _run_read(self, state: Snapshot, operation: Op, now: datetime, used_keys: set[str]) -> Any:
         """Return the result of an operation on one state: an item or None, a list of items or of namespaces.
 
         The result of a put is None, since it is written later. Keys of the items whose expiry the operation postpones
@@ -173,7 +173,7 @@ class KvstoreStore(AdapterStore, BaseStore):
                 return best_hits
             top = min(2 * top, _MAX_HITS)
 
-    def _write(self, puts: Mapping[str, PutOp], used_keys: Iterable[str], now: datetime) -> None:
+    def _write_changes(self, puts: Mapping[str, PutOp], used_keys: Iterable[str], now: datetime) -> None:
         """Put and delete items, and postpone the expiry of the items with ``used_keys``, in one commit.
 
         ``puts`` are the operations by document key; one without a value deletes its item.
