@@ -151,9 +151,9 @@ class _ExportReader:
             raise InputError(f"{self._path}: cannot be read ({error.strerror}); check the path") from error
 
     def _read_line(self, file: BinaryIO, line_number: int) -> bytes:
-        """Return the next line, which is empty at the end of the file; raise InputError if it is too long.
+        """Return the next line, empty at the end of the file; raise InputError if the line is too long.
 
-        ``line_number`` is for the message.
+        The message of the error gives ``line_number``.
         """
         line = file.readline(_MAX_LINE + 1)
         if len(line) > _MAX_LINE:
@@ -179,8 +179,10 @@ class _ExportReader:
             )
 
         expected_lines = header.get("lines")
-        num_lines = _count_lines(file) if isinstance(expected_lines, int) else 0
-        if isinstance(expected_lines, int) and num_lines < expected_lines:
+        if not isinstance(expected_lines, int):  # an earlier version wrote the header
+            return
+        num_lines = _count_lines(file)
+        if num_lines < expected_lines:
             raise self._make_error(
                 1,
                 f"the export wrote {expected_lines:,} lines after this one, but the file has {num_lines:,}, so it was "

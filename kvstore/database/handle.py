@@ -218,8 +218,8 @@ class Handle(Queryable):
     ) -> None:
         """Raise ClosedError or ReadOnlyError if the store cannot be changed; the message gives ``remedy`` as advice.
 
-        Settings that the first documents could still choose become final, because a change depends on them. An ingest,
-        which chooses them itself, passes ``fixes_settings=False``.
+        The settings that a new store takes from its first documents, such as the language, become final, because a
+        change depends on them. An ingest, which chooses these settings itself, passes ``fixes_settings=False``.
         """
         self._session.environment.require_open()
         if self.readonly:

@@ -146,7 +146,7 @@ class IndexManager:
         }
 
     def _select_indexes(self, kind: str | None) -> list[Index]:
-        """Return the index of this kind (None: of every kind), each followed by its companions.
+        """Return the index of a kind (None: of every kind), each before the index files that are built with it.
 
         Raises InputError if the store has no index of this kind.
         """
@@ -169,7 +169,7 @@ class IndexManager:
             if path.exists()
         }
 
-    def extend(self, next_chunk: int) -> None:
+    def extend_due_indexes(self, next_chunk: int) -> None:
         """Add new chunks to index files in the background, if there are many; called after each commit.
 
         ``next_chunk`` is the id of the next new chunk. Raises nothing, because the commit has already succeeded.
@@ -177,7 +177,7 @@ class IndexManager:
         due_indexes = [index for index in list_automatic_indexes() if self._may_be_due(index, next_chunk)]
         with self._lock:
             if due_indexes and self._thread is None and not self._stopped.is_set():
-                self._thread = MaintenanceThread(target=self._extend, args=(due_indexes,), name="kvstore index")
+                self._thread = MaintenanceThread(target=self._extend_files, args=(due_indexes,), name="kvstore index")
                 self._thread.start()
 
     def stop(self) -> None:
@@ -191,7 +191,8 @@ class IndexManager:
     def _may_be_due(self, index: FileIndex[Any, Any], next_chunk: int) -> bool:
         """True if an automatic index may have enough new chunks to be extended; ``next_chunk`` is the next new id.
 
-        If it has not, or if that cannot be read, record the next id from which it may be due, or the failure.
+        If it has too few, the id from which it may have enough is recorded, so that earlier commits need not ask again.
+        If the number of new chunks cannot be read, the error is recorded for the status of the index.
         """
         if next_chunk < self._next_due_chunk.get(index.name, 0):
             return False
@@ -203,7 +204,7 @@ class IndexManager:
             self._record_failure(index, error)
         return False
 
-    def _extend(self, indexes: Sequence[FileIndex[Any, Any]]) -> None:
+    def _extend_files(self, indexes: Sequence[FileIndex[Any, Any]]) -> None:
         """Extend index files in the background thread while they are due for extension."""
         try:
             for index in indexes:
@@ -248,7 +249,10 @@ class IndexManager:
         return self._find_builder(index).refresh(index, progress)
 
     def _find_builder(self, index: Index) -> IndexFiller:
-        """Return the object that builds and removes such an index: a file, or tables of the store."""
+        """Return the object that builds and removes an index, which depends on the class of the index.
+
+        An index is a file, tables that every commit updates, or generations (results of builds).
+        """
         if isinstance(index, FileIndex):
             return self._file_builder
         if isinstance(index, MaintainedIndex):

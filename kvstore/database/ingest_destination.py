@@ -56,11 +56,16 @@ class IngestDestination:
         return BATCH_SIZE if isinstance(self._session.store.embedder.load(), OpenAIEmbedder) else 0
 
     def update_origins(self, origins: Mapping[str, str | None]) -> None:
-        """Record the origins, by key, of unchanged documents that were found in another folder. None is ignored."""
+        """Record the origins (ingested folders) of unchanged documents that were found in another folder than before.
+
+        ``origins`` are by document key; documents with None keep their origin.
+        """
+        moved_origins: dict[str, str | None] = {}
         with self.open_state() as state:
-            find_document = state.documents.find_by_key
-            records = ((key, origin, find_document(key)) for key, origin in origins.items() if origin)
-            moved_origins = {key: origin for key, origin, record in records if record and record.origin != origin}
+            for key, origin in origins.items():
+                record = state.documents.find_by_key(key)
+                if origin and record is not None and record.origin != origin:
+                    moved_origins[key] = origin
         if moved_origins:
             with self._handle.transaction(models=False) as transaction:
                 transaction.set_origins(moved_origins)

@@ -106,7 +106,10 @@ class _Overhead(NamedTuple):
 
 @dataclass(slots=True)
 class _Plan:
-    """The requests of an extraction, in order, and the keys of the documents that contain each passage, by digest."""
+    """The requests of an extraction in order, its forecast, and the documents that get the texts.
+
+    ``document_keys`` has, by the digest of each passage, the keys of the documents that contain it.
+    """
 
     requests: list[Request]
     forecast: ExtractionForecast
@@ -190,7 +193,7 @@ class ModelExtraction:
         while pending:
             if progress is not None:
                 progress(self._make_progress(num_done, num_done + len(pending), structured_model))
-            request = pending.take()
+            request = pending.take_next()
             num_done += 1
             sources = self._read_sources(request)
             if not sources:  # the documents changed meanwhile
@@ -267,7 +270,7 @@ class ModelExtraction:
                     continue
 
     def _read_sources(self, request: Request) -> list[SourcePassage]:
-        """Return the passages of a request (document keys by passage digest) that still exist in the current state."""
+        """Return the passages of a request (document keys by passage digest) that the current state still has."""
         with self._handle.state() as state:
             passages = (self._read_passages(state, key).get(digest) for digest, key in request.items())
             return [passage for passage in passages if passage is not None]
@@ -398,7 +401,7 @@ class ModelExtraction:
         return groups
 
     def _estimate_cost(self, passages: Sequence[_DistinctPassage], overhead: int) -> int:
-        """Return the estimated number of tokens of the requests for these passages, with ``overhead`` per request."""
+        """Return the estimated tokens of the requests for these passages, each with ``overhead`` further tokens."""
         return sum(passage.tokens for passage in passages) + overhead * len(self._group_passages(passages))
 
     def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:

@@ -128,8 +128,8 @@ class LazyEmbedder:
             if self._embedder is None:
                 self._embedder, self.is_supplied = embedder, True
 
-    def replace(self, settings: FixedSettings) -> None:
-        """Use the embedder that other settings name from now on."""
+    def use_named(self, settings: FixedSettings) -> None:
+        """From now on, use the embedder that ``settings`` name; it is loaded when first needed."""
         with self._lock:
             self._settings, self._embedder, self.is_supplied = settings, None, False
 
@@ -316,16 +316,19 @@ class OpenStore:
             self.spending.popleft()
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:
-        """Make the settings with these names (None: all) final, so that the first documents no longer choose them."""
+        """Make settings final that a new store would otherwise take from its first documents, such as the language.
+
+        ``names`` are the names of these settings (None: all).
+        """
         if self._undecided:
             with self.lock:  # also held while settings are decided
                 self._undecided -= self._undecided if names is None else frozenset(names)
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """Write the settings that ``choose`` returns, as far as they are undecided, and return the changed ones.
+        """Write the undecided settings among those that ``choose`` returns, and return the changed ones, by name.
 
         Undecided settings are those that a new store takes from its first documents. Nothing is written unless the
-        store is empty and no other process has it open. All settings are fixed afterwards, even if nothing was written.
+        store is empty and no other process has it open. All settings are final afterwards, even if nothing was written.
         """
         with self.lock:
             if not self._undecided:
@@ -357,7 +360,7 @@ class OpenStore:
             get_logger().info("%s: the settings stay as they are: %s", self.environment.path, error)
             return False
         if settings.embedder != self.settings.embedder:
-            self.embedder.replace(settings)
+            self.embedder.use_named(settings)
         self.settings = settings
         if "indexing" in vars(self):  # it was created with the old settings
             self.indexing.stop()
@@ -365,7 +368,7 @@ class OpenStore:
         return True
 
     def build_state(self, snapshot: View) -> State:
-        """Return the state of a snapshot, which uses the open indexes and the node cache of this store."""
+        """Return the state of a snapshot; it uses this store's open indexes and its cache of decoded tree nodes."""
         return State(snapshot, self.settings, self.open_indexes, self.node_cache)
 
     def load_models(self) -> None:

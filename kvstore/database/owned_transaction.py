@@ -64,8 +64,8 @@ class BatchedChanges:
         self.has_applied = False
         #: Applied batches, kept to apply them again in a larger map; empty if the map has enough room.
         self._applied: list[PendingChanges] = []
-        #: True if applied batches are kept, because the transaction may outgrow the map.
-        self.can_replay = transaction.may_outgrow_map
+        #: True if applied batches are kept, because the transaction may outgrow LMDB's map of the file.
+        self.keeps_batches = transaction.may_outgrow_map
 
     @property
     def has_new_chunks(self) -> bool:
@@ -237,15 +237,16 @@ class BatchedChanges:
     def apply(self, *, more_follow: bool) -> None:
         """Apply the completed batch and begin another. After an error, the transaction must be aborted.
 
-        If the transaction may have to be replayed (``can_replay``), the batch is kept without its derived data, which
-        can be derived again. ``more_follow``: True if further batches are likely before the next read.
+        If the transaction may outgrow LMDB's map of the file (``keeps_batches``), the batch is kept, to apply it again
+        in a larger map. Its derived data are not kept, because they can be derived again. ``more_follow``: True if
+        further batches are likely before the next read.
         """
         pending, self.pending = self.pending, PendingChanges()
         self.has_applied = True
-        if self.can_replay:
+        if self.keeps_batches:
             self._applied.append(pending)
         self._changes.apply(pending, more_follow=more_follow)
-        if self.can_replay:
+        if self.keeps_batches:
             pending.release()
 
     def write_back(self) -> None:
@@ -273,7 +274,10 @@ class BatchedChanges:
         changes.finish(lookup_counts)
 
     def _open_changes(self, transaction: WriteTransaction) -> Changes:
-        """Return an object that applies changes to a transaction, with the cached entity filter of its state."""
+        """Return an object that applies changes to a transaction.
+
+        It uses the cached filter of entity names, if that fits the state of the transaction.
+        """
         store = self._session.store
         entity_filter = store.filter_cache.take_filter(transaction, hash_seed=self._settings.hash_seed)
         return Changes(transaction, self._settings, entity_filter, store.trace_cache)
@@ -379,7 +383,7 @@ class OwnedTransaction(Queryable):
         if was_large:
             release_free_memory()
         if has_new_chunks:  # otherwise the previous commit has begun the extension, if one was due
-            self._session.store.indexing.extend(next_chunk)
+            self._session.store.indexing.extend_due_indexes(next_chunk)
 
     def _write_changes(self, lookup_counts: Mapping[str, int], is_applied: bool) -> None:
         """Commit the changes; if LMDB's map of the file is too small, apply them again in a larger one.
@@ -393,7 +397,7 @@ class OwnedTransaction(Queryable):
                 return
         except MapFull:
             self._write_transaction.abort()
-        if not self._changes.can_replay:
+        if not self._changes.keeps_batches:  # the batches that were applied are lost
             raise self._session.environment.make_map_full_error()
         self._session.environment.write_with_growth(
             lambda view: self._changes.replay(view, lookup_counts), self._timeout

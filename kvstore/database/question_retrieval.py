@@ -72,7 +72,7 @@ def prepare_query(
 ) -> tuple[Strategy, Query]:
     """Return the strategy for a question, and the query to run it with, from the clauses of a statement or method.
 
-    Of several questions, the strategy fuses the results. The clauses are those of
+    For several questions, the strategy fuses their results. The clauses are those of
     :class:`~kvstore.retrieval.question_clauses.Clauses`; without ``using``, ``top`` or ``depth``, the session's setting
     applies. The query reads only the documents that satisfy ``where``, and words that no document has are respelled.
     With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. Raises
@@ -153,7 +153,7 @@ def _respell_question(query: Query) -> None:
 
 
 def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.ArrayLike | None) -> Strategy:
-    """Return a strategy that fuses the results for several questions; for one question, ``strategy`` itself.
+    """Return a strategy that fuses the results of ``strategy`` for several questions; for one, ``strategy`` itself.
 
     Raises InputError if a question is invalid, or if a vector is given.
     """
@@ -204,7 +204,7 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
 def _find_missing_index(state: State, strategy: Strategy) -> str | None:
     """Return the kind of index that a strategy needs and the store lacks, or None.
 
-    Of a strategy that fuses others, the first missing index of those is returned.
+    If the strategy fuses the results of several strategies, the first index that one of them lacks is returned.
     """
     for fused_strategy in getattr(strategy, "strategies", ()):
         missing_index = _find_missing_index(state, fused_strategy)

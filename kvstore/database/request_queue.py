@@ -33,10 +33,10 @@ class RequestQueue:
     def __len__(self) -> int:
         return len(self._requests)
 
-    def take(self) -> Request:
-        """Remove and return the next request; of a request with too many passages, only its first passages.
+    def take_next(self) -> Request:
+        """Remove and return the next request, which maps the digest of each passage to the key of a document with it.
 
-        A request maps the digest of each passage to the key of a document with it.
+        If the next request has too many passages, only its first passages are returned; the others stay in the queue.
         """
         passages = list(self._requests.popleft().items())
         num_parts = math.ceil(len(passages) / self._max_passages)

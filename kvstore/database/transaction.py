@@ -296,7 +296,7 @@ class Transaction(OwnedTransaction):
 
         The name becomes known and is recognized in every text. A second call with another entity redirects the alias.
         Raises EntityNotFoundError for an unknown entity, and InputError for a name that is empty, too long or merged,
-        or of which the entity is itself an alias.
+        or if ``entity`` is itself an alias of ``name``.
 
         >>> store.alias("Bharat", "India"), store.lookup("bharat")[0].entity
         (True, 'India')
@@ -365,9 +365,9 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _put_alias(self, alias: Alias) -> bool:
-        """Store an alias or a merge of known names; return False if it is stored already.
+        """Store an alias of a known entity, or a merge of two known names; return False if it is stored already.
 
-        Raises InputError if the name is an alias of the other kind, and EntityNotFoundError for an unknown name.
+        Raises InputError if the name of an alias is merged, or the reverse; EntityNotFoundError for an unknown name.
         """
         existing = self._changes.find_fact(facts.ALIASES, alias.key)
         if existing is not None and existing.kind != alias.kind:
@@ -375,16 +375,16 @@ class Transaction(OwnedTransaction):
         if existing is not None and existing.target == alias.target:
             return False
         with self.state() as state:
-            for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
-                if state.filter.find(to_entity_key(form)) is None:
-                    raise make_entity_error(state, form)
+            for known_name in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
+                if state.filter.find(to_entity_key(known_name)) is None:
+                    raise make_entity_error(state, known_name)
         return self._put_fact(facts.ALIASES, alias.key, alias)
 
     @in_owner_thread
     def _remove_alias(self, name: str, kind: str) -> bool:
-        """Remove the alias or merge (``kind``) of a name; return False if it has none.
+        """Remove the alias or the merge of a name, as ``kind`` says; return False if the name has neither.
 
-        Raises InputError if it has the other kind.
+        Raises InputError if the name is merged but ``kind`` is an alias, or the reverse.
         """
         existing = self._changes.find_fact(facts.ALIASES, to_entity_key(clean_name(name)))
         if existing is None:

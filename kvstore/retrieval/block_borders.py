@@ -38,7 +38,7 @@ class BlockSpan(NamedTuple):
 
 
 class BlockFinder:
-    """A finder of the tables, list items and code blocks of documents in one state; it caches those of a range."""
+    """A finder of the tables, list items and code blocks of documents in one state; it caches what it has parsed."""
 
     def __init__(self, documents: Documents) -> None:
         """Read texts from ``documents``, the documents of the state."""

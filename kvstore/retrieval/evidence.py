@@ -212,9 +212,8 @@ class Trace:
     """The recorded steps of one retrieval."""
 
     def __init__(self, view: View | None = None) -> None:
-        """Start with no steps. If ``view`` measures pages, steps also count the pages that they read."""
+        """Start with no steps. If ``view`` counts the pages that are read, as for EXPLAIN, steps report their pages."""
         self.steps: list[Step] = []
-        # Only EXPLAIN reads through a view that counts pages.
         self._measured_view = view if isinstance(view, MeasuredView) else None
 
     @contextmanager

@@ -88,10 +88,10 @@ def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> di
 def _select_steps(
     forest: Forest, nodes: list[int], is_upward: bool, depth: int, limit: int
 ) -> tuple[list[WalkStep], bool]:
-    """Return the nearest steps of a walk up or down from ``nodes``, at most ``limit``, and True if there are more.
+    """Return the nearest steps of a walk up or down a tree from ``nodes``, at most ``limit``; True if there are more.
 
-    A step is an edge from the node ``via`` to ``node``. If there are more, a walk up includes the path to the nearest
-    root, unless that alone exceeds ``limit``; ties between roots are broken by name.
+    A step is an edge from the node ``via`` to ``node``. If there are more than ``limit`` steps, those of a walk up
+    include the path to the nearest root, unless that path alone is longer; ties between roots are broken by name.
     """
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}  # the first step that reached each node

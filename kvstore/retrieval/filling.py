@@ -52,5 +52,5 @@ def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidenc
 
 
 def _collect_chunks(hits: Sequence[Hit]) -> set[tuple[str, int]]:
-    """Return the document key and ordinal of each chunk in hits that are chunks or segments."""
+    """Return the (document key, ordinal) of each chunk in the hits that are chunks or segments, not summaries."""
     return {(span.document, span.ordinal) for hit in hits if hit.kind in ("chunk", "segment") for span in hit.spans}

@@ -80,7 +80,7 @@ class FusedStrategy:
         return replace(evidence, hits=_merge_hits(query, evidence.hits, other_hits), context=list(context))
 
     def _iter_results(self, query: Query) -> Iterator[_Result]:
-        """Run each strategy for each question, and yield the results. A question is respelled and embedded once."""
+        """Run each strategy for each question, and yield the results. Each question is respelled and embedded once."""
         for number, question in enumerate(self.questions or (query.question,), 1):
             question_query = copy(query)
             if self.questions:
@@ -94,9 +94,9 @@ class FusedStrategy:
 
 
 def _copy_for_strategy(query: Query, strategy: Strategy) -> Query:
-    """Return a copy of the query for one strategy: at least ``_NUM_FUSED`` hits, with the options of that strategy.
+    """Return a copy of a query for one of the fused strategies: at least ``_NUM_FUSED`` hits, and only its own options.
 
-    The limit of tokens, the reranker, segments and abstracts apply only to the fused hits.
+    The copy has no token limit, reranker, segments and abstracts, because these apply to the fused hits.
     """
     limited_query = query.copy_with_limits(top=max(_NUM_FUSED, query.reach), within=None)
     limited_query.rerank, limited_query.segments, limited_query.abstracts = None, "none", False

@@ -66,10 +66,10 @@ class QuestionWords(NamedTuple):
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
-    """Return the words and technical tokens (such as ``--force``) of a question as terms, stemmed by ``stem``.
+    """Return the search terms of a question: its stemmed words, and technical tokens such as ``--force``.
 
     The result also has the parts of words with underscores and, in a store of several languages, the stems of each word
-    in the other languages.
+    in the other languages. ``stem`` maps a word to its stem.
     """
     compounds = [
         (stem(word), [stem(part) for part in word.split("_") if part])

@@ -103,8 +103,8 @@ class SummaryRequest(NamedTuple):
     def find_title_positions(self, titles: Iterable[str], stem: Callable[[str], str]) -> list[int]:
         """Return the positions of the titles that have all words of the subject; empty without a subject.
 
-        If several have them, and some of these also have the years, only those are returned. ``stem`` maps a word to
-        its stem.
+        If some of these titles also have all years of the request, only the titles with the years are returned.
+        ``stem`` maps a word to its stem.
         """
         if not self.subject:
             return []
@@ -117,9 +117,8 @@ class SummaryRequest(NamedTuple):
                 stems = set(map(stem, segment_words(title.replace("_", " "))))
                 if subject <= stems:
                     stems_by_position[position] = stems
-        return [position for position, stems in stems_by_position.items() if self.years <= stems] or [
-            *stems_by_position
-        ]
+        with_years = [position for position, stems in stems_by_position.items() if self.years <= stems]
+        return with_years or list(stems_by_position)
 
 
 def is_overview_question(question: str, likely_language: str | None = None) -> bool:
@@ -138,7 +137,7 @@ def is_overview_question(question: str, likely_language: str | None = None) -> b
 
 
 def parse_summary_request(question: str, likely_language: str | None = None) -> SummaryRequest | None:
-    """Return what a question asks to summarize ("Summarize the travel policy"), or None if it asks for something else.
+    """Return the subject that a question asks to summarize ("Summarize the travel policy"); None if it asks for none.
 
     ``likely_language`` is the language of the question if its words do not show one.
     """
@@ -154,7 +153,7 @@ def parse_summary_request(question: str, likely_language: str | None = None) -> 
 
 
 def _parse_english_request(question: str) -> SummaryRequest | None:
-    """Return what an English question asks to summarize, or None if it asks for something else."""
+    """Return the subject that an English question asks to summarize, or None if it does not ask for a summary."""
     if _TLDR_PATTERN.search(question) or _STORE_PATTERN.match(question):
         return _build_summary_request((), covers_all=True)
     words = [word for word in segment_words(question) if word not in FUNCTION_WORDS]

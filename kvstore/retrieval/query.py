@@ -55,10 +55,12 @@ class Query:
     ``user_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that satisfy the
     restriction (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are the
     options after the statement's WITH, checked against the strategy's options. ``rerank`` reorders the first
-    ``NUM_RERANK_CANDIDATES`` of a ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the
-    strategy that adds hits if there are too few. ``count_hits`` counts a use of each entity key, which raises the
-    entity's temperature. ``original_question`` is the question as the user wrote it if it was respelled
-    (:mod:`.respelling`). ``vectors`` has the vectors of the texts embedded so far; copies of the query share it.
+    ``NUM_RERANK_CANDIDATES`` of a ranking. ``segments`` says if neighboring chunks are merged into segments, and
+    ``segment_tokens`` limits the tokens of segments that are added to the hits. ``abstracts`` requests the abstracts
+    (summaries of a few chunks) above the hits. ``fill`` names the strategy that adds hits if there are too few.
+    ``count_hits`` counts a use of each entity key, which raises the entity's temperature. ``original_question`` is the
+    question as the user wrote it if it was respelled (:mod:`.respelling`). ``vectors`` has the vectors of the texts
+    embedded so far; copies of the query share it.
 
     The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.

@@ -110,16 +110,19 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
     """True if a question writes a recognized ``entity`` as a name, with a capital or a digit.
 
     The capital of a function word at the start of the question does not count. If the question has no capital after its
-    first letter, a digit after the first character of a name counts. With ``allow_phrases``, so do several words.
+    first letter, a digit after the first character of a name counts; with ``allow_phrases``, a name of several words
+    counts then too.
     """
     encoded = question.encode()
-    forms = [encoded[start:end].decode() for start, end in entity.spans]
+    written_names = [encoded[start:end].decode() for start, end in entity.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
-        return any(_has_capital_or_digit(form[1:]) or (allow_phrases and len(split_words(form)) > 1) for form in forms)
-    for form in forms:
-        opens_question = question.lstrip().startswith(form)
-        has_function_word = any(word in FUNCTION_WORDS for word in split_words(form)[:1])
-        if _has_capital_or_digit(form[1:] if opens_question and has_function_word else form):
+        return any(
+            _has_capital_or_digit(name[1:]) or (allow_phrases and len(split_words(name)) > 1) for name in written_names
+        )
+    for name in written_names:
+        opens_question = question.lstrip().startswith(name)
+        begins_with_function_word = any(word in FUNCTION_WORDS for word in split_words(name)[:1])
+        if _has_capital_or_digit(name[1:] if opens_question and begins_with_function_word else name):
             return True
     return False
 

@@ -237,7 +237,7 @@ class _SegmentBuilder:
         chunks = self._state.chunks.get_many(ids[chunk_range.first : chunk_range.last + 1])
         best_record = self._ranked_chunks[chunk_range.ranking_index]
         if tokens_left is not None:
-            chunks = self._select_fitting(chunks, best_record.ordinal - chunk_range.first, tokens_left)
+            chunks = self._select_fitting_chunks(chunks, best_record.ordinal - chunk_range.first, tokens_left)
             if not chunks:
                 return None
         used_spans = self._used_spans.setdefault(record.id, [])
@@ -264,11 +264,11 @@ class _SegmentBuilder:
         """Read the text between two byte offsets of a document, and return its number of tokens."""
         return count_text_tokens(self._state.documents.read_text_slice(document, start, end))
 
-    def _select_fitting(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
-        """Return adjacent chunks that include ``best_index`` and together have at most ``tokens_left`` tokens.
+    def _select_fitting_chunks(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
+        """Return adjacent chunks, including the one at ``best_index``, of at most ``tokens_left`` tokens together.
 
-        The chunks are extended on the side of the better-ranked neighbor first. Returns an empty list if the best chunk
-        does not fit.
+        Starting at that chunk, the better-ranked of the two neighboring chunks is added first. Returns an empty list if
+        the chunk at ``best_index`` does not fit.
         """
         document = chunks[0].document
         # A token has at least one byte, so a short text need not be read.
@@ -324,7 +324,7 @@ class _SegmentBuilder:
             return span
 
         def is_within_limits(first_byte: int, last_byte: int) -> bool:
-            """True if a span lies within the limits and has few enough tokens; long spans are not read."""
+            """True if a span of bytes lies within the limits and has few enough tokens; long texts are not read."""
             if first_byte < min_start or last_byte > max_end or last_byte - first_byte > token_limit * _MAX_TOKEN_BYTES:
                 return False
             return (
@@ -351,9 +351,10 @@ class _SegmentBuilder:
     def _list_covering_chunks(
         self, ids: Sequence[int], chunks: list[ChunkRecord], start: int, end: int
     ) -> list[ChunkRecord]:
-        """Return the chunks that overlap a span, in order.
+        """Return the chunks of a document that overlap its bytes ``start`` to ``end``, in order.
 
-        ``chunks`` are those already read, and ``ids`` all chunk ids of the document.
+        ``chunks`` are adjacent chunks that are already read, one of which overlaps the span. ``ids`` are all chunk ids
+        of the document.
         """
         covering = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
         for neighbor in self._iter_chunks(ids, reversed(range(covering[0].ordinal))):

@@ -53,7 +53,10 @@ def find_corrections(question: str, state: State, stem: Callable[[str], str]) ->
 
 
 def _count_chunks(words: Sequence[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
-    """Return about how many chunks contain each word, in any form and in any language of the documents."""
+    """Return, by word, the approximate number of chunks that contain it in any form.
+
+    In a store of several languages, the chunks with its stem in each language are added up.
+    """
     terms_by_word = {
         word: stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)] for word in words
     }
@@ -91,9 +94,9 @@ def _list_candidates(word: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _is_english(word: str) -> bool:
-    """True if a word in lower case is known to be English: it is, or is a form of, a frequent or function word; cached.
+    """True if a word in lower case is known to be English. The result is cached.
 
-    Everyday words are known as well.
+    Known words are function words, everyday words, frequent words, and forms of frequent words, such as plurals.
     """
     is_known = word in FUNCTION_WORDS or is_everyday(word)
     return is_known or not _load_vocabulary().isdisjoint(iter_base_forms(word))
