@@ -1,6 +1,6 @@
 """The store of an adapter: an open one, or one that the adapter opens.
 
-In: a path or a store, and the framework's embedding, if any. Out: the store, and whether the adapter must close it.
+In: a path or a store, and the framework's embedding, if any. Out: the store, and True if the adapter must close it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class QuestionStore(AdapterStore):
         self.store, self._owns_store = resolve_store(adapter, path, store, embedder, create=create)
 
     def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
-        """Return the clauses ``vector`` and ``options`` of :meth:`kvstore.Store.retrieve` for a question.
+        """Return the arguments ``vector`` and ``options`` of :meth:`kvstore.Store.retrieve` for a question, by name.
 
         The framework's embedder, if there is one, computes a missing ``vector``, which is the question's vector.
         ``fill`` is the search that adds hits if a strategy returns few. It becomes ``none`` if the store has no

@@ -5,7 +5,7 @@ page may make a browser send requests to this machine, and other users may share
 
 - a cookie, which a browser gets in exchange for the token in the first URL (HttpOnly, SameSite=Strict, of this port);
 - the Host 127.0.0.1 or localhost with the port, so that no foreign name works (DNS rebinding);
-- if it has an Origin, this one, and no other site as its Sec-Fetch-Site, unless it follows a link;
+- if it has an Origin, that of the explorer, and no other site as its Sec-Fetch-Site, unless it follows a link;
 - the method GET (or HEAD), or POST to submit a token or to save a statement of the user's; the latter needs an Origin.
 
 Every response restricts the browser to resources of this server, without inline code.

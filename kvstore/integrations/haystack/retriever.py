@@ -20,7 +20,7 @@ from .stored_documents import build_hit_documents
 class KvstoreRetriever:
     """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``meta["evidence"]``.
 
-    ``strategy`` defaults to the setting of the store's session. ``clauses`` are further clauses of
+    ``strategy`` defaults to the setting of the store's session. ``clauses`` are further keyword arguments of
     :meth:`kvstore.Store.retrieve`, such as ``reranker`` or ``as_segments``. If a strategy finds fewer than ``top_k``
     hits, hits of ``hybrid`` follow, unless the clause ``options`` sets ``fill`` to ``none``.
     """
@@ -37,7 +37,7 @@ class KvstoreRetriever:
         """Create a retriever of ``document_store``, which answers questions by ``strategy`` with ``top_k`` hits.
 
         ``filters`` select documents; ``filter_policy`` says how they are combined with the filters of a question.
-        ``clauses`` are further clauses of :meth:`kvstore.Store.retrieve`.
+        ``clauses`` are further keyword arguments of :meth:`kvstore.Store.retrieve`.
         """
         self.document_store = document_store
         self.strategy = strategy

@@ -21,8 +21,8 @@ class KvstoreRetriever(BaseRetriever):
 
     ``path`` is the path of a store, ``store`` an open one. ``embedding`` is what the store was created with, or the
     source of the vectors supplied with its documents. ``strategy`` defaults to the setting of the store's session. The
-    other fields are the clauses of :meth:`kvstore.Store.retrieve`. If a strategy finds fewer than ``k`` hits, hits of
-    ``hybrid`` follow, unless ``fill="none"``. ``invoke(question, k=3)`` overrides a clause for one call.
+    other fields are keyword arguments of :meth:`kvstore.Store.retrieve`. If a strategy finds fewer than ``k`` hits,
+    hits of ``hybrid`` follow, unless ``fill="none"``. ``invoke(question, k=3)`` overrides a field for one call.
     """
 
     path: str | Path | None = None
@@ -76,7 +76,8 @@ class KvstoreRetriever(BaseRetriever):
     ) -> list[Document]:
         """Return the best hits for the question ``query`` as documents, each with its path in the metadata.
 
-        The other arguments are clauses of :meth:`kvstore.Store.retrieve`; they override the retriever's own.
+        The other arguments are those of :meth:`kvstore.Store.retrieve`; they override the values of the retriever
+        (None: no change).
         """
         query_clauses = self._question_store.build_clauses(query, None, fill or self.fill)
         with self._question_store.store.snapshot() as state:

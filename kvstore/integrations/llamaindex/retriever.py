@@ -24,7 +24,7 @@ class KvstoreRetriever(BaseRetriever):
 
     ``path`` is the path of a store, ``store`` an open one. ``embed_model`` is what the store was created with, or the
     source of the vectors supplied with its nodes. ``strategy`` defaults to the setting of the store's session.
-    ``filters`` are LlamaIndex's, and ``where`` is an alternative condition. The others are the clauses of
+    ``filters`` are LlamaIndex's, and ``where`` is an alternative condition. The other arguments are those of
     :meth:`kvstore.Store.retrieve`. If a strategy finds fewer than ``similarity_top_k`` hits, hits of ``hybrid`` follow,
     unless ``fill="none"``. A question's own vector is used if there is one. Raises InputError for both ``filters`` and
     ``where``.
@@ -50,8 +50,8 @@ class KvstoreRetriever(BaseRetriever):
     ) -> None:
         """Open the store at ``path``, or use ``store``; the other arguments are the defaults of every question.
 
-        ``filters`` are LlamaIndex's, and ``where`` is an alternative condition on documents. The others, except
-        ``embed_model``, which embeds questions, are clauses of :meth:`kvstore.Store.retrieve`.
+        ``filters`` are LlamaIndex's, and ``where`` is an alternative condition on documents. ``embed_model`` embeds
+        questions. The others are arguments of :meth:`kvstore.Store.retrieve`.
         """
         super().__init__(**kwargs)
         if filters is not None and where is not None:
