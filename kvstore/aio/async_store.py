@@ -347,7 +347,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """
 
         async def begin() -> AsyncCursor:
-            """Run the statements in the thread of statements."""
+            """Run the statements in the thread for SQL statements."""
             run = partial(self._target.execute, sql, parameters, progress=progress, on_text=on_text)
             return AsyncCursor(await self._statements.run(run), self._statements)
 

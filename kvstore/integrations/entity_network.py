@@ -50,7 +50,7 @@ class NetworkEdge:
 
     @property
     def solid(self) -> bool:
-        """True if a tree contains the edge."""
+        """True if an entity tree contains the edge, so that it is drawn as a solid line."""
         return bool(self.trees)
 
 

@@ -147,7 +147,7 @@ def serve(tools: StoreTools) -> None:
     signal.signal(signal.SIGINT, exit_process)
 
     async def run_server() -> None:
-        """Serve one client, and load the embedder and the indexes meanwhile."""
+        """Serve one client, and load the embedder and the indexes in the background."""
         server = make_server(tools)
         async with stdio_server() as (read_stream, write_stream):
             tools.warm()

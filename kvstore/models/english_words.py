@@ -132,7 +132,7 @@ def is_adverb(word: str) -> bool:
 
 
 def is_past_form(word: str) -> bool:
-    """True if a word in normal form is a past tense or participle: by its ending, or because it is listed as one."""
+    """True if a word in lower case is a past tense or participle: by its ending, or because it is listed as one."""
     has_ending = len(word) > 4 and word.endswith("ed")  # not "need" or "bed"
     return has_ending or word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES
 

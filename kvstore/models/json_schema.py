@@ -134,7 +134,7 @@ def _reject_constant(name: str) -> None:
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError if a JSON Schema has a keyword by which kvstore does not validate values."""
+    """Raise ValueError if a JSON Schema, or a schema in it, has a keyword that kvstore does not support."""
     unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
         raise ValueError(f"the JSON Schema has unsupported keywords: {', '.join(sorted(unknown))}")

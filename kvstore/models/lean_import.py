@@ -29,7 +29,7 @@ class _LeanImporter(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the specification of an empty module if ``fullname`` names spaCy's programs, else None.
+        """Return the specification of an empty module if ``fullname`` is a module of spaCy's command line, else None.
 
         Raises ModuleNotFoundError for torch. Python calls this method for each import before its own finders.
         """

@@ -22,7 +22,7 @@ from .sentence_clauses import iter_clauses
 #: The ends of phrases. A comma within a number and a dash within a word or a range of dates end no phrase.
 _PHRASE_END_PATTERN = compile_lazily(r"[;:,](?:\s|\Z)|[—()\[\]，、；：（）]|\s–\s(?!\d)|\s(?i:and|but|while|whereas)\s")
 _QUESTION_PATTERN = compile_lazily(r"""[?？؟]\W*\Z""")
-#: The words in normal form that negate a statement in some languages; "t" is the end of "don't".
+#: The words, folded (lower case, no accents), that negate a statement in some languages; "t" is the end of "don't".
 NEGATIONS = frozenset(
     """
     not no never none nobody nothing neither nor without cannot t nicht kein keine keinen keiner nie niemals ohne pas
@@ -107,7 +107,7 @@ class _QualifiedPhrase:
 
 @frozen_dataclass
 class ParsedSentence:
-    """A sentence or statement: its phrases and all its words in normal form.
+    """A sentence or statement: its phrases, and all its words in lower case without accents.
 
     ``ends`` are the numbers of words before the end of each phrase. ``clauses`` are the phrases of each clause that
     means the same without the rest of the sentence; they are known for English only.
@@ -289,7 +289,7 @@ def is_incomplete(sentence: str) -> bool:
 
 @lru_cache(maxsize=32)
 def _parse_words(words: str) -> frozenset[str]:
-    """Return the words of a string, between spaces, in normal form."""
+    """Return the words between the spaces of a string, in lower case without accents."""
     return frozenset(map(fold_text, words.split()))
 
 

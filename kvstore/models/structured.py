@@ -59,7 +59,7 @@ class StructuredPrompt(Generic[Result]):
     build_second: Callable[[], StructuredPrompt[Result]] | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError if the schema has a keyword by which kvstore does not validate answers."""
+        """Raise ValueError if the schema has a keyword that kvstore does not support."""
         check_keywords(self.schema)
 
     @property

@@ -75,7 +75,7 @@ _IMPLIED = _WordSpan(-1, -1)
 
 @frozen_dataclass
 class _OrderedSentence:
-    """The words of a sentence as written, in normal form, and as stems.
+    """The words of a sentence as written, folded (lower case, no accents), and as stems.
 
     ``ends`` are the positions of the words before a punctuation mark.
     """

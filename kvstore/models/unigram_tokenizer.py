@@ -87,11 +87,11 @@ class UnigramTokenizer:
 
 
 def _read_replacements(vocabulary: bytes, position: int) -> dict[int, str]:
-    """Read the table at ``position``: the normal form of characters by their code, mostly Unicode's NFKC form."""
+    """Return the table at ``position``: the replacement of each character (mostly its NFKC form), by its code."""
     num_characters, _ = struct.unpack_from("<iI", vocabulary, position)
     position += 8
     replacements = {}
-    # An entry is the code of a character, the number of codes of its normal form, and these codes.
+    # An entry is the code of a character, the number of codes of its replacement, and these codes.
     for _ in range(num_characters):
         character, count = struct.unpack_from("<IB", vocabulary, position)
         replacements[character] = "".join(map(chr, struct.unpack_from(f"<{count}I", vocabulary, position + 5)))

@@ -50,7 +50,7 @@ def pause_collection() -> Iterator[None]:
 
 
 def import_without_collection(name: str) -> ModuleType:
-    """Import a module and return it. Garbage collection is paused meanwhile, because an import leaves no garbage."""
+    """Import a module and return it. Garbage collection is paused during the import, which leaves no garbage."""
     if name in sys.modules:
         return import_module(name)  # waits if another thread is still importing it
     with pause_collection():

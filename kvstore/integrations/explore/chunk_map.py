@@ -131,7 +131,7 @@ class ChunkMap:
         return self._indexes.get((document, ordinal))
 
     def find_index_by_id(self, chunk: int) -> int | None:
-        """Return the index of the chunk with an id of SELECT, or None if it does not exist."""
+        """Return the index of the chunk with this id (column ``id`` of ``chunks``), or None if it is missing."""
         return self._indexes_by_id.get(chunk)
 
     def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:

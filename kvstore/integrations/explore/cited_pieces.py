@@ -59,7 +59,8 @@ class DocumentTexts:
     def read_slice(self, document: str, start: int, end: int) -> str:
         """Return the text between two byte offsets of a document.
 
-        A document that changed meanwhile may have other text there, or none; undecodable bytes become ``�``.
+        A document that has changed since it was cited may have other text there, or none; undecodable bytes become
+        ``�``.
         """
         text_bytes, _ = self._load_document(document)
         return text_bytes[start:end].decode(errors="replace")

@@ -24,14 +24,14 @@ _MAX_LISTED = 400
 _MAX_NAMES = 24
 #: The fields of a document that the page shows, without its text.
 _DOCUMENT_FIELDS = ("key", "title", "source", "origin", "format", "meta", "bytes", "chunks", "changed")
-#: The number of attempts to read a document that changes meanwhile.
+#: The number of attempts to read a document that changes while it is read.
 _MAX_ATTEMPTS = 5
 
 
 def build_content(request: PageRequest) -> PageContent:
     """Return a document from one state of the store, with the spans of the arguments ``start`` and ``end`` marked.
 
-    The document is read again if the store changed meanwhile, at most five times.
+    The document is read again, at most five times in all, if the store changes while it is read.
     """
     for _ in range(_MAX_ATTEMPTS):
         change_before = _get_last_change(request.store)

@@ -102,7 +102,8 @@ def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
     """Return the Markdown with a start and an end marker around the span of every insert, so its place is found later.
 
     A marker is a character that texts do not have, with the index of the insert. It never precedes block syntax such as
-    a list bullet. A span of syntax only gets no markers; an empty span does, because its insert is at a point.
+    a list bullet. A span that contains only syntax gets no markers. An empty span gets markers, because its insert is
+    at a point.
     """
     markers: list[tuple[int, int, str]] = []  # offset, order of markers at the same offset, marker
     for index, insert in enumerate(inserts):

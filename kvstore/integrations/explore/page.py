@@ -49,6 +49,7 @@ class PageRequest:
         """Create a request whose time limit starts now; ``arguments`` are the names and values of the URL's query.
 
         ``name`` is the object in the path, or empty. The content is for JSON if ``as_data``, else for a template.
+        ``calls`` runs calls that have a deadline.
         """
         self.store = store
         self.name = name

@@ -104,7 +104,7 @@ class KvstoreDocumentStore(AdapterStore):
             with self.store.snapshot() as state:
                 _reject_duplicates([key for key, count in Counter(keys).items() if count > 1 or key in state])
         written_flags = self.store.put_many(rows, replace=False)  # False for each document that existed
-        if policy != DuplicatePolicy.SKIP:  # another process may have written one of them meanwhile
+        if policy != DuplicatePolicy.SKIP:  # another process may have just written one of them
             _reject_duplicates([key for key, is_written in zip(keys, written_flags, strict=True) if not is_written])
         return sum(written_flags)
 
