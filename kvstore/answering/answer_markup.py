@@ -32,7 +32,7 @@ def _render_citation(citation: Citation, hits: Sequence[Hit]) -> str:
 
     The cited bytes are marked in the text of the hit that contains them, if one of ``hits`` does.
     """
-    containing_hit = next((hit for hit in hits if _contains(hit, citation)), None)
+    containing_hit = next((hit for hit in hits if _contains_citation(hit, citation)), None)
     if containing_hit is None:
         quoted = markup.mark_spans(citation.text, [(0, len(citation.text.encode()))])
         heading = ""
@@ -45,7 +45,7 @@ def _render_citation(citation: Citation, hits: Sequence[Hit]) -> str:
     return f'<li value="{citation.number}">{location}{heading_html}{markup.render_quotation(quoted)}</li>'
 
 
-def _contains(hit: Hit, citation: Citation) -> bool:
+def _contains_citation(hit: Hit, citation: Citation) -> bool:
     """True if all spans of a citation are inside a hit."""
     return all(
         span.document == hit.document and hit.start <= span.start and span.end <= hit.end for span in citation.spans

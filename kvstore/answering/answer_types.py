@@ -221,7 +221,7 @@ class AnswerType:
     subject: frozenset[str] = frozenset()
 
     def is_missing_in(self, text: str) -> bool:
-        """True if a text cannot answer: the type demands a form, such as digits, and nothing in the text has it."""
+        """True if a text cannot answer, because answers of this type have a form (such as digits) that it lacks."""
         return self.name in _DEMANDED_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
@@ -328,15 +328,16 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
     return AnswerType("thing", words)
 
 
-def is_any_person(question: str, heading: str, item: str) -> bool:
-    """True if a question asks for persons, an item of a list has one, and only its heading has words of the question.
+def asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
+    """True if a question asks for all persons of a list, and not for one of them.
 
-    The other items then answer as well.
+    It asks for persons, ``item`` (an item of the list) has one, and only the ``heading`` of the list has words of the
+    question.
 
     >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
-    >>> [is_any_person("Who sits on the board?", "Members of the board", item) for item in items]
+    >>> [asks_for_listed_persons("Who sits on the board?", "Members of the board", item) for item in items]
     [True, True]
-    >>> [is_any_person("Who is secretary of the board?", "Members of the board", item) for item in items]
+    >>> [asks_for_listed_persons("Who is secretary of the board?", "Members of the board", item) for item in items]
     [True, False]
     """
     answer_type = detect_answer_type(question)
@@ -355,12 +356,12 @@ def find_missing_answer_type(
     function_words: frozenset[str],
     is_english: bool,
 ) -> str:
-    """Return what a question asks for, such as ``telephone number``, if it has a form and no passage has that form.
+    """Return the answer type of a question, such as ``telephone number``, if no passage has anything of that form.
 
-    Otherwise, return an empty string. ``names`` are the names in the question, and ``coverages`` the fraction of its
-    terms that each passage has. Unless the question ``is_english``, only the passages that are about its subject count:
-    those with its names or, for an amount of money, those that cover enough of the question. For English, the answer
-    reader decides what a number is about.
+    Otherwise, and for types without a recognizable form, return an empty string. ``names`` are the names in the
+    question, and ``coverages`` the fraction of its terms that each passage has. Unless the question ``is_english``,
+    only the passages that are about its subject count: those with its names or, for an amount of money, those that
+    cover enough of the question. For English, the answer reader (a neural network) decides what a number is about.
     """
     needs_form, relevant_passages = answer_type.name in KNOWN_BY_FORM, passages
     if not is_english:

@@ -69,7 +69,7 @@ class _PreparedAnswer(NamedTuple):
 
 @frozen_dataclass
 class Asker:
-    """The answers to questions, from the states of a store, a snapshot or a transaction, by functions of the store.
+    """The service that answers questions from the states of a store, a snapshot or a transaction.
 
     ``get_session`` returns the current settings, because SET can change them while a model writes.
     ``get_language_model`` returns the model with a name (None: the configured one), or None without one. ``embed``
@@ -246,9 +246,9 @@ class Asker:
             query.segments, query.segment_tokens = "added", tokens
 
     def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
-        """Return the evidence for the prompt: that of the query, distilled if the strategy has a method ``distill``.
+        """Return the evidence for the prompt, distilled by the model if the strategy has a method ``distill``.
 
-        Distilled evidence has the points that the model extracted from the passages.
+        Distilled evidence has the points (statements) that the model extracted from the passages.
         """
         distill = getattr(prepared.strategy, "distill", None)
         if distill is None:
@@ -325,7 +325,7 @@ class Asker:
     def _read_evidence(
         self, query: Query, evidence: Evidence, clauses: Clauses, *, is_part: bool = False
     ) -> tuple[ScoredPassages, PassageReading | None]:
-        """Return the passages around the evidence, and the answer reader's result for them (None: it read none).
+        """Return the passages around the evidence, and the answer reader's result for them (None: it reads no passage).
 
         The snippets of the passages (sentences, items, rows) are scored on first use. ``is_part`` is True if the
         question is a part of another one.
@@ -353,16 +353,12 @@ class Asker:
         from .question_form import may_need_several_passages
 
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
-        if (
-            not self.get_session().answer_reader
-            or not hits
-            or evidence.groups
-            or any(hit.kind not in ("chunk", "segment") for hit in hits)
-            or scorer.language not in (None, "english")
-            or not is_latin(query.question)
-            or is_unspaced(query.question)
-            or query.state.settings.embedder.startswith(("hashing", "none:"))
-        ):
+        is_switched_on = self.get_session().answer_reader
+        has_only_chunks = not evidence.groups and all(hit.kind in ("chunk", "segment") for hit in hits)
+        is_in_latin_script = is_latin(query.question) and not is_unspaced(query.question)
+        is_english = scorer.language in (None, "english") and is_in_latin_script
+        has_vectors_of_meaning = not query.state.settings.embedder.startswith(("hashing", "none:"))
+        if not (is_switched_on and hits and has_only_chunks and is_english and has_vectors_of_meaning):
             return None
         from .answer_reader.reader import add_candidate_hits, load_reader
 
@@ -384,7 +380,7 @@ class Asker:
         return reading
 
     def _answer_parts(self, question: str, evidence: Evidence, clauses: Clauses) -> Answer | None:
-        """Return the answer to a question that asks for several facts: the answer to each part, or a note without one.
+        """Return the answer to a question that asks for several facts: for each part its answer, or a note without one.
 
         ``evidence`` is that of the whole question. Returns None if the question asks for one fact, if no part has an
         answer, or if the reader does not read the passages of a part. The confidence is the lowest of the answered

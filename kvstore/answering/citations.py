@@ -87,7 +87,10 @@ class CitationFilter:
         return list(self._dropped)
 
     def feed(self, text: str) -> str:
-        """Add a piece of the text, and return what is complete now, with its citations filtered."""
+        """Add a piece of the text; return the text that is complete now, without its citations of invalid numbers.
+
+        A citation that can continue in the next piece is held back.
+        """
         self._pending += text
         partial = _PARTIAL_CITATION_PATTERN.search(self._pending)
         end = len(self._pending) if partial is None else partial.start()

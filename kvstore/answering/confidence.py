@@ -127,7 +127,8 @@ class Confidence:
         cosines = (("similarity", self.similarity), ("nearby", self.nearby))
         similarities = "".join(f"{name} {value:.2f}, " for name, value in cosines if value is not None)
         if self.reading is not None:
-            similarities = f"reading {self.reading:.2f}{', wrong kind' * self.missing_kind}, {similarities}"
+            kind_remark = ", wrong kind" if self.missing_kind else ""
+            similarities = f"reading {self.reading:.2f}{kind_remark}, {similarities}"
         signals = f"{similarities}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
         lacking = f", lacking {self.lacking:.2f}" if self.lacking else ""

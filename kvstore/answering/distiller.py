@@ -127,7 +127,7 @@ class ModelDistiller:
 
         with self.trace.step("points of passages") as step:
             schema = build_object_schema(**properties)
-            result = self._request("points", question, fitting, task, schema, parse_points) or empty
+            result = self._ask_model("points", question, fitting, task, schema, parse_points) or empty
             next_questions = f"; asked next: {' | '.join(result.questions)}" if result.questions else ""
             step.detail = f"{self._model.model.name}: {len(fitting)} passages{next_questions}"
             step.count = len(result.points)
@@ -160,7 +160,8 @@ class ModelDistiller:
             ratings = {entry["passage"]: entry["rating"] for entry in answer["ratings"]}
             return [ratings.get(number, 0) for number in range(1, len(passages) + 1)]
 
-        return self._request("ratings", question, passages, _RATINGS_TASK, schema, parse_ratings) or [0] * len(passages)
+        ratings = self._ask_model("ratings", question, passages, _RATINGS_TASK, schema, parse_ratings)
+        return ratings or [0] * len(passages)
 
     def _select_fitting(
         self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
@@ -183,7 +184,7 @@ class ModelDistiller:
                 break
         return fitting
 
-    def _request(
+    def _ask_model(
         self,
         name: str,
         question: str,
@@ -192,9 +193,10 @@ class ModelDistiller:
         schema: dict[str, Any],
         parse: Callable[[Any], Result],
     ) -> Result | None:
-        """Ask the model about passages, and return its answer, or None if it gave no valid answer.
+        """Let the model do a task with passages, and return its parsed answer, or None if it gave no valid answer.
 
-        ``name`` identifies the kind of prompt. ``parse`` converts JSON of the schema to the result.
+        ``task`` is the instruction, and ``name`` identifies the kind of prompt. ``parse`` converts the model's JSON,
+        which satisfies ``schema``, to the result.
         """
         quotation = build_quotation(passages, question)
         system = f"{task} {quotation.rule}"

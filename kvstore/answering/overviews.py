@@ -17,6 +17,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import PurePath
 
+from ..arguments import format_count
 from ..registry import get_strategy, list_overview_strategies
 from ..retrieval.cover import CoverSentence, collect_cover_sentences, select_cover
 from ..retrieval.evidence import Evidence, Hit, TextSpan
@@ -119,8 +120,8 @@ def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: st
         ]
         count = f"{len(records):,} documents"
         if len(groups) < len(records):
-            count += f" from {len(groups):,} source{'s' * (len(groups) > 1)}"
-        context = f"{subject} {count}{_PARTIAL * (num_listed < len(groups))}"
+            count += f" from {format_count(len(groups), 'source')}"
+        context = f"{subject} {count}{_PARTIAL if num_listed < len(groups) else ''}"
         step.detail, step.count = context, num_listed
     return Evidence(
         query.question,
@@ -216,10 +217,11 @@ def build_overview(
 
 
 def _format_label(hit: Hit, *, is_listing: bool) -> str:
-    """Return what precedes the sentences of a hit: the title of a listed document, or the heading of a section.
+    """Return the label before the sentences of a hit: the title of a listed document, or the heading of a section.
 
     A heading that is the title of the document is omitted.
     """
     title, heading = hit.title or "", hit.heading.rpartition(" > ")[2]
-    label = neutralize_citations(title if is_listing else heading * (heading != title))
+    section_heading = "" if heading == title else heading
+    label = neutralize_citations(title if is_listing else section_heading)
     return label if not label or label.endswith(("?", ":")) else f"{label}:"

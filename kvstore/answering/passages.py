@@ -182,7 +182,7 @@ def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int,
 
 
 def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: int) -> int:
-    """Return the id of the next (``step`` 1) or previous (-1) chunk, or ``chunk_id`` if it is not in the same section.
+    """Return the id of the next (``step`` 1) or previous (-1) chunk if it is in the same section, else ``chunk_id``.
 
     ``record`` is the record of the chunk ``chunk_id``. The ids of a document's chunks are consecutive.
     """
@@ -323,9 +323,9 @@ def split_snippets(
 
 
 def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
-    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the quotation's ``block_index``.
+    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the ``block_index`` of the mail.
 
-    Such a line is part of what it introduces, so its snippets are marked as not selectable.
+    ``parts`` are the snippets and headings of ``text``, in order. The snippets of such a line become not selectable.
     """
     attributions: dict[int, str] = {}
     attribution = ""

@@ -189,6 +189,7 @@ def render_inline(piece: str) -> str:
     codes: list[str] = []
 
     def hide_code(span: re.Match[str]) -> str:
+        """Append a matched code span to ``codes``, and return a placeholder with its index."""
         # Escaped, because to_plain_text removes these characters from code too.
         codes.append(_SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", span.group(2)))
         return f"\1{len(codes) - 1}\1"

@@ -118,15 +118,14 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     if is_forbidden or any(_precedes_term(_NEGATION_PATTERN, clause, own_terms, stem) for clause in clauses):
         return None if is_restricted else "no"
     doubts = _get_matches(_DOUBT_PATTERN, sentence) - _get_matches(_DOUBT_PATTERN, question)
-    if (
-        is_restricted
-        or doubts - ({"may"} if asks_permission else set())
-        or _NEGATION_PATTERN.search(sentence)
-        or not _get_matches(_STRICT_PATTERN, question) <= _get_matches(_STRICT_PATTERN, sentence)
-        or (_UNIVERSAL_PATTERN.search(question) and not _UNIVERSAL_PATTERN.search(sentence))
-        or (_OBLIGATION_PATTERN.search(question) and not _OBLIGATION_PATTERN.search(sentence))
-        or (asks_permission and not _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem))
-    ):
+    if is_restricted or doubts - ({"may"} if asks_permission else set()) or _NEGATION_PATTERN.search(sentence):
+        return None
+    # "All", "must" and "first" in the question need the like in the sentence, and so does a question for permission.
+    has_strict_words = _get_matches(_STRICT_PATTERN, question) <= _get_matches(_STRICT_PATTERN, sentence)
+    is_as_universal = not _UNIVERSAL_PATTERN.search(question) or _UNIVERSAL_PATTERN.search(sentence)
+    is_as_obligatory = not _OBLIGATION_PATTERN.search(question) or _OBLIGATION_PATTERN.search(sentence)
+    gives_permission = not asks_permission or _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem)
+    if not (has_strict_words and is_as_universal and is_as_obligatory and gives_permission):
         return None
     # In another order, the names may have other roles.
     names = [name for name in find_names(question) if name in sentence]

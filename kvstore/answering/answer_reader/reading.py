@@ -17,7 +17,7 @@ from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
 from ...text.words import list_terms, segment_words
 from ..answer_span import AnswerPart, AnswerSpan, Verdict
-from ..answer_types import detect_answer_type, find_contrasts, is_any_person, is_contrary
+from ..answer_types import asks_for_listed_persons, detect_answer_type, find_contrasts, is_contrary
 from ..citations import Citation, neutralize_citations
 from ..excerpts import (
     Excerpt,
@@ -201,11 +201,11 @@ def read_passages(
     contrasts = find_contrasts(question)
     topic = find_topic(question)
     subject_terms = set(list_terms(topic or question, scorer.stem))
-    texts = [_separate_name_words(window.text, question) for window in windows]
+    texts = [_split_field_names(window.text, question) for window in windows]
     for window, reading in zip(windows, reader.read(question, texts), strict=True):
         rule_score = rule_scores.scores[window.position]
         logit = reading.logit
-        if _opens_subject(passages, window.position, subject_terms, scorer):
+        if _opens_document_about(passages, window.position, subject_terms, scorer):
             logit = max(logit, _OPENING_LOGIT)
         readings.append(
             SnippetReading(
@@ -230,14 +230,17 @@ def read_passages(
     if context_text is not None:
         (context_reading,) = reader.read(question, [context_text])
         logit_in_context = (best.logit + context_reading.logit) / 2
-    is_topic = topic is not None and not _opens_subject(passages, best.position, subject_terms, scorer)
+    is_topic = topic is not None and not _opens_document_about(passages, best.position, subject_terms, scorer)
     return PassageReading(passages, readings, rule_scores, verdict, may_be_chain, logit_in_context, is_topic)
 
 
-def _opens_subject(
+def _opens_document_about(
     passages: Sequence[Passage], position: SnippetPosition, subject_terms: set[str], scorer: SnippetScorer
 ) -> bool:
-    """True if the snippet at ``position`` opens a document whose title has exactly the terms of the question."""
+    """True if a snippet opens a document whose title has exactly the terms ``subject_terms`` (stems of words).
+
+    ``position`` is the index of its passage, and its index in that. ``scorer`` has the stemming function.
+    """
     passage_index, index = position
     passage = passages[passage_index]
     if index > 0 or passage.snippets[0].ordinal > 0 or passage.snippets[0].kind != "prose":
@@ -246,16 +249,16 @@ def _opens_subject(
     return bool(title_terms) and title_terms == subject_terms
 
 
-def _separate_name_words(text: str, question: str) -> str:
-    """Return the text of a window with spaces in the names of its fields, such as ``unit price: 5`` for ``unit_price``.
+def _split_field_names(text: str, question: str) -> str:
+    """Return a text with its field names in words (``unit price: 5`` for ``unit_price: 5``), of the same length.
 
-    The reader was trained on sentences. A name that the question has is unchanged. The length is unchanged.
+    The reader was trained on sentences. A name that the question has is unchanged.
     """
     return _FIELD_NAME_PATTERN.sub(lambda name: name[0] if name[0] in question else name[0].replace("_", " "), text)
 
 
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
-    """Return yes or no if the snippet at ``position`` settles the question, otherwise None.
+    """Return yes or no if the snippet at ``position`` settles the question of ``scorer``, otherwise None.
 
     ``position`` has the index of its passage, and its index in that. The title, heading and label of the snippet, and
     the sentence that it refers to, can name its subject.
@@ -451,7 +454,9 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
         first = index - 1
     last = extend_over_definition(snippets, index, first, last)
     is_about_term = bool(snippet.term) and set(segment_words(snippet.term)) <= set(segment_words(question))
-    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or is_any_person(question, snippet.heading, snippet.text)
+    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or asks_for_listed_persons(
+        question, snippet.heading, snippet.text
+    )
     if snippet.kind != "item" or is_about_term or not asks_for_list:
         return first, last
     num_words = sum(other.num_words for other in snippets[first : last + 1])
@@ -487,7 +492,7 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
 
 
 def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
-    """Return the span of the answer words in the paragraph of ``text`` at ``offset``; None if they are not in it."""
+    """Return the span of the answer of ``best`` in the paragraph of ``text`` at ``offset``; None if it is not there."""
     words = neutralize_citations(best.answer).strip()
     start = text[offset:].partition("\n\n")[0].find(words) if words else -1
     return None if start < 0 else AnswerSpan(words, offset + start, offset + start + len(words))
