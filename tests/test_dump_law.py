@@ -81,10 +81,23 @@ tree = st.sampled_from(["t", "edges"])
 # Triples of names that texts have, and of some that only triples bring.
 phrase = st.sampled_from(["Ada", "ada  lovelace", "engine", "of", "Countess", "Bank of", "first programmer (1843)"])
 triples = st.lists(st.tuples(phrase, st.sampled_from(["knew", "is"]), phrase), max_size=4)
+# A change of metadata that leaves everything derived as it is, unless it names a language or a tree.
+metadata_change = st.fixed_dictionaries(
+    {
+        "meta": st.sampled_from(
+            [{"year": 1843}, {"year": [1, "two"]}, {"b": {"c": "Ada"}}, {"lang": "de"}, {"tree": "t"}]
+        )
+    }
+)
+change = st.one_of(
+    metadata_change,
+    st.fixed_dictionaries({"title": st.sampled_from([*WORDS, "Ada (engine)"])}),
+)
 step = st.one_of(
     st.tuples(st.just("put"), st.sampled_from(KEYS), document),
     st.tuples(st.just("put"), st.sampled_from(KEYS), document),
-    st.tuples(st.just("update"), st.sampled_from(KEYS), st.sampled_from([*WORDS, "Ada (engine)"])),
+    st.tuples(st.just("update"), st.sampled_from(KEYS), change),
+    st.tuples(st.just("update"), st.sampled_from(KEYS), metadata_change),
     st.tuples(st.just("delete"), st.sampled_from(KEYS)),
     st.tuples(st.just("put_triples"), st.sampled_from(KEYS), triples, st.lists(phrase, max_size=2)),
     st.tuples(st.just("write"), st.sampled_from(KEYS), st.lists(sentence, max_size=2)),
@@ -127,13 +140,14 @@ class Model:
                 self.triples.pop(key, None)
             self._remove_stale_units(transaction, key)
         elif action == "update":
-            key, title = values
+            key, changes = values
             if key not in self.documents:
                 with pytest.raises(DocumentNotFoundError):
-                    transaction.update(key, title=title)
+                    transaction.update(key, **changes)
             else:
-                assert transaction.update(key, title=title) == (self.documents[key].get("title") != title)
-                self.documents[key] = {**self.documents[key], "title": title}
+                changed_document = {**self.documents[key], **changes}
+                assert transaction.update(key, **changes) == (self.documents[key] != changed_document)
+                self.documents[key] = changed_document
                 self._remove_stale_units(transaction, key)
         elif action == "write":
             self._write_units(transaction, *values)

@@ -553,3 +553,40 @@ def test_put_many_skips_stored_keys_without_replace(store: kvstore.Store) -> Non
         assert transaction.put_many([*rows, {"key": "sea", "text": "Salty."}], replace=False) == [False] * 3 + [True]
     texts = [document.text for document in store.get_many(["tea", "milk", "sea"]) if document is not None]
     assert texts == ["Tea is made from leaves.", "White.", "Salty."]
+
+
+def test_a_change_of_metadata_alone_keeps_the_chunks(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.md").write_text("---\nteam: hr\n---\n# Leave\n\nMaria Jensen approves leave.\n")
+    store.ingest(tmp_path / "in")
+    store.put("own", "Ada Lovelace wrote a program.", vectors=[[1.0] * store.settings.dimension], meta={"team": "it"})
+    store.put_triples("a.md", [("Maria Jensen", "leads", "Payroll")])
+
+    def list_chunks() -> list[Any]:
+        return store.execute("SELECT id, document, text FROM chunks ORDER BY id").fetchall()
+
+    chunks = list_chunks()
+    vectors = store.vectors([chunk for chunk, document, _ in chunks if document == "own"])
+    with store.transaction() as transaction:
+        assert transaction.update("a.md", meta={"team": "hr", "year": 2025})
+        assert transaction.update("a.md", meta={"team": "it", "year": 2026})
+        assert not transaction.update("a.md", meta={"year": 2026, "team": "it"})
+        assert transaction.update("own", meta={"team": "hr"})
+        assert transaction.keys(where={"team": "hr"}) == ["own"]
+        assert transaction.keys(where={"year": {"$gte": 2026}}) == ["a.md"]
+    assert list_chunks() == chunks
+    assert (store.vectors([chunk for chunk, document, _ in chunks if document == "own"]) == vectors).all()
+    assert store.keys(where="meta ->> 'team' = 'it'") == ["a.md"]
+    assert len(store.triples("a.md")) == 1
+    assert store.ingest(tmp_path / "in").changed == 1, "the file states other metadata than the update"
+    assert store.get("a.md").meta == {"team": "hr"}  # type: ignore[union-attr]
+    assert list_chunks() == chunks
+    (tmp_path / "in" / "a.md").write_text("---\nteam: pr\n---\n# Leave\n\nMaria Jensen approves leave.\n")
+    assert store.ingest(tmp_path / "in", prune=True).changed == 1
+    assert store.keys(where={"team": "pr"}) == ["a.md"]
+    with store.transaction() as transaction:
+        transaction.update("a.md", meta={"team": "x"})
+        transaction.delete("a.md")
+        transaction.put("a.md", "Another text.", meta={"team": "y"})
+        transaction.update("a.md", meta={"team": "z"})
+    assert [(store.get("a.md").text, store.get("a.md").meta)] == [("Another text.", {"team": "z"})]  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -46,7 +46,7 @@ from .facts import iter_document_facts
 from .full_delta import make_parts_reader
 from .linking import Linker
 from .name_changes import NameChanges
-from .pending import PendingChanges, PendingDocument
+from .pending import MetadataChange, PendingChanges, PendingDocument
 from .trace_cache import TraceCache
 from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents
 
@@ -122,6 +122,8 @@ class Changes:
                 self._remove_documents(removed_records, context, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
+        for key, metadata_change in pending.metadata.items():
+            self._change_metadata(key, metadata_change, linker)
 
         # Count names, remove those without an introduction, and link new ones to the older chunks.
         self._collect_name_changes(documents, stated_facts, context, names)
@@ -142,6 +144,18 @@ class Changes:
         for file, digests in pending.files:
             IngestedFileWriter(self._view).put(file, digests, self.documents)
         self._flush_batch(linker, more_follow=more_follow)
+
+    def _change_metadata(self, key: str, change: MetadataChange, linker: Linker) -> None:
+        """Replace the metadata of a stored document, and report the change to the derived structures.
+
+        The next ingest reads the document's file again, as after any other change of the document.
+        """
+        record = self.documents.find_by_key(key)
+        assert record is not None  # it was stored before the batch, and the batch does not delete it
+        new_record = replace(record, meta=change.meta, digest=change.digest, changed_at=int(time.time()))
+        self.documents.put_record(new_record)
+        IngestedFileWriter(self._view).remove([record.source])
+        linker.report_metadata_change(record, new_record)
 
     def _collect_name_changes(
         self,
@@ -205,7 +219,7 @@ class Changes:
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
         """True if the changes only add new documents, and no document of the store is linked yet."""
         has_deletions = len(pending.new_documents) < len(pending.documents)
-        if not self.can_defer_linking or has_deletions or pending.list_stated_facts():
+        if not self.can_defer_linking or has_deletions or pending.metadata or pending.list_stated_facts():
             return False
         return not any(self.documents.iter_by_keys(pending.documents))  # no stored document is replaced
 

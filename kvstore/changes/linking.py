@@ -116,6 +116,8 @@ class Linker:
         self._new_documents: dict[int, AddedDocument] = {}
         self._changed_chunks: dict[int, set[int]] = {}
         self._mentioned_chunks: dict[int, dict[int, AddedChunk]] = {}
+        #: The documents of which only the metadata changed: their records before and after.
+        self._metadata_changes: list[tuple[DocumentRecord, DocumentRecord]] = []
         #: The removed names that each chunk mentioned.
         self._chunks_without_names: dict[int, set[int]] = {}
         #: The normal forms of the names that became known and unknown, by entity.
@@ -151,6 +153,7 @@ class Linker:
         }
         return Delta(
             added=list(self._new_documents.values()),
+            changed_metadata=self._metadata_changes,
             changed_chunks=self._changed_chunks,
             changed_mentions={document: list(chunks.values()) for document, chunks in self._mentioned_chunks.items()},
             removed_mentions=removed_mentions,
@@ -164,6 +167,10 @@ class Linker:
         self._links[first_entity, second_entity, kind] = (
             self._links.get((first_entity, second_entity, kind), 0) + change
         )
+
+    def report_metadata_change(self, record: DocumentRecord, new_record: DocumentRecord) -> None:
+        """Record that only the metadata of a document changed, for the derived structures."""
+        self._metadata_changes.append((record, new_record))
 
     def add_keys(self, keys: Mapping[int, str]) -> None:
         """Cache the keys (normal forms) of entities, by id."""

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..extraction.extraction import ChunkedDocument, ExtractedDocument, chunk_document, derive_chunked
@@ -81,12 +81,20 @@ class PendingDocument:
         return len(self.content.chunks) if isinstance(self.content, ChunkedDocument | ExtractedDocument) else 0
 
 
+class MetadataChange(NamedTuple):
+    """The new metadata of a stored document that is otherwise unchanged, and the digest of the document with it."""
+
+    meta: dict[str, Any]
+    digest: bytes
+
+
 @dataclass(slots=True)
 class PendingChanges:
     """Changes to documents and other facts, each by its key; None deletes the value of a key.
 
     ``facts`` has the changes of each other kind of fact, by its name. A fact of a document belongs to a stored document
-    or to one of ``documents``. ``origins`` has the folder in which an otherwise unchanged document was last found.
+    or to one of ``documents``. ``origins`` has the folder in which an otherwise unchanged document was last found, and
+    ``metadata`` the new metadata of otherwise unchanged documents.
     ``files`` are files whose last document is in these changes, each with the digests of its documents. ``size`` is the
     number of chunks plus the estimated sizes of other facts.
     """
@@ -94,6 +102,7 @@ class PendingChanges:
     documents: dict[str, PendingDocument | None] = field(default_factory=dict)
     facts: dict[str, dict[Any, Any]] = field(default_factory=partial(defaultdict, dict))
     origins: dict[str, str | None] = field(default_factory=dict)
+    metadata: dict[str, MetadataChange] = field(default_factory=dict)
     files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
     size: int = 0
     #: Derived parts of stored documents whose other facts changed, and their vectors, by key and derivation.
@@ -101,7 +110,7 @@ class PendingChanges:
 
     def __bool__(self) -> bool:
         """True if there is any change."""
-        return any((self.documents, *self.facts.values(), self.origins, self.files))
+        return any((self.documents, *self.facts.values(), self.origins, self.metadata, self.files))
 
     @property
     def new_documents(self) -> list[PendingDocument]:
@@ -134,10 +143,16 @@ class PendingChanges:
 
     def delete(self, key: str) -> None:
         """Record that a document is to be deleted, and drop pending facts about it."""
+        self.metadata.pop(key, None)
         self.documents.pop(key, None)  # so that the key moves to the end
         self.documents[key] = None
         for fact in facts.list_document_fact_kinds() if any(self.facts.values()) else ():
             self.facts[fact.name].pop(key, None)
+
+    def put_metadata(self, key: str, change: MetadataChange) -> None:
+        """Record that only the metadata of a stored document changes."""
+        self.size += key not in self.metadata
+        self.metadata[key] = change
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
         """Record that a fact, such as an edge or the triples of a document, is to be stored (None: deleted)."""

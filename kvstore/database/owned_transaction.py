@@ -17,9 +17,12 @@ from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+import numpy as np
+
 from ..changes import facts
 from ..changes.changes import Changes
 from ..changes.pending import (
+    MetadataChange,
     PendingChanges,
     PendingDocument,
     complete_pending,
@@ -28,7 +31,8 @@ from ..changes.pending import (
     validate_stored,
 )
 from ..errors import ClosedError, TransactionError
-from ..extraction.validation import PAIRS_FORMAT, ValidDocument
+from ..extraction.stated_relations import TREE_FIELD
+from ..extraction.validation import PAIRS_FORMAT, ValidDocument, unpack_chunks
 from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
 from ..registry.derivation import list_context_facts
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
@@ -36,6 +40,8 @@ from ..storage.environment import MapFull, WriteTransaction
 from ..storage.free_memory import release_free_memory
 from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
+from ..structures.vectors.vectors import CHUNK_VECTORS
+from ..text.languages import get_stated_language
 from .open_store import Session
 from .queryable import Queryable
 
@@ -79,7 +85,8 @@ class BatchedChanges:
         if key in self.pending.documents:
             pending = self.pending.documents[key]
             return None if pending is None else pending.document
-        return self.state.documents.find_by_key(key)
+        record, change = self.state.documents.find_by_key(key), self.pending.metadata.get(key)
+        return record if record is None or change is None else replace(record, **change._asdict())
 
     def put_document(self, document: PendingDocument) -> bool:
         """Store a document; return True if that changes anything.
@@ -90,11 +97,46 @@ class BatchedChanges:
         existing = self.find_document(key)
         if existing is not None and existing.digest == document.document.digest:
             return False
+        if self.put_metadata(document):
+            return True
         valid_facts = [] if existing is None else self._select_valid_facts(existing, document)
         self.pending.put(document)
         for fact_kind, value in valid_facts:
             self.pending.put_fact(fact_kind, key, value)
         return True
+
+    def put_metadata(self, document: PendingDocument) -> bool:
+        """Store the metadata of a document if nothing else of it changes; return True if so.
+
+        All data derived from the document stays, unless the metadata state its language or the name of its tree.
+        """
+        new_document, record = document.document, self.find_document(document.document.key)
+        if not isinstance(record, DocumentRecord):
+            return False
+        is_unchanged = (
+            (record.title, record.source, record.format, record.left_out, unpack_chunks(record.own_chunks))
+            == (
+                new_document.title,
+                new_document.source,
+                new_document.format,
+                new_document.left_out,
+                new_document.own_chunks,
+            )
+            and get_stated_language(record.meta) == get_stated_language(new_document.meta)
+            and record.meta.get(TREE_FIELD) == new_document.meta.get(TREE_FIELD)
+            and self._has_same_text(record, new_document)
+            and self._has_same_vectors(record, document)
+        )
+        if is_unchanged:
+            self.pending.put_metadata(record.key, MetadataChange(new_document.meta, new_document.digest))
+            self.set_origin(record.key, document.origin)
+        return is_unchanged
+
+    def _has_same_vectors(self, record: DocumentRecord, document: PendingDocument) -> bool:
+        """True if neither a stored document nor its replacement has vectors of the user, or if both have the same."""
+        if not record.own_vectors or not document.own_vectors:
+            return record.own_vectors == document.own_vectors
+        return np.array_equal(self.state.read_vectors(record), document.vectors[CHUNK_VECTORS.name])
 
     def delete_documents(self, keys: Sequence[str]) -> int:
         """Delete the documents with these keys, and return the number of those that existed."""

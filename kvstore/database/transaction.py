@@ -75,6 +75,9 @@ class Transaction(OwnedTransaction):
             existing = self._changes.find_document(key)
             if existing is not None and existing.digest == valid_document.digest:
                 return False
+            if self._changes.put_metadata(PendingDocument(valid_document, origin=origin)):
+                self._apply_large_batch()
+                return True
         self._session.store.require_language()
         return self._put(make_pending(valid_document, self._session.store.settings, vectors, origin))
 
@@ -108,9 +111,13 @@ class Transaction(OwnedTransaction):
         if not replace and self._changes.find_document(document.document.key) is not None:
             return False
         is_changed = self._changes.put_document(document)
+        self._apply_large_batch()
+        return is_changed
+
+    def _apply_large_batch(self) -> None:
+        """Apply the pending changes if there are many."""
         if self._changes.is_large:
             self._apply(more_follow=True)
-        return is_changed
 
     @in_owner_thread
     def set_origins(self, origins: Mapping[str, str | None]) -> int:
@@ -159,7 +166,8 @@ class Transaction(OwnedTransaction):
         >>> store.update("coffee", title="Coffee"), store.get("coffee").title
         (True, 'Coffee')
         """
-        if key in self._changes.pending.documents or key in self._changes.pending.origins:
+        pending = self._changes.pending
+        if key in pending.documents or key in pending.origins or key in pending.metadata:
             self._apply()
         record = self._changes.state.documents.find_by_key(key) if key else None
         if record is None:
@@ -344,8 +352,7 @@ class Transaction(OwnedTransaction):
         if isinstance(fact_kind, DocumentFact):
             self._require_text(fact_kind, str(key))
         is_changed = self._changes.put_fact(fact_kind, key, value, keep_existing=keep_existing)
-        if self._changes.is_large:
-            self._apply(more_follow=True)
+        self._apply_large_batch()
         return is_changed
 
     def _require_text(self, fact_kind: DocumentFact[Any], key: str) -> None:

@@ -112,7 +112,8 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
 def update_document(context: StatementContext, statement: s.UpdateDocument) -> Cursor:
     """Execute UPDATE DOCUMENT: change the stated properties of a document. Raises DocumentNotFoundError."""
     meta = _parse_meta(context, statement.meta)
-    with context.open_transaction(models=True) as transaction:
+    changes_text = (statement.text, statement.title) != (None, None)
+    with context.open_transaction(models=changes_text) as transaction:
         is_changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
     return Cursor(
         "UPDATE", rowcount=int(is_changed), message="1 document updated" if is_changed else "nothing to change"
@@ -128,7 +129,7 @@ def update_documents(context: StatementContext, statement: s.UpdateDocuments) ->
         return ConditionError(query, offset if offset is None else assignments.map_offset(offset), reason)
 
     num_changed = 0
-    with context.open_transaction(models=True) as transaction:
+    with context.open_transaction(models=columns != ("meta",)) as transaction:
         with transaction.state() as state:
             rows = list(Selection(query, (), TableReader(state, context.database.settings_table), make_error))
         for key, *values in rows:

@@ -92,7 +92,8 @@ RELATION_LINK = 3
 class Delta:
     """The changes of one batch, all of which the core tables already contain.
 
-    - ``added``: the new documents. Their chunks are in none of the next three.
+    - ``added``: the new documents. Their chunks are in none of the next fields with chunks.
+    - ``changed_metadata``: the documents of which only the metadata changed: their records before and after.
     - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
     - ``changed_mentions``: by document, the chunks with changed mentions in the text and no other change. No document
       is in both ``changed_chunks`` and ``changed_mentions``.
@@ -104,6 +105,7 @@ class Delta:
     """
 
     added: Sequence[AddedDocument] = ()
+    changed_metadata: Sequence[tuple[DocumentRecord, DocumentRecord]] = ()
     changed_chunks: Mapping[int, Set[int]] = field(default_factory=dict)
     changed_mentions: Mapping[int, Sequence[AddedChunk]] = field(default_factory=dict)
     removed_mentions: Mapping[int, Set[int]] = field(default_factory=dict)

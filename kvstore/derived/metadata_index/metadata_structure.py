@@ -193,23 +193,35 @@ class MetadataMaintainer:
 
     def remove_document(self, record: DocumentRecord) -> None:
         """Collect the removal of a document's values and columns in memory. :meth:`apply_delta` writes it."""
-        if self._previous_index is None:
-            self._previous_index = MetadataIndex(self._write_view, self._state.counters.next_document)
-        self._collect_set_changes(record, self._previous_index.get_language(record.id), is_removed=True)
+        self._collect_set_changes(record, self._find_language(record.id), is_removed=True)
         self._row_changes.setdefault(record.id // encoding.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
-        """Add the values and columns of the new documents in ``delta``, a batch of changes, and write all changes.
+        """Add the values and columns of the new and changed documents in ``delta``, and write all changes.
 
         Removals, which :meth:`remove_document` collected, are written too.
         """
         for added in delta.added:
-            self._collect_set_changes(added.record, get_language_code(added.language), is_removed=False)
-            row = encoding.get_column_values(added.record)
-            self._row_changes.setdefault(added.record.id // encoding.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
+            self._add_document(added.record, get_language_code(added.language))
+        for record, new_record in delta.changed_metadata:
+            language = self._find_language(record.id)
+            self._collect_set_changes(record, language, is_removed=True)
+            self._add_document(new_record, language)
         self._flush_sets()
         self._flush_columns()
         self._previous_index = None
+
+    def _find_language(self, document: int) -> str | None:
+        """Return the code of the language of a document that was stored before the batch, or None if it is unclear."""
+        if self._previous_index is None:
+            self._previous_index = MetadataIndex(self._write_view, self._state.counters.next_document)
+        return self._previous_index.get_language(document)
+
+    def _add_document(self, record: DocumentRecord, language: str | None) -> None:
+        """Collect the values and columns of a document, whose language has the code ``language``."""
+        self._collect_set_changes(record, language, is_removed=False)
+        rows = self._row_changes.setdefault(record.id // encoding.DOCUMENTS_PER_BLOCK, {})
+        rows[record.id] = encoding.get_column_values(record)
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Add a document to the changes of the sets of all its values, or with ``is_removed`` remove it from the sets.

@@ -427,7 +427,7 @@ class DocumentWriter(ViewWriter, Documents):
     def put(self, record: DocumentRecord, text: bytes, sections: list[Section]) -> None:
         """Store a new document: its record, whose id is unused, its text (UTF-8) and its sections."""
         key = records.encode_u64(record.id)
-        self._put_record(record)
+        self.put_record(record)
         self._write_view.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
         self._write_view.put(tables.TEXTS, key, records.seal(encode_text(text)))
         if sections:
@@ -444,9 +444,9 @@ class DocumentWriter(ViewWriter, Documents):
         """
         record = self.find_by_key(key)
         if record is not None:
-            self._put_record(replace(record, origin=origin))
+            self.put_record(replace(record, origin=origin))
 
-    def _put_record(self, record: DocumentRecord) -> None:
+    def put_record(self, record: DocumentRecord) -> None:
         """Store or replace the record of a document."""
         # Omit ``own_chunks`` if it is not set, as for nearly all documents.
         fields = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
