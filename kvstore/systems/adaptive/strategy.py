@@ -107,8 +107,8 @@ class AdaptiveStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank chunks by hybrid search plus a weighted walk over the entity graph (personalized PageRank).
 
-        The walk is skipped if its weight for this question is too small. Chunks of names that triples join to the
-        question are added.
+        The walk is skipped if its weight for this question is too small. If documents have triples (subject, relation,
+        object), the chunks of names that triples join to the question are added.
         """
         # The names of the question and the numbers of their chunks are read in the two rounds of hybrid search.
         dense, (entities,) = search_by_vector(query, [RecognitionRequest(query.question, capitalized_only=True)])
@@ -122,7 +122,7 @@ class AdaptiveStrategy:
         with query.trace.step("recognize entities") as step:
             record_recognized_entities(query, entities, step)
         spreads = compute_spreads(entities, degrees, all_words_counts)
-        names = _select_start_names(query, entities, spreads)  # those that are not in too many chunks
+        names = _select_start_names(query, entities, spreads)  # without names in too many chunks
         decomposition = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
             factors = _compute_walk_factors(query, hybrid, entities, decomposition, spreads)
@@ -135,7 +135,7 @@ class AdaptiveStrategy:
         chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
         if walk_result is not None:
             chunks, scores = _merge_scores(hybrid, walk_result, weight)
-            paths = {}  # those of the walk follow, for the best chunks only
+            paths = {}  # replaced below by the paths of the walk, for the best chunks only
         if has_triples:
             chunks, scores, triple_paths = _add_triple_chunks(query, hybrid, decomposition, chunks, scores)
             paths |= triple_paths
@@ -171,8 +171,8 @@ def _run_walk(
 ) -> WalkResult | None:
     """Score chunks by a graph walk (PageRank) from a question's names and the best chunks of vector and word search.
 
-    ``degrees`` has the number of chunks of each name, and ``decomposition`` the remainder of the question without its
-    names. Returns None if the walk reaches no chunk that the query allows.
+    ``hybrid`` is the result of both searches, ``degrees`` has the number of chunks of each name, and ``decomposition``
+    the remainder of the question without its names. Returns None if the walk reaches no chunk that the query allows.
     """
     rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
     walk_result = walk_graph(query, names, degrees, decomposition, rankings)
@@ -220,8 +220,8 @@ class _WalkFactors(NamedTuple):
         """The weight of the graph walk for a question, as a fraction of its maximum weight, from 0 to 1.
 
         It is 0 if the question has no name, or has few words outside its names and is not a comparison. It is reduced
-        if the name is frequent, if its names or the rest are a small part of the question, or if the best chunk covers
-        almost all of it.
+        if the name is frequent, if the names or the words outside them are a small part of the question, or if the best
+        chunk covers almost all of the question.
         """
         if self.name is None or (self.num_words < _MIN_CHAIN_WORDS and not self.is_comparison):
             return 0.0
@@ -234,7 +234,7 @@ class _WalkFactors(NamedTuple):
         return specificity * (remainder_factor * names_factor) * missing_factor
 
     def __str__(self) -> str:
-        """Return the text that EXPLAIN shows."""
+        """Return a sentence for EXPLAIN that lists the quantities which determine the weight of the walk."""
         name_text = (
             "no name to start at"
             if self.name is None
@@ -269,7 +269,7 @@ def _compute_walk_factors(
         rarity for term, rarity in hybrid.rarities.items() if term in informative and term in remainder_terms
     ]
     remainder_fraction = math.fsum(remainder_rarities) / total_rarity if total_rarity else 0.0
-    # The names that are in chunks and that the question writes as names, after about how many chunks are about each.
+    # The names that occur in chunks and that the question writes as names, each as (estimated number of chunks, name).
     candidates = [
         (spreads[entity.key].chunks, entity.key)
         for entity in names
@@ -311,10 +311,10 @@ def _add_triple_chunks(
     """Add the chunks of names that the best chunks' triples state facts about, and raise their scores.
 
     Only triples (subject, relation, object) with words of the question count; this follows HippoRAG 2, section 3.2.
-    ``chunks`` are the candidates, ids ascending, with their ``scores``, and ``decomposition`` has the remainder of the
-    question without its names. Returns all chunks, their scores, and, for EXPLAIN, the paths of the chunks that were
-    not candidates. The bonus of a chunk grows with the match of the triple and the cosine of the chunk. Scores are
-    rescaled to at most 1.
+    ``chunks`` are the candidates, ids ascending, with their ``scores``. ``hybrid`` has the rarity (IDF) of each term of
+    the question, and ``decomposition`` the remainder of the question without its names. Returns all chunks, their
+    scores, and, for EXPLAIN, the paths of the chunks that were not candidates. The bonus of a chunk grows with the
+    match of the triple and the cosine of the chunk. Scores are rescaled to at most 1.
     """
     remainder_terms = get_informative_terms(decomposition.remainder, query.stem)
     rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in remainder_terms}

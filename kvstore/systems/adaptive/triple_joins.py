@@ -62,7 +62,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
         triples = TriplesRequest(self.chunks).fetch(state)
         all_matches = match_triples(triples, self.rarities, self.stem, limit=None)
         matches = _select_other_names(all_matches, self.question_key)
-        # The request for the names adds their entities to this one.
+        # NamedNeighborhoodRequest adds the entities of the names to this request.
         empty_request = NeighborhoodRequest(
             chunks=np.empty(0, np.uint64),
             entities=np.empty(0, np.uint32),

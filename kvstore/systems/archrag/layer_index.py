@@ -80,7 +80,8 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         """Build the search graph (C-HNSW: ArchRAG, section 3.1.3) over the entities and communities of the store.
 
         ``states()`` opens a snapshot of the store, and ``old`` is the content of the present file (None: no file).
-        Returns None if there are no communities, if ``old`` already belongs to them, or if the build was cancelled.
+        ``tools`` reports progress, and can cancel the build. Returns None if there are no communities, if ``old`` was
+        built from them, or if the build was cancelled.
         """
         with states() as state:
             communities = bind_index(state, COMMUNITIES)

@@ -96,7 +96,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
         """
         num_layers = 1 + min(communities.levels, self.levels)
         reported_layers = _group_reported_communities(communities)
-        # Communities with a report by a model are ranked again afterwards, so that many more nodes are needed.
+        # Communities with a report by a model are ranked again below, so one more node is requested for each of them.
         counts = [self.count + len(reported) for reported in reported_layers[:num_layers]]
         counts += [0] * (len(graph.nodes) - num_layers)  # the other layers are not searched
         layers: list[RankedNodes] = []
@@ -127,7 +127,7 @@ def _select_existing(
 ) -> RankedNodes:
     """Return the existing nodes among the ``nodes`` of a layer, with rounded cosines, in the same order.
 
-    Others were deleted after the graph was built.
+    A node that does not exist was deleted after the graph was built.
     """
     ids = [node for node, _ in nodes]
     if layer:  # layer 0 has the entities, and the others have communities

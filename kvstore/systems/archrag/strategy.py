@@ -110,7 +110,8 @@ class ArchragStrategy:
         """Return the evidence with the points (rated statements) that a model extracts from chunks and reports.
 
         This is adaptive filtering (ArchRAG, section 3.2.2): the answer is written from the best points instead of the
-        texts. The model reads the chunks in one call, and the reports of each level of communities in another.
+        texts. ``distiller`` runs the model. It reads the chunks in one call, and the reports of each level of
+        communities in another.
         """
         with distiller.open_query(evidence.question) as query:
             layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"], *self._build_all_reports(query)]

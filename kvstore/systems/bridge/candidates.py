@@ -148,6 +148,7 @@ class _PoolBuilder:
         ]
         for level, entity, packed_addresses in passes:
             capacity, visited = self._request.max_chunks - len(self.pool), set[int]()
+            # One chunk more than fits shows that there are too many.
             routes = dict(islice(self._iter_new_chunks(entity, packed_addresses, level, visited), capacity + 1))
             if len(routes) > capacity:
                 # The order of chunks matters only if they do not all fit.
@@ -199,10 +200,10 @@ class _PoolBuilder:
                     visited.add(abstract)
                     route = AbstractRoute(entity.key, start, levels, abstract)
                     for chunk in self._iter_stored_chunks(abstract):
-                        if chunk in self.pool or chunk in yielded or not (allowed is None or allowed.has_chunk(chunk)):
-                            continue
-                        yielded.add(chunk)
-                        yield chunk, route
+                        is_new = chunk not in self.pool and chunk not in yielded
+                        if is_new and (allowed is None or allowed.has_chunk(chunk)):
+                            yielded.add(chunk)
+                            yield chunk, route
 
     def _list_tree_neighbors(self, abstracts: Sequence[int], level: int) -> list[list[tuple[int, int]]]:
         """Return, for each abstract, its descendants and its ancestor ``level`` levels away (Bridge-RAG, equation 1).
@@ -228,9 +229,9 @@ class _PoolBuilder:
         ]
 
     def _list_children(self, abstracts: Iterable[int]) -> list[int]:
-        """Return the abstracts directly below some abstracts; none below a leaf, which summarizes chunks.
+        """Return the abstracts directly below some abstracts; a leaf has none, because it summarizes chunks.
 
-        The records of the others must have been read.
+        The records of the abstracts above the leaves must be cached.
         """
         return [
             child
@@ -242,7 +243,7 @@ class _PoolBuilder:
     def _get_chunk_ids(self, abstract: int) -> range:
         """Return the range of the chunk ids that an abstract summarizes; some of these ids can be unused.
 
-        The record of an inner abstract must have been read.
+        The record of an abstract above the leaves must be cached.
         """
         if abstract < FIRST_UPPER_ABSTRACT:  # a leaf abstract n has the n-th group of chunk ids
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
@@ -252,7 +253,7 @@ class _PoolBuilder:
     def _iter_stored_chunks(self, abstract: int) -> Iterator[int]:
         """Yield the existing chunks that an abstract summarizes, ids ascending.
 
-        The record of an inner abstract must have been read.
+        The record of an abstract above the leaves must be cached.
         """
         ids = self._get_chunk_ids(abstract)
         for first in range(0, len(ids), _CHUNKS_PER_READ):

@@ -30,7 +30,7 @@ _WORD_RUN_PATTERN = compile_lazily(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """The entities of each name in the question, and the units nearest to the question, as rows of the unit graph."""
+    """The entities of each name in the question, and the row numbers in the unit graph of the nearest units."""
 
     names: dict[str, list[int]]
     units: list[int]
@@ -74,7 +74,7 @@ def _format_name(name: str, entities: Sequence[KeyedEntity]) -> str:
 
 
 def quote(text: str, max_chars: int = 80) -> str:
-    """Return a text in quotation marks, truncated if it is long."""
+    """Return a text in quotation marks, truncated to ``max_chars`` characters, with an ellipsis, if it is longer."""
     return f'"{text}"' if len(text) <= max_chars else f'"{text[:max_chars].rstrip()} …"'
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -106,7 +107,8 @@ def search_paths(
         extension_groups = list(filter(None, (_collect_extensions(graph, frontier, beam) for frontier in frontiers)))
         if not extension_groups:
             return
-        graph.load_contents(row for extensions in extension_groups for rows in extensions for row in rows)
+        extended_paths = chain.from_iterable(extension_groups)  # the keys: the row numbers of each extended path
+        graph.load_contents(chain.from_iterable(extended_paths))
         path_groups = [_select_best_paths(graph, extensions, beam, scorer) for extensions in extension_groups]
         yield [path for paths in path_groups for path in paths]
         if hop == beam.max_hops - 1:

@@ -163,7 +163,9 @@ class UnitDerivation(Derivation):
             return []
         starts = np.array([chunk.start for chunk in document.chunks])
         spans = _iter_sentences(document, settings)
-        for span in _iter_clauses(document, spans, settings.language) if options["clauses"] else spans:
+        if options["clauses"]:
+            spans = _iter_clauses(document, spans, settings.language)
+        for span in spans:
             ordinal = int(np.searchsorted(starts, span.start, "right")) - 1  # of the chunk in which it starts
             if ordinal >= 0 and span.start < document.chunks[ordinal].end:
                 units.spans[ordinal].append(span._replace(end=min(span.end, document.chunks[ordinal].end)))

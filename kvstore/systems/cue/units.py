@@ -219,9 +219,14 @@ class Units:
             ids = np.array([unit.id for units in self.list_chunk_units(chunks) for unit in units], np.uint64)
             scores = cosines(self.get_vectors(ids.tolist()), vector)
         candidates = _select_best(list(zip(ids.tolist(), scores.tolist(), strict=True)), count)
-        candidates.sort(key=lambda candidate: (-candidate[1], self._get_sort_key(candidate[0])))
-        nearest_ids = np.array([id for id, _ in candidates[:count]], np.uint64)
-        return nearest_ids, np.array([score for _, score in candidates[:count]], np.float32)
+
+        def get_sort_key(candidate: tuple[int, float]) -> tuple[float, str, int]:
+            """Return the sort key of a unit: descending score, ties by document key and position."""
+            id, score = candidate
+            return -score, *self._get_sort_key(id)
+
+        nearest = sorted(candidates, key=get_sort_key)[:count]
+        return np.array([id for id, _ in nearest], np.uint64), np.array([score for _, score in nearest], np.float32)
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
         """Return the entities that each unit (sentence), or the title of its document, mentions, ascending."""

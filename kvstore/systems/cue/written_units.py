@@ -89,7 +89,10 @@ class _WrittenUnits(WrittenListFact):
         )
 
     def list_items(self, entry: Iterable[str]) -> Iterable[tuple[str, bool]]:
-        """Yield the distinct sentences of ``entry``, lines by a model, each with True if its line has others."""
+        """Yield the distinct sentences in the lines ``entry`` that a model wrote.
+
+        Each comes with a flag: True if its line has more than one sentence.
+        """
         from ...models.text_checks import end_sentence, iter_written_sentences, trim_to_sentences
 
         for line in dict.fromkeys(map(end_sentence, map(trim_to_sentences, entry))):
@@ -99,10 +102,11 @@ class _WrittenUnits(WrittenListFact):
     def convert_item(
         self, item: tuple[str, bool], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return the sentence of an item: a sentence, and True if the model wrote others in the same line.
+        """Check a statement written by a model, and return it.
 
-        Raises ValueError if ``check``, which checks its form, rejects it, if it depends on the others, or if
-        ``source``, the texts that the model read, does not support it.
+        ``item`` is the statement, and True if the model wrote further sentences in the same line. ``check`` raises
+        ValueError if the form of the statement is invalid. Raises ValueError also if the statement depends on other
+        sentences, or if ``source``, the texts that the model read, does not support it.
         """
         from ...models.statement_support import has_unresolved_pronoun
         from ...models.text_checks import is_fragment

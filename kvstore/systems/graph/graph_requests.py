@@ -59,5 +59,5 @@ class HasIndexRequest(ReadRequest[bool]):
     kind: str
 
     def fetch(self, state: State) -> bool:
-        """True if the index was created."""
+        """True if the store has an index of this kind, built or not."""
         return has_index(state.lmdb, self.kind)

@@ -71,7 +71,7 @@ class QueryBias:
 def has_informative_remainder(query: Query, decomposition: Decomposition) -> bool:
     """True if the question has enough informative terms outside its names to rank chunks.
 
-    A question without names has no remainder.
+    ``decomposition`` has the question without its names. A question without names has no remainder.
     """
     if decomposition.remainder == query.question:
         return False

@@ -129,7 +129,7 @@ def walk_graph(
     After HippoRAG 2 (section 3), it finds chunks that a chain of facts links to the question. The walk starts at the
     ``names`` of the question and at its nearest chunks, the first of ``rankings`` (by vectors and by words).
     ``degrees`` has the number of chunks of each name, and ``decomposition`` the names that the question compares and
-    its remainder without names. Returns None if the walk has no start.
+    its remainder without names. ``weights`` are the parameters of the walk. Returns None if the walk has no start.
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, decomposition.compared_keys)
@@ -165,7 +165,7 @@ class _WalkInputs:
     ``terms`` are the terms of the question without its names, and ``counts`` the number of chunks that contain each.
     ``bias`` makes the walk prefer chunks similar to those terms (None: no preference). ``triples`` are those of the
     documents of the nearest chunks. ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the number
-    of chunks of each entity among the starts, by node. Both grow if triples add starts.
+    of chunks of each entity among the starts, by node. Starts that triples add are also added to these two.
     """
 
     terms: list[str]
@@ -187,9 +187,10 @@ def _read_walk_inputs(
 ) -> _WalkInputs:
     """Read the data that a graph walk (personalized PageRank) needs, all in one read of the store.
 
-    ``starts`` maps nodes (names and chunks) to masses. ``degrees`` has the number of chunks of each of ``names``. Only
-    the triples of the first chunks of ``rankings`` are read. The walk prefers chunks with a high cosine with the
-    question without its names; ``bias_strength`` is how strongly (0: not at all).
+    ``starts`` maps nodes (names and chunks) to masses. ``degrees`` has the number of chunks of each of ``names``, and
+    ``decomposition`` the question without its names. Only the triples of the first chunks of ``rankings`` are read. The
+    walk prefers chunks with a high cosine with the question without its names; ``bias_strength`` is how strongly (0:
+    not at all).
     """
     words = parse_question_words(decomposition.remainder, query.stem)
     nearest_request = make_bias_request(query, decomposition, bias_strength)
@@ -339,8 +340,8 @@ def _add_triple_starts(query: Query, inputs: _WalkInputs, starts: dict[int, floa
         if not names:
             step.detail = "none"
             return
-        ((row_request, rows),) = inputs.rows_read  # only those of the first starts so far
-        # The cosines of chunks that were compared for those are not computed again.
+        ((row_request, rows),) = inputs.rows_read  # so far, only the rows of the first starts
+        # The cosines of chunks that were compared for the first starts are not computed again.
         compared = None if rows.entities is None else rows.entities.compared
         named = reading.fetch(
             NamedNeighborhoodRequest(names, replace(row_request, compared=compared), _MAX_RELATION_CHUNKS)

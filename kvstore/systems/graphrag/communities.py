@@ -121,7 +121,7 @@ class Communities(StoredCommunities):
         return list(self.iter_members(community))
 
     def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
-        """Yield (entity, weight) for each member that exists in the state, strongest first; checks only those read."""
+        """Yield (entity, weight) for each member that exists in the state, strongest first; checks members lazily."""
         return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
@@ -191,7 +191,7 @@ class Communities(StoredCommunities):
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
-        """Return the title of each community: the names of its strongest existing members, none within another."""
+        """Return titles made of the names of each community's strongest existing members; skips overlapping names."""
         titles = self._cache.titles
         missing = [community for community in dict.fromkeys(communities) if community not in titles]
         members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
@@ -232,10 +232,9 @@ class Communities(StoredCommunities):
         return [[span for span in spans if span.chunk in existing] for spans in groups]
 
     def get_written_text(self, community: int) -> WrittenText | None:
-        """Return the report that a language model wrote on a community, or None if none may be shown.
+        """Return the report that a language model wrote on a community; None if there is no valid report.
 
-        None may be shown if no model wrote one, or if a chunk, member or description that it was written from was
-        deleted or changed.
+        A report is valid while every chunk, member and description that it was written from exists unchanged.
         """
         if not self._has_written_texts:
             return None
@@ -377,7 +376,8 @@ class Communities(StoredCommunities):
         for community in iter_largest(scores, expected_count=4 * count):
             if len(nearest) == count:
                 break
-            if self.is_visible(community) if candidates is None else community in candidates:
+            is_candidate = self.is_visible(community) if candidates is None else community in candidates
+            if is_candidate:
                 nearest.append((community, float(scores[community])))
         return nearest
 

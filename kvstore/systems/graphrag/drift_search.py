@@ -99,8 +99,8 @@ class DriftStrategy:
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Return the evidence with the points (rated statements) that the model extracts from the hits.
 
-        In each further round, the model also reads the hits of its follow-up questions, which the strategy ``local``
-        finds.
+        ``distiller`` runs the model. In each further round, the model also reads the hits of its follow-up questions,
+        which the strategy ``local`` finds.
         """
         with distiller.open_query(evidence.question) as query:
             num_rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))

@@ -157,7 +157,7 @@ def _merge_mentions(
     capital, how often). Merged mentions have the greatest of their features. The result, three such arrays, is sorted
     by chunk and entity.
     """
-    codes = mention_chunks << 32 | entities.astype(np.int64)  # a pair of chunk and entity
+    codes = mention_chunks << 32 | entities.astype(np.int64)  # a pair of chunk and entity, which is a 32-bit integer
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else np.empty(0, np.int64)

@@ -95,8 +95,8 @@ class GlobalStrategy:
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Return the evidence with the points (rated statements) that the model extracts from the relevant reports.
 
-        It rates reports from the coarsest communities to finer ones. If it rates none as relevant, the reports of the
-        evidence are read.
+        ``distiller`` runs the model. The model rates reports from the coarsest communities to finer ones. If it rates
+        none as relevant, it reads the reports of the evidence.
         """
         rated_hits = _rate_reports(evidence.question, distiller)
         # The report on the unassigned chunks, which the model did not rate, has no heading.
@@ -179,8 +179,9 @@ class _SelectedGroups(NamedTuple):
 def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> _SelectedGroups:
     """Return the ``limit`` best groups: communities, and the unassigned chunks as one group.
 
-    This is the dynamic community selection of microsoft/graphrag, by scores instead of a model's ratings. It descends
-    at most ``levels`` levels from the coarsest communities, to each child that scores at least as high as its parent.
+    This is the dynamic community selection of microsoft/graphrag, by the scores that ``scoring`` computes instead of a
+    model's ratings. It descends at most ``levels`` levels from the coarsest communities, to each child that scores at
+    least as high as its parent.
     """
     current = scoring.score_children(None)
     scored, selected = [current], list[ScoredCommunities]()
@@ -275,8 +276,8 @@ def _list_allowed_chunks(
 ) -> dict[int | None, list[int]]:
     """Return, by community, its chunks that match the query's condition; under None, the chunks in no community.
 
-    ``communities`` are pairs (id, chunks). Chunks added after the communities were built are under None, not under the
-    community nearest to them.
+    ``communities`` are pairs (id, chunks). ``scoring`` has the chunks in no community, and the chunks added after the
+    communities were built. These are under None too, not under the community nearest to them.
     """
     chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned))}
     for community, chunks in communities:
@@ -318,8 +319,8 @@ def _fetch_candidates(
 def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_tokens: int) -> ReportContent:
     """Return a report of at most ``max_tokens`` tokens, sentences that together contain most words of their chunks.
 
-    Sentences of the nearest chunk, if that comes first, get at most half of the tokens. ``label`` has the key, title
-    and level of the report.
+    They are selected from the sentences in ``source``. Preferred sentences, those of the nearest chunk, get at most
+    half of the tokens. ``label`` has the key, title and level of the report.
     """
     sentences = select_cover(source.preferred, max_tokens // 2) if source.preferred else []
     remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
@@ -329,10 +330,10 @@ def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_
 
 
 def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
-    """Return the reports that a model rates above 0, best first, descending from the coarsest communities.
+    """Return the reports that a model (``distiller``) rates above 0, best first, from the coarsest communities down.
 
-    The children of each relevant community are rated next, and replace it if any of them is relevant too. No state is
-    held while the model rates. The descent stops if the communities are rebuilt in the meantime.
+    The children of each relevant community are rated next, and replace it if any of them is relevant too. No snapshot
+    of the store is open while the model rates. The descent stops if the communities are rebuilt in the meantime.
     """
     ratings: dict[int, int] = {}  # of the relevant communities without relevant children
     reports: dict[int, Hit] = {}

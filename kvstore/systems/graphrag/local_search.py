@@ -344,7 +344,8 @@ def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int])
 def _compute_rarities(query: Query, degrees: Degrees) -> npt.NDArray[np.float64]:
     """Return the rarity (IDF) of entities: ln(1 + number of all chunks / number of chunks that mention the entity).
 
-    Chunks that mention an entity only in lower case count only if there are no others.
+    ``degrees`` has the numbers of chunks that mention each entity. Chunks that mention an entity only in lower case
+    count only if there are no others.
     """
     chunk_counts = np.maximum(1, np.where(degrees.informative, degrees.informative, degrees.total))
     return np.asarray(np.log(1 + query.reading.counters.chunks / chunk_counts), np.float64)

@@ -206,7 +206,7 @@ def insert_reports(
 
 
 def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:
-    """Return a report as a hit with rank 1 at its first span, or None if it has no spans, so that it may not be shown.
+    """Return a report as a hit with rank 1 at its first span; None for a report without spans, which may not be shown.
 
     ``path`` is the reason for the hit that EXPLAIN shows.
     """

@@ -42,7 +42,7 @@ class StoredTree:
             )
             for _, row in rows.scan(COMMUNITIES)
         ]
-        return cls(*np.array(fields, np.int64).reshape(len(fields), 4).T.copy())
+        return cls(*np.array(fields, np.int64).reshape(len(fields), 4).T.copy())  # one array for each of the 4 columns
 
     def __len__(self) -> int:
         return len(self.levels)

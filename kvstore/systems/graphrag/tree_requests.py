@@ -51,8 +51,8 @@ class ChunkPlacement(NamedTuple):
 class UnassignedChunks(ReadRequest[ChunkPlacement]):
     """A request for the chunks in no community.
 
-    Looks among ``near_chunks``, the chunks near the question, and, if the query allows only some documents, among all
-    chunks of these.
+    They are selected from ``near_chunks``, the chunks near the question, and, if the query allows only some documents,
+    from all chunks of these documents.
     """
 
     near_chunks: Sequence[int]

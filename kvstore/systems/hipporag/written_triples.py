@@ -121,7 +121,8 @@ class _WrittenTriples(WrittenListFact):
     ) -> str:
         """Check a triple that the model wrote, and return it as text: subject, relation and object, separated by tabs.
 
-        ``item`` is [subject, relation, object]. Raises ValueError if it is not, or if ``passage`` does not support it.
+        ``item`` must be [subject, relation, object]. Raises ValueError if it is not, if ``check`` rejects its form, or
+        if ``passage``, whose sentences ``source`` has, does not support it.
         """
         from ...models.triple_support import check_triple
 

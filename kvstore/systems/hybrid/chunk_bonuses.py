@@ -61,10 +61,11 @@ class BonusScorer:
         # Words that any question can contain identify nothing.
         generic_terms = set(list_terms(query.question, self._stem))
         generic_terms -= get_informative_terms(query.question, self._stem)
+        # If the question has no other words, all of its words count.
         self._informative_rarities = {
             term: rarity for term, rarity in rarities.items() if term not in generic_terms
         } or rarities
-        self._total_informative_rarity = math.fsum(self._informative_rarities.values()) or 1.0  # likewise
+        self._total_informative_rarity = math.fsum(self._informative_rarities.values()) or 1.0  # also a divisor
         self.numbers = frozenset(find_reference_numbers(query.question))
 
     def compute_bonuses(self, chunk: LoadedChunk) -> Bonuses:
@@ -119,7 +120,7 @@ class _WordPairs:
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
         """Collect the pairs of adjacent content words of a question.
 
-        The weight of a pair is the sum of the ``rarities`` of its words; words without one are in no pair.
+        The weight of a pair is the sum of the ``rarities`` (IDF) of its words; a word without a rarity is in no pair.
         """
         terms = list(map(stem, list_content_words(question, stem=stem)))
         self._weights = {

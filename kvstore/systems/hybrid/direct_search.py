@@ -218,8 +218,9 @@ def combine_searches(
     """Score chunks by a weighted sum of cosine and BM25, with bonuses for proximity, headings, entries and numbers.
 
     The search that separates its best results from unrelated chunks (noise) more clearly gets more weight. An entry is
-    a section or list item that begins in the chunk. The candidates are the best chunks of each search, and
-    ``extra_chunks``, which the query's condition must allow. The steps are recorded in the query's trace.
+    a section or list item that begins in the chunk. ``dense`` (by vectors) and ``lexical`` (by words) are the results
+    of the searches. The candidates are the best chunks of each search, and ``extra_chunks``, which the query's
+    condition must allow. The steps are recorded in the query's trace.
     """
     dense_ranking, lexical_ranking = dense.ranking[:_NUM_CANDIDATES], lexical.result.ranking[:_NUM_CANDIDATES]
     tails = dense.ranking, lexical.result.ranking  # chunks that are not candidates follow in their order

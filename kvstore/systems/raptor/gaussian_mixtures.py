@@ -114,7 +114,7 @@ def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Se
         for count in (count for count in counts if 2 * count <= len(rows)):
             mixture = mixture_class(count, random_state=0, reg_covar=1e-4).fit(rows)
             candidates.append((float(mixture.bic(rows)), count, mixture))
-    _, _, best_mixture = min(candidates, key=lambda candidate: candidate[:2])
+    _, _, best_mixture = min(candidates, key=lambda candidate: candidate[:2])  # by criterion, then by count
     probabilities = best_mixture.predict_proba(rows)
     is_member = probabilities >= _MIN_PROBABILITY
     is_member[np.arange(len(rows)), probabilities.argmax(axis=1)] = True

@@ -45,7 +45,8 @@ class EntityMentions:
         for chunk_index, chunk in enumerate(chunks.ids.tolist()):
             chunk_nodes = graph.mention_nodes[node_starts[chunk_index] : node_starts[chunk_index + 1]].tolist()
             nodes_by_entity = {entities[node]: node for node in chunk_nodes}
-            for entity, start, _ in state.mentions.get_occurrences(chunk) if nodes_by_entity else ():
+            occurrences = state.mentions.get_occurrences(chunk) if nodes_by_entity else ()
+            for entity, start, _ in occurrences:
                 node = nodes_by_entity.get(display.resolve_entity(entity))
                 if node is not None:
                     rows.extend((node, start))
@@ -84,5 +85,5 @@ def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> 
     centroids: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
     for centroid, leaf in zip(centroids, leaves, strict=True):
         total = vectors[leaf.chunk_indexes].astype(np.float64).sum(axis=0)
-        centroid[:] = total / max(np.sqrt((total * total).sum()), 1e-12)
+        centroid[:] = total / max(np.sqrt((total * total).sum()), 1e-12)  # not 0, because it is a divisor
     return centroids

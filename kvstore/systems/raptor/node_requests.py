@@ -147,7 +147,7 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
     topics: Sequence[int]
 
     def fetch(self, state: State) -> list[NodePosition]:
-        """Read the document key and the ordinal of each topic's first source chunk; ("", 0) for none."""
+        """Return the document key and the ordinal of each topic's first source chunk; ("", 0) if no source is left."""
         spans_by_topic = _NodeReader(state).read_topic_spans(self.topics, limit=1)
         return [(spans[0].document, spans[0].ordinal) if spans else ("", 0) for spans in spans_by_topic]
 
@@ -160,7 +160,7 @@ class NodeHits(ReadRequest[list[Hit | None]]):
     def fetch(self, state: State) -> list[Hit | None]:
         """Return the hit of each node (chunk, abstract or topic), in order, still without a rank.
 
-        None for a topic with too many chunks or no text left.
+        A topic with too many chunks or no text left has None.
         """
         reader = _NodeReader(state)
         hits = {  # by node id
@@ -250,10 +250,12 @@ class _NodeReader:
         vector of any other node is the sum of its chunks' vectors.
         """
         self.load_abstracts(node.number for node in nodes if node.kind == "abstract")
-        chunk_groups, positions = self._locate_nodes([node for node in nodes if node.kind != "topic"])
+        other_nodes = [node for node in nodes if node.kind != "topic"]
+        topic_nodes = [node for node in nodes if node.kind == "topic"]
+        chunk_groups, positions = self._locate_nodes(other_nodes)
         sums = self._sum_chunks(chunk_groups)
-        topics = [node.number for node in nodes if node.kind == "topic"]
-        if topics:
+        if topic_nodes:
+            topics = [node.number for node in topic_nodes]
             topic_vectors = self._sum_topics(topics)
             for index, topic in enumerate(topics):
                 model_text = self._bound_topics.get_written_text(topic)
@@ -262,14 +264,11 @@ class _NodeReader:
             sums = np.concatenate((sums, topic_vectors))  # the topics last
         lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
         cosines = np.round(sums @ vector.astype(np.float64) / np.where(lengths == 0, 1, lengths), _DECIMALS).tolist()
-        # The cosines and positions of chunks and abstracts, in the order of ``nodes``; and the cosines of topics.
-        other_scores = iter(zip(cosines, positions, strict=False))
-        topic_cosines = iter(cosines[len(positions) :])
-        tree_nodes = []
-        for node in nodes:
-            cosine, position = (next(topic_cosines), None) if node.kind == "topic" else next(other_scores)
-            tree_nodes.append(TreeNode(node, self._get_level(node), cosine, position))
-        return tree_nodes
+        cosine_by_node = dict(zip((*other_nodes, *topic_nodes), cosines, strict=True))
+        position_by_node = dict(zip(other_nodes, positions, strict=True))
+        return [
+            TreeNode(node, self._get_level(node), cosine_by_node[node], position_by_node.get(node)) for node in nodes
+        ]
 
     def _get_level(self, node: NodeId) -> int:
         """Return the level that orders nodes of equal position: chunks first, then abstracts, then topics."""

@@ -120,7 +120,7 @@ class OrderedChunks:
         """
         if len(chunk_indexes) <= MAX_SUMMED_CHUNKS:
             return b""
-        row_bytes = 4 * self.dimension
+        row_bytes = 4 * self.dimension  # the size of a vector of 32-bit floats
         total = np.zeros(self.dimension)
         for start in range(0, len(chunk_indexes), _VECTOR_BATCH_SIZE):
             batch = chunk_indexes[start : start + _VECTOR_BATCH_SIZE]

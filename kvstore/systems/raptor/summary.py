@@ -98,8 +98,8 @@ def _select_sentences(
 ) -> tuple[list[CoverSentence], float]:
     """Return the sentences to show, in order, and the weight of their words as a fraction of that of all words.
 
-    They come from at most ``query.top`` groups, which have the most weight; each group becomes one hit. ``get_group``
-    returns the group of a sentence.
+    They have at most ``max_tokens`` tokens, and come from at most ``query.top`` groups, those with the most weight;
+    each group becomes one hit. ``get_group`` returns the group of a sentence, such as its document.
     """
     question_words = () if query.asks_for_overview else extract_question_words(query.question)
     weights = compute_word_weights(sentences, question_words)

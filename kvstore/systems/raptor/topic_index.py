@@ -66,8 +66,8 @@ class TopicIndex(GenerationIndex[Topics]):
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         """Cluster the chunks of a snapshot of the store into trees of topics (RAPTOR, section 3); return their rows.
 
-        ``states()`` opens the snapshot. The rows are built one by one as the caller stores them. Vectors are freed as
-        soon as possible.
+        ``states()`` opens the snapshot, ``record`` has the options of the index, and ``tools`` reports progress. The
+        rows are built one by one as the caller stores them. Vectors are freed as soon as possible.
         """
         with_related, soft = record.get_int_option("relatedness"), record.get_float_option("soft")
         with states() as state:

@@ -84,6 +84,7 @@ class LevelSummaries:
     def get_title(self, topic: int) -> list[TitleWord]:
         """Return the words of a topic's title; ``topic`` is its index within the level."""
         first, stop = self._title_starts[topic : topic + 2]
+        # Four integers per word: its index in ``_words``, the index of its chunk, its start and its end.
         packed_words = (self._titles[index : index + 4] for index in range(first, stop, 4))
         return [TitleWord(self._words[word_index], *span) for word_index, *span in packed_words]
 

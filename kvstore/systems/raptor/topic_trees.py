@@ -44,7 +44,7 @@ class TreeColumns:
         self._chunks = array("Q")  # those of the leaf topics (of level 0) only
 
     def append(self, topic: Topic) -> None:
-        """Append the fields of a topic to the columns; its id is the number of topics before it."""
+        """Append the level, parent, chunk count and, at level 0, the chunks of a topic; topics come in order of ids."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
         self._counts.append(topic.chunk_count)

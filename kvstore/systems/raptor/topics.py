@@ -136,7 +136,9 @@ class Topics:
 
     def is_visible(self, topic: int) -> bool:
         """True if a topic contains a chunk of the state, possibly one added after the build."""
-        return not self._may_have_changed or any(
+        if not self._may_have_changed:
+            return True
+        return any(
             any(map(self._has_chunk, self.tree.list_chunks(leaf))) or leaf in self._newer_by_topic
             for leaf in self.tree.iter_leaves(topic)
         )
@@ -338,7 +340,7 @@ class Topics:
 
     def _has_chunk(self, chunk: int) -> bool:
         """True if ``chunk``, which the topics were built from, still exists in the state; cached."""
-        if not self._has_lost_chunks:
+        if not self._may_have_lost_chunks:
             return True
         exists = self._chunk_exists.get(chunk)
         if exists is None:
@@ -355,7 +357,7 @@ class Topics:
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
-    def _has_lost_chunks(self) -> bool:
+    def _may_have_lost_chunks(self) -> bool:
         """True if a chunk that the topics were built from may have been deleted."""
         if not self._may_have_changed:
             return False
@@ -416,7 +418,7 @@ class Topics:
         return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaf_lists, strict=True) if leaves}
 
     def _find_nearest_older(self, vector: Vector) -> int | None:
-        """Return the chunk nearest to a vector, out of the chunks that the topics were built from; None without any."""
+        """Return the chunk nearest to a vector, of the chunks that the topics were built from; None if none exists."""
         count = _NUM_NEIGHBORS
         while True:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
