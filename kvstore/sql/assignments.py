@@ -39,7 +39,7 @@ class Assignments(NamedTuple):
 
 def parse_assignments(source: str) -> Assignments:
     """Return the assignments in the text after SET; raises ConditionError."""
-    ((*tokens,),) = split_statements(source)
+    (tokens,) = split_statements(source)
     columns: list[str] = []
     values: list[str] = []  # the source with spaces in place of each "column =", which keeps the offsets
     position = values_end = 0

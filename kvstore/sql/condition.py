@@ -49,8 +49,9 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, wit
     """Return the index of the first token after the condition that begins at token ``position``.
 
     ``tokens`` are the tokens of the statement, and ``text`` is its text. The condition ends before the next clause, at
-    the end of the statement, or at the ``)`` that encloses the statement. ``with_where``: assignments are parsed, which
-    include the WHERE after them. Raises StatementError for an invalid token or an unbalanced parenthesis.
+    the end of the statement, or at the ``)`` that encloses the statement. With ``with_where``, a WHERE does not end it;
+    this is for the assignments of UPDATE, whose condition follows them. Raises StatementError for an invalid token or
+    an unbalanced parenthesis.
     """
     earlier_texts = [token.text for token in tokens[:position]]
     is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")
@@ -103,11 +104,11 @@ def map_offset(offset: int, offset_map: OffsetMap) -> int:
 
     ``offset_map`` has for each token of the condition its offset in the condition and in the statement, in order.
     """
-    part_start, statement_start = offset_map[0]
-    for next_part_start, next_statement_start in offset_map:
-        if next_part_start <= offset:
-            part_start, statement_start = next_part_start, next_statement_start
-    return statement_start + max(0, offset - part_start)
+    token_start, statement_start = offset_map[0]
+    for next_token_start, next_statement_start in offset_map:
+        if next_token_start <= offset:
+            token_start, statement_start = next_token_start, next_statement_start
+    return statement_start + max(0, offset - token_start)
 
 
 def _format_sql_literal(value: SqlValue) -> str:

@@ -314,7 +314,7 @@ class _ConditionParser:
         return _negate_if(_make_comparison(field, "=", value), negated)
 
     def _parse_exists(self) -> Condition:
-        """Parse the query of EXISTS: a condition on the elements of a list."""
+        """Parse the query after EXISTS; return the condition that an element of a list in the metadata satisfies it."""
         self._expect("(")
         self._expect("SELECT")
         if not (self._accept("*") or self._accept("1") or self._accept("VALUE")):

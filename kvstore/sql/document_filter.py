@@ -138,7 +138,7 @@ def _iter_matching(state: State, condition: Condition, candidate_ids: Sequence[i
 def _build_cache_key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
     """Return the cache key of a condition, or None if its result must not be cached.
 
-    That is so if the result can change while the documents do not, or if a parameter is invalid.
+    A result is not cached if it can change while the documents do not, or if a parameter is invalid.
     """
     words = {token.text.strip('"`[]').lower() for token in iter_tokens(condition) if token.kind in ("word", "quoted")}
     if words & _VOLATILE_WORDS or words & (get_sql_tables().keys() - CACHEABLE_TABLES):

@@ -275,7 +275,7 @@ class _Connection:
         self._max_value_bytes = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
 
     def load_table(self, name: str) -> SqlTable:
-        """Return the table with a name, imported if it was not used yet."""
+        """Return the table with a name, after importing its module if no query has used it yet."""
         if name == _CANDIDATE_DOCUMENTS:
             from .document_tables import CANDIDATE_DOCUMENTS
 

@@ -127,7 +127,7 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
 def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
     """Return a suggestion for the word ``unexpected``, which SQLite rejected, or else for the word before it.
 
-    It is at ``position`` in ``text`` (None: at the end).
+    ``unexpected`` is at ``position`` in ``text``, the query (None: at the end).
     """
     text_before = text if position is None else text[:position]
     preceding = re.search(r"([^\W\d]\w*)\s+$", text_before)  # the last word

@@ -16,7 +16,7 @@ from .literals import format_literal
 
 #: The maximum number of keys or names that a misspelled one is compared with.
 _MAX_COMPARED = 20_000
-#: The minimum similarity of two of them, as measured by difflib.
+#: The minimum similarity of a suggestion to the misspelled key or name, as measured by difflib.
 _MIN_SIMILARITY = 0.75
 
 
@@ -24,7 +24,7 @@ def find_near_keys(state: State, key: str) -> list[str]:
     """Return at most three document keys that are similar to ``key``, the most similar first."""
     from difflib import get_close_matches
 
-    # Similar keys mostly share their prefix, so all keys are compared only if none of those with it is similar.
+    # Similar keys mostly share their prefix, so all keys are compared only if no key with the same prefix is similar.
     for prefix in (key[: max(1, len(key) // 2)], ""):
         keys = islice(state.documents.iter_keys(prefix), _MAX_COMPARED)
         matches = get_close_matches(key, keys, 3, _MIN_SIMILARITY)
@@ -38,7 +38,7 @@ def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
     from difflib import get_close_matches
 
     key = to_entity_key(name)
-    # Similar names mostly share their prefix, and the index returns those without a scan.
+    # Similar names mostly share their prefix, and the index finds names by prefix without a scan.
     for length in (max(1, len(key) // 2), 1):
         candidates = [other_key for other_key, _ in islice(state.entities.iter_names(key[:length]), _MAX_COMPARED)]
         matches = get_close_matches(key, candidates, limit, _MIN_SIMILARITY)
@@ -61,5 +61,5 @@ def make_entity_error(state: State, name: str) -> EntityNotFoundError:
 
 
 def _format_hint(matches: Sequence[str]) -> str:
-    """Return the end of an error message that suggests similar names; '' without any."""
+    """Return the end of an error message that suggests similar names; '' if there are no ``matches``."""
     return f"; did you mean {' or '.join(map(format_literal, matches))}?" if matches else ""
