@@ -30,7 +30,7 @@ def cache_list(function: Callable[[], Value]) -> Callable[[], Value]:
 
     @wraps(function)
     def compute_once() -> Value:
-        """Return the cached result, or a new one."""
+        """Return the cached result, or compute it again if the registries changed since it was computed."""
         nonlocal cached
         entry = cached  # another thread may replace it
         if entry is not None:

@@ -19,6 +19,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,13 @@ def _find_best_exchange(
     if not len(selected_indexes) or not len(other_indexes):
         return None
     selected_indexes = selected_indexes[np.argsort(-weights[selected_indexes], kind="stable")]
+
+    def get_less_valuable(passage: int, lighter_passage: int) -> int:
+        """Return the passage with the lower value; if the values are equal, the lighter passage."""
+        return lighter_passage if values[lighter_passage] <= values[passage] else passage
+
     # The least valuable of the n + 1 heaviest selected passages, for each n.
-    min_values = np.minimum.accumulate(values[selected_indexes])
-    least_valuable = selected_indexes[
-        np.maximum.accumulate(np.where(values[selected_indexes] == min_values, np.arange(len(selected_indexes)), 0))
-    ]
+    least_valuable = np.array(list(accumulate(selected_indexes.tolist(), get_less_valuable)))
     # For each other passage, the number of selected passages that are heavy enough to make room for it.
     counts = np.searchsorted(-weights[selected_indexes], -(weights[other_indexes] - budget_left), side="right")
     other_indexes, counts = other_indexes[counts > 0], counts[counts > 0]

@@ -176,7 +176,7 @@ class DocumentFact(StatedFact[str, Value]):
     affects_structures: bool = True
 
     def fit_to_document(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
-        """Return what still applies to a document whose text changed of a ``value`` stated about it; None if nothing.
+        """Return the part of a stated ``value`` that still applies to its document; None if nothing of it applies.
 
         ``document`` returns the current document. ``same_text`` is True if the value was stated about the current text
         of the document; this holds for new values.
@@ -242,7 +242,10 @@ class DocumentFact(StatedFact[str, Value]):
     def find(self, state: State, key: str) -> Value | None:
         """Return the value stated about the document with this key, or None if nothing is stated."""
         row_key = _make_row_key(state, key)
-        return None if state.lmdb.get(self.tables[0], row_key) is None else self.read(state, row_key)[1]
+        if state.lmdb.get(self.tables[0], row_key) is None:
+            return None
+        _, value = self.read(state, row_key)
+        return value
 
     def remove(self, context: ChangeContext, key: str, value: Value) -> None:
         """Delete the fact about the document with this key, in the table that has a row for each document."""

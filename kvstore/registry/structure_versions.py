@@ -34,7 +34,7 @@ def _get_expected_versions(view: View) -> dict[str, int]:
 
 
 def has_index(view: View, name: str) -> bool:
-    """True if the store has the index with this name, which CREATE INDEX creates. Its system is not imported."""
+    """True if the store that ``view`` reads has the index with this name. The index's system is not imported."""
     key = name.encode()
     value = view.get(tables.INDEXES, key)
     return value is not None and records.unpack(value, tables.INDEXES, key) is not None
@@ -58,7 +58,7 @@ def find_outdated(view: View) -> set[str]:
 
 
 def explain_migration(view: View) -> str | None:
-    """Return the reason why a store must be migrated, as the end of a sentence, or None if opening it suffices.
+    """Return why the store that ``view`` reads must be migrated, as the end of a sentence; None if opening it suffices.
 
     Outdated structures are rebuilt on opening. Outdated derivations must be derived from all texts again, which takes
     long, so the user starts it. All mentions must also be derived again if an earlier kvstore made every phrase of a
@@ -72,7 +72,7 @@ def explain_migration(view: View) -> str | None:
 
 
 def explain_read_only(view: View) -> str | None:
-    """Return the reason why kvstore must not change a store, as the end of a sentence, or None if it may.
+    """Return why kvstore must not change the store that ``view`` reads, as the end of a sentence; None if it may.
 
     The reason is derived data of a newer version, which this kvstore cannot keep up to date.
     """

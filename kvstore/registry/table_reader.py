@@ -99,7 +99,7 @@ class TableReader:
         return self.state.forest.find_tree(name) if 0 < len(name.encode()) <= MAX_KEY_BYTES else None
 
     def iter_chunks(self, key: str) -> Iterator[int]:
-        """Yield the ids of the chunks of the document with a key, ascending; none if it does not exist."""
+        """Yield the ids of the chunks of the document with this key, ascending; nothing for an unknown key."""
         document = self.find_document(key)
         return iter(()) if document is None else self.get_document(document).chunk_ids()
 
@@ -116,7 +116,7 @@ class TableReader:
         ]
 
     def iter_mention_chunks(self, name: str) -> Iterator[int]:
-        """Yield the ids of the chunks that may mention the entity with this name, ascending; no other chunk does.
+        """Yield the ids of all chunks that may mention the entity with this name, ascending.
 
         These are the chunks that the abstracts at the addresses of the entity summarize.
         """
