@@ -144,10 +144,10 @@ def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -
 
 
 def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
-    """True if a block should stay in one chunk with the block before it.
+    """True if a block should stay in one chunk with ``previous``, the block before it (None: no block).
 
-    That block must be a heading or a text that leads into the next one (``as follows:``). If the block is code or a
-    table, any text is enough.
+    The block before must be a heading or a text that leads into the next one (``as follows:``). If the block is code or
+    a table, any text before it is enough.
     """
     if previous is None:
         return False

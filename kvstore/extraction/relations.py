@@ -230,8 +230,9 @@ class _SentenceRelations:
     ) -> Iterator[StatedRelation]:
         """Yield the relations that predicate nouns (``X is a Y of Z``) state about their subjects.
 
-        They are classes, parts, members and owners. ``subjects`` and ``predicates`` are indexes of nouns. The
-        predicates are added to ``_described_nouns``, so that their "of" states no further relation.
+        They are classes, parts, members and owners. ``subjects`` and ``predicates`` are indexes of nouns, and
+        ``confidence`` (0 to 1) is that of the relations. The predicates are added to ``_described_nouns``, so that
+        their "of" states no further relation.
         """
         for predicate in predicates:
             word = self._words[predicate]
@@ -414,7 +415,8 @@ class _SentenceRelations:
     ) -> Iterator[StatedRelation]:
         """Yield a statement for each pair of one of ``children`` and ``parents``, indexes of nouns, if both have names.
 
-        ``kind`` is the relation, such as ``IS_A``. The span of a statement is from the first of its nouns to the last.
+        ``kind`` is the relation, such as ``IS_A``, and ``confidence`` is from 0 to 1. The span of a statement is from
+        the first of its nouns to the last.
         """
         names_of_parents = ((index, self._phrases.get_name(index)) for index in parents)
         parent_names = [(index, name) for index, name in names_of_parents if name]
