@@ -252,7 +252,7 @@ class AnswerType:
         )
 
     def _begins_with_subject(self, text: str) -> bool:
-        """True if the first words of a text contain all words of the subject, as those of a definition do."""
+        """True if the first words of a text contain all words of the subject, as the first words of a definition do."""
         opening = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
         return self.subject.issubset(opening)
 

@@ -72,11 +72,11 @@ class Asker:
     """The service that answers questions from the states of a store, a snapshot or a transaction.
 
     ``get_session`` returns the current settings, because SET can change them while a model writes.
-    ``get_language_model`` returns the model with a name (None: the configured one), or None without one. ``embed``
-    returns a matrix with the vector of each text. ``open_query`` returns a context manager that yields the strategy and
-    the query for a question; leave it before a model writes, because it holds a snapshot. ``retrieve_evidence`` runs a
-    query, and ``retrieve`` does both for another question. ``record_spending`` records the requests that were sent to a
-    model; it is called after each use of a model.
+    ``get_language_model`` returns the model with a name (None: the configured model), or None if no model is
+    configured. ``embed`` returns a matrix with the vector of each text. ``open_query`` returns a context manager that
+    yields the strategy and the query for a question; leave it before a model writes, because it holds a snapshot.
+    ``retrieve_evidence`` runs a query. ``retrieve`` opens and runs a query for another question. ``record_spending``
+    records the requests that were sent to a model; it is called after each use of a model.
     """
 
     get_session: Callable[[], SessionSettings]
@@ -261,7 +261,7 @@ class Asker:
         reranker = get_reranker(prepared.clauses.get("options") or {})
 
         def retrieve(other_question: str, using: str | None) -> Evidence:
-            """Return the evidence for another question by the strategy ``using`` (None: that of the caller)."""
+            """Return the evidence for another question by the strategy ``using`` (None: the caller's strategy)."""
             if using is None:
                 return self.retrieve(other_question, **base_clauses)
             # Options belong to one strategy, except the reranker.

@@ -177,10 +177,10 @@ def _remove_request(question: str, language: str | None) -> str:
 
 
 def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
-    """Return, by term, about how many chunks have a term of the question, in any language of the documents.
+    """Return, by term of the question, about how many chunks have it, in any language of the documents.
 
-    The count is a sum over the variants of the term: the stems of its word in each language, and the plurals of those
-    that are abbreviations. A chunk that has several variants counts several times, which is rare.
+    The number is a sum over the variants of the term: the stems of its word in each language, and the plurals of
+    abbreviations. A chunk that has several variants counts several times, which is rare.
     """
     variants: dict[str, list[str]] = {}
     if isinstance(stem, QuestionStemmer):  # the documents have several languages
@@ -403,8 +403,8 @@ class _QuestionTerms(NamedTuple):
     ) -> dict[str, float]:
         """Return the signals of a :class:`Confidence` that need no vectors, by name.
 
-        ``passage_terms`` are the terms of each passage, ``coverage`` is that of the best passage, and ``missing_names``
-        are the question's names that no passage has.
+        ``passage_terms`` are the terms of each passage, ``coverage`` is the coverage of the best passage, and
+        ``missing_names`` are the question's names that no passage has.
         """
         missing_rarity = math.fsum(self.names[name] for name in missing_names)
         max_missing_rarity = max(self.total_rarity, math.fsum(self.names.values()))

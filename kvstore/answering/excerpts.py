@@ -88,7 +88,7 @@ def select_excerpts(
         if score < best_score - max_gap:
             break
         snippets = passages[passage_index].snippets
-        if _get_statement(passages, position) in used_statements:
+        if _build_statement_key(passages, position) in used_statements:
             continue
         first, last = find_required_start(snippets, index), find_required_end(snippets, index)
         if not selected:
@@ -103,7 +103,7 @@ def select_excerpts(
         for added_position in added:
             selected[added_position] = max(score, scores.get(added_position, score))
             candidates.pop(added_position, None)
-            used_statements.add(_get_statement(passages, added_position))
+            used_statements.add(_build_statement_key(passages, added_position))
         num_words += size
     excerpts = [
         Excerpt(passage_index, first, last, max(selected[passage_index, index] for index in range(first, last + 1)))
@@ -112,10 +112,10 @@ def select_excerpts(
     return sorted(excerpts, key=lambda excerpt: (-excerpt.score, excerpt.passage_index, excerpt.first))
 
 
-def _get_statement(passages: Sequence[Passage], position: SnippetPosition) -> tuple[str, ...]:
-    """Return what a snippet states, by which repetitions in other documents are found.
+def _build_statement_key(passages: Sequence[Passage], position: SnippetPosition) -> tuple[str, ...]:
+    """Return a key that is equal for snippets that state the same, such as copies in other documents.
 
-    This is its text, and the title and headings above it if the text cannot be understood without them.
+    It is the text and, if the text cannot be understood alone, the title and headings above it.
     """
     passage_index, index = position
     passage = passages[passage_index]
@@ -126,10 +126,10 @@ def _get_statement(passages: Sequence[Passage], position: SnippetPosition) -> tu
 
 
 def drop_repetitions(passages: Sequence[Passage], positions: Iterable[SnippetPosition]) -> list[SnippetPosition]:
-    """Return the positions without those of snippets that state what an earlier one states."""
+    """Return the positions without the snippets that repeat what a snippet at an earlier position states."""
     first_positions: dict[tuple[str, ...], SnippetPosition] = {}
     for position in positions:
-        first_positions.setdefault(_get_statement(passages, position), position)
+        first_positions.setdefault(_build_statement_key(passages, position), position)
     return list(first_positions.values())
 
 
@@ -213,7 +213,7 @@ def _adjust_score(
 
 
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:
-    """True if two snippets are under one heading and in the same definition, or both in none.
+    """True if two snippets are under one heading and in the same definition, or neither is in a definition.
 
     Each row of a table with named columns is about something else. A table below a list is not part of the list.
     """
@@ -241,7 +241,7 @@ def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
     """Return the index of the last snippet that must follow snippet ``index`` to complete it; ``index`` if none.
 
     A question needs its reply, and a lead-in needs the list, table or code that it introduces. A snippet before a bare
-    lead-in, such as "For example:", needs both.
+    lead-in, such as "For example:", needs the lead-in and the block after it.
     """
     snippet, section = snippets[index], snippets[index].section
     last = index

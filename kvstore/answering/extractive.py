@@ -362,7 +362,8 @@ def _select_group_excerpts(
 ) -> list[Excerpt]:
     """Return the best excerpt (adjacent snippets) from each group of hits, in the order of the groups.
 
-    A snippet is used for one group only, so a later group may get no excerpt. ``scores`` are those of the snippets.
+    A snippet is used for one group only, so a later group may get no excerpt. ``scores`` are the scores of the
+    snippets.
     """
     excerpts: list[Excerpt] = []
     remaining_scores = dict(scores)
@@ -391,8 +392,8 @@ def build_refusal(
 ) -> ExtractedAnswer:
     """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
 
-    ``reader_scores`` are the scores by the answer reader, which choose these sentences; without them, those of
-    ``scored_passages`` do. If the evidence has summaries or reports, their beginnings replace the sentences. If the
+    ``reader_scores`` are the scores of the answer reader, by which these sentences are chosen (None: the scores of
+    ``scored_passages``). If the evidence has summaries or reports, their beginnings replace the sentences. If the
     condition selects no documents, nothing follows. ``unknown`` are names of the question that no document has.
     ``missing_type`` is what the question asks for, such as a telephone number, if no passage has any.
     """
@@ -417,7 +418,7 @@ def build_refusal(
 
 
 def _find_technical_tokens(text: str) -> list[str]:
-    """Return the technical tokens of a text in order, as written, because case matters in them."""
+    """Return the technical tokens of a text (options, paths, calls) in order, as written, because case matters."""
     return [match.group().rstrip(".,:;?!") for match in _TOKEN_PATTERN.finditer(remove_long_runs(text))]
 
 

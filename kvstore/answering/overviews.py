@@ -82,7 +82,7 @@ def retrieve_overview(
 
 
 def _read_titles(state: State, records: Sequence[DocumentRecord]) -> list[str]:
-    """Return the title of each document or, without one, its first heading or the name of its file."""
+    """Return the title of each document or, if it has no title, its first heading or the name of its file."""
     sections = state.documents.get_sections_many(record.id for record in records if not record.title)
     titles = []
     for record in records:
@@ -136,7 +136,7 @@ def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: st
 
 
 def _build_opening_hit(state: State, rank: int, record: DocumentRecord, title: str) -> Hit:
-    """Return a hit that is the opening sentence of a document or, without one, its first line."""
+    """Return a hit that is the opening sentence of a document or, if it has no sentence, its first line."""
     sentences = collect_cover_sentences(state, islice(record.chunk_ids(), _NUM_OPENING_CHUNKS))
     opening = next(filter(_is_description, sentences), sentences[0] if sentences else None)
     if opening is None:
@@ -173,10 +173,10 @@ def build_overview(
 ) -> tuple[str, list[Citation]]:
     """Return the text of an answer that quotes an overview, and a citation for each sentence.
 
-    A list of documents has an item per document. Of summaries and reports, each is a paragraph that begins with the
-    heading of its section. Without ``include_all``, only their sentences that cover most of the content in
-    ``_MAX_TOKENS`` tokens are included, and a hit without one gets no paragraph. ``max_words`` limits the length of
-    both (None: no limit), but the first sentence is always included.
+    If the overview is a list of documents, each document is an item. Otherwise, each summary or report is a paragraph
+    that begins with the heading of its section. Unless ``include_all``, only the sentences that cover most of their
+    content in ``_MAX_TOKENS`` tokens are included, and a summary without such a sentence is omitted. ``max_words``
+    limits the length of the answer (None: no limit), but the first sentence is always included.
     """
     hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []

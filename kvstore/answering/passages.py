@@ -168,7 +168,7 @@ def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
 
 
 def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int, state: State) -> None:
-    """Add a span of a hit, in the chunk ``chunk_id``, to ``groups``, and merge the groups that it is adjacent to."""
+    """Add a span of a hit, in chunk ``chunk_id``, to ``groups`` of adjacent chunks, and merge groups that it joins."""
     record = state.chunks.get(chunk_id)
     # A passage includes the chunk before and the chunk after each span.
     first, last = (_get_adjacent_chunk(state, record, chunk_id, step) for step in (-1, 1))
@@ -225,7 +225,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
 
 
 def _find_table_header(group: _ChunkGroup, start: int, state: State) -> str:
-    """Return the header row of the table in which the passage of a group begins, or an empty string without one.
+    """Return the header row of the table in which the passage of a group begins; empty if it begins in no table.
 
     ``start`` is the byte offset of the passage. At most ``_MAX_TABLE_CHUNKS`` chunks before it are searched.
     """
@@ -419,8 +419,8 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
 def _split_markdown(text: str, language: str | None, header_row: str) -> Iterator[Snippet | SnippetHeading]:
     """Yield the snippets and headings of a Markdown text, in order.
 
-    ``language`` decides where sentences end (None: the rules for English). ``header_row`` is that of
-    :func:`split_snippets`.
+    ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the table in
+    which the text begins, if it begins in one.
     """
     term, term_level = "", 0  # the term that is being defined, and the depth of its item
     blocks = split_chunk_blocks(text)
@@ -470,7 +470,7 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
 
 
 def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
-    """Return the term that a paragraph or item defines ("" without one), and where its run-in heading ends, or None.
+    """Return the term that a paragraph or item defines ("" if none), and the end of its run-in heading (None if none).
 
     A run-in heading is a sentence in bold at the beginning. It is the term of the text that follows it.
     """

@@ -145,7 +145,7 @@ def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
 def sanitize_text(text: str) -> str:
     """Return a document's text for a model: without control characters, and without bracketed numbers.
 
-    A bracketed number could be taken for that of a passage. White space at the ends is removed.
+    A bracketed number could be taken for the number of a passage. White space at the ends is removed.
     """
     return sanitize_slice(text.strip())
 

@@ -98,7 +98,7 @@ class PassageWords:
 
         A technical token can occur anywhere in the text, in any case. In German, a name can include another noun, so
         that a part of it is enough. The first word is not needed if it may have its capital only because it opens a
-        sentence. ``function_words`` are those of the language of the passage.
+        sentence. ``function_words`` are the function words of the passage's language.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()
@@ -242,7 +242,7 @@ class _NameBuilder:
     def add_word(self, word: str, opens_sentence: bool) -> None:
         """Add a word to the current name, after the link words that precede it.
 
-        ``opens_sentence`` is True if the word is the first of its sentence. Only that of a name's first word counts.
+        ``opens_sentence`` is True if the word is the first of its sentence; for later words of a name, it is ignored.
         """
         if not self._words:
             self._opens_sentence = opens_sentence
@@ -300,7 +300,7 @@ def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
 def _list_words(text: str) -> tuple[list[str], list[str]]:
     """Return the words of a text in normal form, with abbreviations in the singular, and its words as written.
 
-    If the normal form splits the text into more or fewer words, both are the words in normal form.
+    If the normal form splits the text into more or fewer words, both lists have the words in normal form.
     """
     words, forms = segment_words(text), split_written_words(text)
     return (_make_singular(words, forms), forms) if len(forms) == len(words) else (words, words)

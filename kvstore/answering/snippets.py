@@ -98,14 +98,15 @@ class Snippet:
     """One snippet: characters ``start`` to ``end`` of its passage, and its displayed ``text``.
 
     ``kind`` is prose, item, table or code. ``block_index`` is the number of its block (paragraph, list item, table,
-    code), and ``section`` that of the text between two headings that has it. ``heading`` is the heading above it, or a
-    question that opens its paragraph. ``caption`` is the caption above the table of the row, or the line above a quoted
-    mail with its author. ``cells`` are the cells of a row without the names of its columns, if it has such names.
-    ``label`` is the term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any
-    case. ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its subject named.
-    ``is_lead_in``: it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it can be chosen
-    by itself. ``hit`` is the hit at its position, if any, and ``ordinal`` that of its chunk then. ``num_words`` is its
-    length. ``release`` is the release that the snippet dates if it is a heading.
+    code) in the passage, and ``section`` the number of its section (the text between two headings). ``heading`` is the
+    heading above it, or a question that opens its paragraph. ``caption`` is the caption above the table of the row, or
+    the line above a quoted mail with its author. ``cells`` are the cells of a row without the names of its columns, if
+    it has such names. ``label`` is the term, speaker or header row of the snippet if its own text lacks it; ``term`` is
+    that term in any case. ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its subject
+    named. ``is_lead_in``: it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it can be
+    chosen by itself. ``hit`` is the hit that has its first character (None if no hit has it), and ``ordinal`` the
+    number of the hit's chunk. ``num_words`` is its length. ``release`` is the release that the snippet dates if it is a
+    heading.
     """
 
     start: int

@@ -161,7 +161,7 @@ class LazyEmbedder:
         return to_unit_vectors(vectors, (*shape, self._settings.dimension), f"the embedder {self._settings.embedder}")
 
     def embed_cached(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of texts, shape (n, dimension); those of recent texts come from a cache."""
+        """Return the unit vectors of texts, shape (n, dimension). The vectors of recent texts come from a cache."""
         return self._cache.embed(texts, self.embed)
 
     @cached_property

@@ -140,7 +140,7 @@ def _restrict_documents(
 
 
 def _respell_question(query: Query) -> None:
-    """Replace the words of a query's question that no document has by similar ones, if any, and trace that."""
+    """Replace words of a query's question that no document has by similar words of documents, and record the step."""
     from ..retrieval.respelling import respell_question
 
     question = query.question

@@ -22,7 +22,7 @@ _TYPES = ((str, "TEXT"), (int, "INTEGER"), (float, "REAL"), (bytes, "BLOB"), ((l
 
 
 def infer_types(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str | None, ...]:
-    """Return the type of each column: the ``declared`` one, else that of its values in ``rows``.
+    """Return the type of each column: the ``declared`` type if there is one, else the type of its values in ``rows``.
 
     The type is None if there are no values, or if they have several types.
     """
@@ -143,7 +143,7 @@ class Cursor(Columnar):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the remaining rows as a stream of Arrow's C interface, from which pyarrow, polars and duckdb read.
 
-        Another stream has the same rows, because duckdb reads the schema from a stream of its own.
+        Each call returns a stream with the same rows, because duckdb opens a separate stream to read the schema.
         """
         if self._arrow_table is None:
             self._arrow_table = self.to_arrow()

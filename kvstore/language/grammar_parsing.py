@@ -140,7 +140,7 @@ def _make_unexpected_error(
 ) -> StatementError:
     """Return the error for ``token`` (None: the end of the text); ``expected`` are the grammar's terminals valid there.
 
-    ``tokens`` are those of the statement, for a hint if it is a statement of another database (empty: no hint).
+    ``tokens`` are the tokens of the statement, for a hint if it is a statement of another database (empty: no hint).
     """
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
     names.sort(key=lambda name: (not name.isupper(), name))  # keywords first
@@ -230,7 +230,7 @@ def list_expected_terminals(text: str) -> frozenset[str]:
 
 
 def _iter_first_statement(text: str) -> Iterator[Token]:
-    """Yield the tokens of the first statement of a text, as :func:`split_statements` returns them."""
+    """Yield the tokens of the first statement of a text, without white space, complete comments and semicolons."""
     is_empty = True
     for token in iter_tokens(text):
         if token.kind == "semicolon" and not is_empty:

@@ -38,7 +38,7 @@ _MAX_COMPLETIONS = 50
 
 
 class StatementCatalog(Protocol):
-    """The names that completion may offer, of which the catalog returns at most as many as requested."""
+    """The names in a store and in the file system that completion may offer."""
 
     def list_tables(self) -> Mapping[str, Sequence[str]]:
         """Return the columns of each table, by the name of the table."""

@@ -39,9 +39,9 @@ class Hierarchy:
         return self._decoded_nodes.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
-        """Read a node for the cache: its name and that of its tree (UTF-8), its parent nodes, and its first children.
+        """Return a node's name, its tree's name, its parent nodes and its first children, for the cache.
 
-        Parents and children are sorted by name. Only children are limited, to ``max_relatives``.
+        Names are UTF-8. Parents and children are sorted by name. At most ``max_relatives`` children are returned.
         """
         forest = self._state.forest
         tree, entity = forest.get_node(node)

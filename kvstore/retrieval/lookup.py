@@ -59,7 +59,7 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Split forest nodes into those of trees that the user or data states, and those of relations found in prose."""
+    """Split forest nodes into nodes of trees that users or data state, and nodes of relations found in prose."""
     trees = get_tree_names(state, nodes)
     stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
     return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]

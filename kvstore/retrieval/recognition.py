@@ -176,8 +176,8 @@ class Decomposition(NamedTuple):
 def decompose(question: str, entities: Sequence[QuestionEntity]) -> Decomposition:
     """Split a question with recognized ``entities`` into the names that it compares and the remainder.
 
-    Two names joined by "or" are compared; two joined by "and" only in a yes/no question or one that asks about both.
-    If no words remain, the remainder is the whole question.
+    Two names joined by "or" are compared. Two names joined by "and" are compared only in a yes/no question, or in a
+    question with a word such as "both" or "same". If no words remain, the remainder is the whole question.
     """
     encoded = question.encode()  # the spans of entities are in bytes
     name_spans = sorted((start, end, entity.key) for entity in entities for start, end in entity.spans)

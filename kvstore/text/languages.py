@@ -181,8 +181,8 @@ def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, i
     """Return the function that maps the words of a question to stems.
 
     ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language. For
-    ``multilingual``, the function is a :class:`~.words.QuestionStemmer`. Its first language is that of the question if
-    documents have that language, or else the most frequent one.
+    ``multilingual``, the function is a :class:`~.words.QuestionStemmer`. Its first language is the language of the
+    question if there are documents in it, or else the most frequent language.
     """
     if stemmer != MULTILINGUAL:
         return get_stemmer(stemmer)
@@ -210,7 +210,7 @@ def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
 
 
 def detect_question_language(question: str, likely_language: str | None = None) -> str | None:
-    """Return the language of a question by its script or its function words, or None if both leave it unclear.
+    """Return the language of a question by its script or its function words, or None if neither shows it.
 
     ``likely_language`` wins ties, and is returned if the question has no function words.
     """

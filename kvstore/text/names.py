@@ -168,9 +168,10 @@ def _has_initial(title: str) -> bool:
 def extract_title_names(title: str, kind: str, is_english: bool = True) -> Iterator[Name]:
     """Yield the names that a title or heading introduces.
 
-    These are the title without its number; the same without a part in parentheses, if it has one; and the singular of
-    the shorter one. ``kind`` is ``title`` or ``heading``. A heading that is an everyday word or a common section title
-    is not a name. If it is not English, a heading of a single word is a name only if it looks like code.
+    These are the title without its number; if it ends with a part in parentheses, also the title without that part; and
+    the singular of the shorter form. ``kind`` is ``title`` or ``heading``. A heading that is an everyday word or a
+    common section title is not a name. If it is not English, a heading of a single word is a name only if it looks like
+    code.
     """
     forms = get_title_forms(title)
     if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
@@ -373,7 +374,7 @@ def find_code_terms(text: str) -> Iterator[Name]:
 def _extract_code_names(code: str) -> Iterator[Name]:
     """Yield the names in a code span: the whole span if it is an identifier or words in capitals.
 
-    Otherwise yield the function or option that it begins with, if any, and the identifiers in it.
+    For any other code, yield the function or option that it begins with, and the identifiers in it.
     """
     code = " ".join(code.split())
     if code.isupper() and len(code) > 1 and all(word.isalpha() for word in code.split()):

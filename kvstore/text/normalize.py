@@ -141,7 +141,7 @@ class FoldedText(NamedTuple):
     """A text in normal form with its white space unchanged.
 
     ``data`` is its UTF-8. ``offsets[i]`` is the byte of the original text at which byte ``i`` of ``data`` begins
-    (``len(data) + 1`` numbers), or None if both agree byte for byte.
+    (``len(data) + 1`` numbers), or None if they agree byte for byte.
     """
 
     data: bytes

@@ -117,8 +117,9 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
     """Return the numbered headings of a text by start offset.
 
     A heading is a paragraph, or a line above the first of its numbered subsections (``2. Animals``, ``2.1 Dogs``). It
-    counts only if its number follows that of the heading before it. The result is empty if the text has too few such
-    headings, or only headings of one level without numbered paragraphs (``2.1 Dogs are kept on a lead.``) below them.
+    counts only if its number follows the number of the heading before it. The result is empty if the text has too few
+    such headings, or only headings of one level without numbered paragraphs (``2.1 Dogs are kept on a lead.``) below
+    them.
     """
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)

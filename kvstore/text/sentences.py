@@ -68,7 +68,7 @@ class _SentenceRules(NamedTuple):
     labels: frozenset[str] = frozenset()
 
     def is_ordinal(self, word: str, text_before: str, text_after: str) -> bool:
-        """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*), by the text around both."""
+        """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*), by the words around it."""
         if not word.isdigit() or len(word) > 2:
             return False
         next_word = re.match(r"\w+", text_after)
@@ -78,7 +78,7 @@ class _SentenceRules(NamedTuple):
         )
 
     def is_number_or_title(self, text: str) -> bool:
-        """True if a text is only the number of an item (*7*), or that of an article with its title (*Art. 7. Voting*).
+        """True if a text is only the number of an item (*7*), or an article's number with its title (*Art. 7. Voting*).
 
         The text has no period at its end. It is part of the sentence after it.
         """
@@ -100,7 +100,7 @@ _ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS, before_numbers=frozenset(("ext",
 
 @cache
 def _load_rules(language: str) -> _SentenceRules:
-    """Return the words that decide where sentences of a language end, or those of English if it has no word file.
+    """Return the words that decide where sentences of a language end; if it has no word file, the English words.
 
     The result is cached.
     """

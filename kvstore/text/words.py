@@ -202,7 +202,7 @@ class QuestionStemmer:
         return self._stems[0](word)
 
     def list_variants(self, word: str) -> list[str]:
-        """Return the distinct stems of a word by each language, that of the first language first."""
+        """Return the distinct stems of a word by each language; the stem by the first language comes first."""
         return list(dict.fromkeys(stem(word) for stem in self._stems))
 
 
@@ -411,8 +411,8 @@ def get_function_words(language: str | None) -> frozenset[str]:
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Return the terms (stems of words) of a text without its function words, in order.
 
-    If the text has only function words, return all its terms. The function words are those of the detected language and
-    of English.
+    If the text has only function words, return all its terms. Function words of the detected language and of English
+    are omitted.
     """
     words = list_term_words(text, stem)
     function_words = get_function_words(detect_word_language(words))

@@ -76,7 +76,7 @@ _ADDRESS_TYPES = frozenset(("place", "web address"))
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Return the hits, then the nearest chunks by vector, then those of a document that the question identifies.
+    """Return the hits, then the nearest chunks by vector, then the chunks of a document that the question identifies.
 
     Each chunk is returned once. The embedder must be able to embed the question.
     """
@@ -215,8 +215,8 @@ class _CandidateEstimator:
         """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
 
         A row of a table is about the things in its cells: one of them must have a term of the question, or name the
-        quality that it asks for. If a row has an identifier or a name of the question, the rows without one are about
-        others. A name in the title or a heading counts for each row below it.
+        quality that it asks for. If a row has an identifier or a name of the question, rows without any of these are
+        about something else. A name in the title or a heading counts for each row below it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
@@ -293,9 +293,10 @@ def _phrase_mail_field(text: str) -> str:
 
 
 def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
-    """Return the text of a window with the sentence before its snippet inserted, if both are prose of one section.
+    """Return the text of a window (a snippet with its context), with the sentence before the snippet inserted.
 
-    Returns None otherwise, and if the window has that sentence already.
+    Returns None if that sentence and the snippet are not prose of one section, or if the window has the sentence
+    already.
     """
     passage_index, index = window.position
     snippets = passages[passage_index].snippets

@@ -159,7 +159,7 @@ class PassageReading(NamedTuple):
         return _CONFIDENCE_WEIGHT * self.logit_in_context + _CONFIDENCE_CONSTANT
 
     def compute_confidence_logit(self, rule_logit: float, unknown_logit: float) -> float:
-        """Return the logit of the confidence in the likeliest answer, from the reader's logit and that of the rules.
+        """Return the logit (log-odds) of the confidence in the likeliest answer, by the reader and by rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
@@ -385,8 +385,8 @@ def _list_context(reading: PassageReading, question: str) -> list[SnippetPositio
     """Return the positions of the sentences that can be displayed after the answer, in order of preference.
 
     A position is the index of a passage, and the index of a sentence in it. The sentence that the answer refers to is
-    first, if it refers to one, then the other likely sentences, likeliest first. Salutations and captions are left out,
-    and so are the sender and the date of a mail if the ``question`` asks for something else.
+    first, if it refers to one, then the other likely sentences, likeliest first. Salutations and captions are left out.
+    The sender and the date of a mail are left out unless the ``question`` asks for such a thing.
     """
     passages = reading.passages
     passage_index, index = reading.best.position
