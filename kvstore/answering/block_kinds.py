@@ -148,13 +148,12 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     if len(rows) < _MIN_HEADED_ROWS:
         return False
     names, *other_rows = rows
-    if (
-        len(names) < _MIN_HEADED_COLUMNS
-        or any(len(row) != len(names) for row in other_rows)
-        or _WEEKDAY_PATTERN.match(names[0])
-        or (names[0][:1].isupper() and any(name[:1].islower() for name in names))
-        or _are_persons([first_cell for first_cell, *_ in rows])
-    ):
+    first_name = names[0]
+    if len(names) < _MIN_HEADED_COLUMNS or any(len(row) != len(names) for row in other_rows):
+        return False
+    if _WEEKDAY_PATTERN.match(first_name) or _are_persons([first_cell for first_cell, *_ in rows]):
+        return False  # the first row is an entry, like the other rows
+    if first_name[:1].isupper() and any(name[:1].islower() for name in names):
         return False
     return any(
         [any(map(str.isdigit, cell)) for cell in column] == [False] + [True] * len(other_rows)

@@ -263,12 +263,11 @@ def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
         following = snippets[last + 1]
         is_in_block = not snippets[last].is_lead_in
         remaining_words -= following.num_words
-        if (
-            following.kind not in ("code", "item", "table")
-            or following.section != section
-            or (following.kind == "code" and is_in_block and snippets[last].kind != "code")
-            or (remaining_words < 0 and is_in_block)
-        ):
+        if following.kind not in ("code", "item", "table") or following.section != section:
+            break
+        # Code after an item or a row is another block. The first snippet of the block is included in any case.
+        is_other_block = following.kind == "code" and snippets[last].kind != "code"
+        if is_in_block and (is_other_block or remaining_words < 0):
             break
         last += 1
         if following.kind == "code":

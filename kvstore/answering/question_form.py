@@ -240,7 +240,7 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
 
 
 def _find_subject(question: str) -> str:
-    """Return the noun phrase that a question is about; empty if there is none, or if it begins with I, you or we.
+    """Return the noun phrase that a question is about; empty if it has no such phrase, or one with I, you or we first.
 
     It is the question without its asking words and verb, and without an adjective and its preposition.
 

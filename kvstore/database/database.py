@@ -65,7 +65,10 @@ class Database(Handle):
 
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
-        """Store documents, mappings of the arguments of ``put``; return for each True if that changes anything."""
+        """Store documents, mappings of the arguments of ``put``; return for each True if that changes anything.
+
+        Without ``replace``, documents whose keys are stored are skipped.
+        """
         from .checked_documents import check_documents, chunk_changed_documents
         from .transaction import Transaction
 

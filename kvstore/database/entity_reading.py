@@ -64,7 +64,7 @@ def expand_names(
 
 
 def find_neighbors(state: State, name: str, limit: int) -> Neighbours:
-    """Return the names connected most closely with an entity (links, common chunks), the strongest first.
+    """Return the ``limit`` names connected most closely with an entity (links, common chunks), the strongest first.
 
     Raises EntityNotFoundError for an unknown name.
     """

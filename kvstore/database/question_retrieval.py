@@ -75,8 +75,8 @@ def prepare_query(
     For several questions, the strategy fuses their results. The clauses are those of
     :class:`~kvstore.retrieval.question_clauses.Clauses`; without ``using``, ``top`` or ``depth``, the session's setting
     applies. The query reads only the documents that satisfy ``where``, and words that no document has are respelled.
-    With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. Raises
-    InputError for an invalid clause.
+    ``within`` limits the tokens of all hits, and ``as_segments`` merges neighboring chunks. With ``allow_empty``, the
+    question can be empty if a vector is given and the strategy is not lexical. Raises InputError for an invalid clause.
     """
     settings = session.settings
     strategy = get_strategy(using or settings.strategy)

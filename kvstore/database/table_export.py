@@ -83,7 +83,7 @@ def _build_schema(pa: Any, table: SqlTable, state: State) -> Any:
 
 
 def _iter_batches(pa: Any, reader: TableReader, table: SqlTable, schema: Any) -> Iterator[Any]:
-    """Yield the rows of a table as Arrow record batches. ``pa`` is the module pyarrow."""
+    """Yield the rows of a table as Arrow record batches of its Arrow ``schema``. ``pa`` is the module pyarrow."""
     rows = table.scan(reader)
     while batch := list(islice(rows, _BATCH_ROWS)):
         records = [table.load(reader, row) for row in batch]

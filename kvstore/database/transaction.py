@@ -58,10 +58,10 @@ class Transaction(OwnedTransaction):
 
         ``vectors`` (one, or one per chunk) replace the embedder's. ``chunks`` overrides how the text is divided:
         ``"whole"``, or spans (start, end) in characters, in order and without overlap, which are used unchanged.
-        ``origin`` is the folder the document came from, ``left_out`` the number of characters of its page that were
-        omitted as navigation. Keys of ``meta`` become texts, as in JSON. Raises InputError, which names the document,
-        for an empty or over-long text, an invalid format, vectors or chunks that do not fit, and keys of ``meta`` that
-        become the same text.
+        ``source`` is the path of its file, ``origin`` the folder it came from, ``left_out`` the number of characters of
+        its page that were omitted as navigation. Keys of ``meta`` become texts, as in JSON. Raises InputError, which
+        names the document, for an empty or over-long text, an invalid format, vectors or chunks that do not fit, and
+        keys of ``meta`` that become the same text.
 
         >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
         True

@@ -213,7 +213,7 @@ def rollback(context: StatementContext, statement: s.Rollback) -> Cursor:
 
 
 def _pop_transaction(context: StatementContext) -> Transaction:
-    """Detach and return the transaction that BEGIN opened in this thread; raise TransactionError if there is none."""
+    """Detach and return the transaction that BEGIN opened in this thread; raise TransactionError if it opened none."""
     transaction, context.database._open_transaction = context.database._open_transaction, None
     if transaction is not None:
         return transaction

@@ -114,7 +114,10 @@ class Query:
         return self.state
 
     def copy_with_limits(self, top: int, within: int | None) -> Query:
-        """Return a copy of this query with other limits, which shares the trace and everything read so far."""
+        """Return a copy of this query with other limits, which shares the trace and everything read so far.
+
+        ``top`` limits the number of hits, ``within`` the tokens of all hits together (None: no limit).
+        """
         limited_query = copy(self)
         limited_query.top, limited_query.within = top, within
         return limited_query

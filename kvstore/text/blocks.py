@@ -261,14 +261,8 @@ class _MarkdownSplitter:
 def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
     """Return the end offset of the term of an item ``term: definition``, or ``start`` if the block has no term."""
     marker = _ITEM_PATTERN.match(text, start, end) if kind == "item" else None
-    first = start if marker is None else marker.end()
-    term = _TERM_PATTERN.match(text, first, end)
-    if (
-        marker is None
-        or term is None
-        or len(term[0].split()) > _MAX_TERM_WORDS
-        or _SENTENCE_END_PATTERN.search(term[0])
-    ):
+    term = None if marker is None else _TERM_PATTERN.match(text, marker.end(), end)
+    if term is None or len(term[0].split()) > _MAX_TERM_WORDS or _SENTENCE_END_PATTERN.search(term[0]):
         return start
     return term.end()
 

@@ -50,6 +50,8 @@ MAX_NAME_KEY_BYTES = 200
 
 #: The maximum number of words of a run or title that is one name, and of an emphasized term.
 _MAX_RUN_WORDS, _MAX_EMPHASIZED_WORDS = 8, 5
+#: The minimum length of a plural that has a singular.
+_MIN_PLURAL_LETTERS = 4
 #: A heading of these words alone does not name a subject.
 _GENERIC_HEADING_WORDS = GENERIC_HEADINGS | CONTEXTUAL_ADJECTIVES | FUNCTION_WORDS
 #: Words in a code font that are not identifiers.
@@ -207,13 +209,12 @@ def is_term(form: str) -> bool:
     Contractions, decades, numbered parts (*section 3*), units, titles of persons and phrases broken by a hyphen are not
     terms.
     """
-    if (
-        not _TERM_PATTERN.fullmatch(form)
-        or form[0] in "%-+/'’&:"
-        or form[-1] in "-'’&:/"
-        or (form[-1] == "." and form.islower())
-    ):
+    if not _TERM_PATTERN.fullmatch(form):
         return False
+    if form[0] in "%-+/'’&:" or form[-1] in "-'’&:/":
+        return False  # a mark that joins the phrase to the text before or after it
+    if form[-1] == "." and form.islower():
+        return False  # the end of a sentence
     words = to_entity_key(form).split()
     if len(words) > 1 and _RULES.starts_with_page_heading(form.split()):
         return False  # the page heading of a manual, and the text after it
@@ -238,9 +239,9 @@ def to_singular(form: str) -> str | None:
     """Return a name with its last word in the singular, or None if that word is not a regular English plural."""
     words_before, _, word = form.rpartition(" ")
     lower = word.lower()
-    if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(NON_PLURAL_ENDINGS):
+    if not lower.endswith("s") or lower.endswith(NON_PLURAL_ENDINGS):
         return None
-    if word.isupper():  # an abbreviation
+    if len(lower) < _MIN_PLURAL_LETTERS or not lower.isalpha() or word.isupper():  # too short, or an abbreviation
         return None
     if lower.endswith("ies"):
         word = word[:-3] + "y"
@@ -406,15 +407,11 @@ def _is_emphasized_term(term: str) -> bool:
     A single word is a term if it is a noun in lower case or not an everyday word, and is no adverb or participle.
     """
     words = term.split()
-    if (
-        not term[:1].isalpha()
-        or len(words) > _MAX_EMPHASIZED_WORDS
-        or not is_term(term)
-        or term.casefold() in GENERIC_HEADINGS
-        or _DIGITS_END_PATTERN.search(term)
-    ):
+    if not term[:1].isalpha() or not _LATIN_PATTERN.search(term) or not is_term(term):
         return False
-    if not _LATIN_PATTERN.search(term):
+    if len(words) > _MAX_EMPHASIZED_WORDS or term.casefold() in GENERIC_HEADINGS:
+        return False
+    if _DIGITS_END_PATTERN.search(term):  # a sentence, such as "Serves 4."
         return False
     if len(words) == 1:
         if term.endswith(("ly", "ed")):  # an adverb or participle
