@@ -67,7 +67,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
         """Search each layer (entities, then the levels of communities) for the existing nodes nearest to the question.
 
         This is the hierarchical search of ArchRAG, section 3.2.1. If the file of the search graph is unusable, the
-        graph is built in memory. Raises IndexUnavailableError if that fails.
+        graph is built in memory. Raises IndexUnavailableError if the graph cannot be built in memory either.
         """
         communities = require_communities(state)
         problem: str | None = None

@@ -214,6 +214,8 @@ class _PoolBuilder:
         """
         # The record of a leaf is needed only for its parent.
         self._cache_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
+        if not level:
+            return [[(0, abstract)] for abstract in abstracts]
         descendants = [[abstract] for abstract in abstracts]
         ancestors: list[int | None] = list(abstracts)
         for _ in range(level):
@@ -221,12 +223,11 @@ class _PoolBuilder:
             ancestors = [None if abstract is None else self._abstracts[abstract].parent for abstract in ancestors]
             self._cache_abstracts(child for group in descendants for child in group if child >= FIRST_UPPER_ABSTRACT)
             self._cache_abstracts(abstract for abstract in ancestors if abstract is not None)
-        if not level:
-            return [[(0, abstract)] for abstract in abstracts]
-        return [
-            [*((-level, child) for child in group), *([] if ancestor is None else [(level, ancestor)])]
-            for group, ancestor in zip(descendants, ancestors, strict=True)
-        ]
+        neighbor_groups = [[(-level, descendant) for descendant in group] for group in descendants]
+        for neighbors, ancestor in zip(neighbor_groups, ancestors, strict=True):
+            if ancestor is not None:
+                neighbors.append((level, ancestor))
+        return neighbor_groups
 
     def _list_children(self, abstracts: Iterable[int]) -> list[int]:
         """Return the abstracts directly below some abstracts; a leaf has none, because it summarizes chunks.

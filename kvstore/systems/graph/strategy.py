@@ -269,7 +269,7 @@ class GraphStrategy:
                 HasIndexRequest("units"),
             )
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
-        tails = near_ranking, word_search.ranking
+        tails = near_ranking, word_search.ranking  # chunks that are not candidates follow in their order
         near_ranking = near_ranking[:NUM_NEAREST]
         rankings = [near_ranking, word_search.ranking[:NUM_NEAREST]]
         weights = WalkWeights(**{name: option(query, self, name) for name in asdict(_DEFAULTS)})

@@ -464,10 +464,10 @@ class Communities(StoredCommunities):
     # Chunks newer than the generation ---------------------------------------------------------------------------------
 
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
-        """Return, for each chunk, the finest community that most of its names belong to, and their share of the weight.
+        """Return two arrays: the home of each chunk, and the fraction of the weight of its names in that community.
 
-        This community is the home of the chunk, or -1 for a chunk without any. Only names that were nodes of the entity
-        graph at build time count.
+        The home is the finest community that most of the chunk's names, by weight, belong to; -1 if there is none. Only
+        names that were nodes of the entity graph at build time count.
         """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids

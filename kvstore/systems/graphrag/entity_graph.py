@@ -187,13 +187,13 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
     code_counts: list[tuple[IntArray, IntArray]] = []
     num_pending = 0
     for chunk_nodes in _group_by_size(mention_chunks, mention_nodes, degrees):
-        first_columns, second_columns = np.triu_indices(chunk_nodes.shape[1], 1)
+        first_columns, second_columns = np.triu_indices(chunk_nodes.shape[1], 1)  # all pairs of two columns
         batch_size = max(1, _PAIR_BATCH_SIZE // len(first_columns))
         for start in range(0, len(chunk_nodes), batch_size):
             batch = chunk_nodes[start : start + batch_size]
             pending_codes.append((batch[:, first_columns] * count + batch[:, second_columns]).ravel())
             num_pending += pending_codes[-1].size
-            if num_pending > _PAIR_BATCH_SIZE:  # equal pairs are counted now and then, to save memory
+            if num_pending > _PAIR_BATCH_SIZE:  # count equal pairs before all are collected, to save memory
                 code_counts.append(np.unique(np.concatenate(pending_codes), return_counts=True))
                 pending_codes, num_pending = [], 0
     if pending_codes:

@@ -79,7 +79,7 @@ class GlobalStrategy:
         One hit can report on the chunks that are in no community. An overview question is answered from the coarsest
         communities only.
         """
-        scoring = _CommunityScoring.prepare(query)
+        scoring = _CommunityScoring.from_query(query)
         with query.trace.step("select communities") as step:
             levels = 0 if query.asks_for_overview else int(option(query, self, "levels"))
             selection = _select_communities(scoring, levels, query.top)
@@ -125,8 +125,8 @@ class _CommunityScoring:
     num_omitted: int
 
     @classmethod
-    def prepare(cls, query: Query) -> _CommunityScoring:
-        """Read what the scores of communities depend on: chunks near the question, and chunks in no community."""
+    def from_query(cls, query: Query) -> _CommunityScoring:
+        """Create the scoring for a query: read the rarity of its words, and the chunks that are in no community."""
         reading = query.reading
         words = parse_question_words(query.question, query.stem)
         with query.trace.step("vector search") as step:
@@ -341,7 +341,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
     change: int | None = None  # identifies the build of the communities; None before the first read
     while relevant_communities is None or relevant_communities:
         with distiller.open_query(question) as query:
-            children = _CommunityScoring.prepare(query).score_children(
+            children = _CommunityScoring.from_query(query).score_children(
                 None if relevant_communities is None else np.array(relevant_communities, np.int64)
             )
             if change not in (None, children.change):

@@ -279,7 +279,7 @@ class StoredCommunities:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
-    """Return, for each community, a chunk assigned to it or to a descendant; :data:`NO_COMMUNITY` (-1) without any."""
+    """Return, for each community, a chunk assigned to it or to a descendant; :data:`NO_COMMUNITY` if there is none."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, (chunk, *_) in rows.scan(CHUNK_HOMES):
         (community,) = records.U32.unpack(key)

@@ -134,11 +134,13 @@ class _WordPairs:
         for pair in self._weights:
             for term in pair:
                 self._pairs_by_term.setdefault(term, []).append(pair)
-        # Only words of a text that begin as a term are stemmed; the last letter of a stem can differ ("fly", "flies").
+        # To save time, only those words of a text are stemmed that begin like a term of the question. A term's last
+        # letter is ignored, because it can differ from that of the word: the words "fly" and "flies" have one term.
         lengths = {term: max(1, min(_MAX_PREFIX, len(term) - 1)) for term in self._pairs_by_term}
         prefixes = sorted({re.escape(term[:length]) for term, length in lengths.items()})
         self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
-        if any(map(is_unspaced, self._pairs_by_term)):  # character bigrams, which overlap
+        if any(map(is_unspaced, self._pairs_by_term)):
+            # Terms of scripts without spaces are pairs of characters, which overlap; a lookahead finds all of them.
             self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
 
     def compute_proximity(self, text: str) -> float:

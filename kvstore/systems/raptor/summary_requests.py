@@ -68,7 +68,8 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         for record in documents:
             abstracts = list(record.iter_abstract_ids())  # the lowest level first, that of the whole document last
             ranges = ranges_by_document[record.id] = []
-            for abstract in abstracts[: len(record.groups)] if reads_lowest else abstracts[-1:]:
+            read_abstracts = abstracts[: len(record.groups)] if reads_lowest else abstracts[-1:]
+            for abstract in read_abstracts:
                 ranges += state.abstracts.get(abstract).summary
         source = f"the abstracts over {'chunks' if reads_lowest else 'documents'}: the full texts are too long"
         return DocumentCandidates(documents, _read_sentences(state, ranges_by_document), source)

@@ -432,7 +432,7 @@ class Topics:
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
         """Return, for each of many vectors, the nearest of the chunks that the topics were built from.
 
-        It is None if that chunk is in no topic. This takes one pass over the stored vectors.
+        A vector whose nearest chunk is in no topic gets None. This takes one pass over the stored vectors.
         """
         chunks = np.zeros(len(vectors), np.uint64)
         cosines = np.full(len(vectors), -np.inf, np.float32)

@@ -85,9 +85,10 @@ def _build_document_passage(document: ChunkedText) -> SourcePassage:
 
 
 def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassage]]:
-    """Yield (index of the section among the document's headings, passage for the prompt) for each longer section.
+    """Yield (index of the section among the document's headings, passage for the prompt) for each long section.
 
-    The passage is the beginning of the section. Sections without chunks of their own are skipped.
+    The passage is the beginning of the section. Sections without chunks of their own, and sections with less than
+    :data:`_MIN_SECTION_BYTES` bytes, are skipped.
     """
     ordinals_by_section: dict[int, list[int]] = {}
     for ordinal, chunk in enumerate(document.chunks):
