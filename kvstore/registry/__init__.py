@@ -350,7 +350,7 @@ def get_written_facts() -> dict[str, WrittenFact]:
 def get_written_fact(name: str) -> WrittenFact:
     """Return the kind of texts to EXTRACT with this name, ignoring case.
 
-    Raises InputError that suggests the nearest name.
+    Raises InputError, with a suggestion, for an unknown name.
     """
     return _look_up_name(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
 
@@ -403,8 +403,8 @@ def list_strategies() -> list[Strategy]:
 def get_strategy(name: str) -> Strategy:
     """Return the strategy with this name, ignoring case; for several names with commas, a strategy that fuses them.
 
-    Raises UnknownStrategyError that suggests the nearest name, and PluginError if the strategy of an installed package
-    is broken.
+    Raises UnknownStrategyError, with a suggestion, for an unknown name, and PluginError if the strategy of an installed
+    package is broken.
     """
     if "," in name:
         from ..retrieval.fused_strategy import FusedStrategy
@@ -429,14 +429,14 @@ def list_overview_strategies() -> list[str]:
 
 
 def get_index(name: str) -> Index:
-    """Return the index with this name, ignoring case. Raises InputError that suggests the nearest name."""
+    """Return the index with this name, ignoring case; for an unknown name, raise InputError with a suggestion."""
     return _look_up_name(name, INDEXES, "index of kind", InputError)
 
 
 def get_description(name: str) -> Description:
     """Return the object that answers DESCRIBE for a kind of thing, such as ``community``, ignoring case.
 
-    Raises InputError that suggests the nearest name.
+    Raises InputError, with a suggestion, for an unknown name.
     """
     descriptions = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
     return _look_up_name(name, descriptions, "kind of thing to DESCRIBE", InputError)

@@ -374,9 +374,9 @@ class WrittenListFact(WrittenFact):
 
 
 def _parse_label(label: str | int, labels: Sequence[str]) -> int:
-    """Return the index among ``labels`` of the passage that a model's answer names by its label or number.
+    """Return the index of the passage with this label; ``labels`` has those of all passages, such as "1: Oak Lake".
 
-    Raises ValueError if there is no such passage.
+    ``label`` is from a model's answer, and can be the number alone. Raises ValueError if no passage has the label.
     """
     number = str(label).partition(":")[0].strip()
     for index, known_label in enumerate(labels):

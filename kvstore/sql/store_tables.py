@@ -124,7 +124,7 @@ MENTIONS = SqlTable(
 
 
 def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | None:
-    """Return the key of the document that states a tree's edges, or None if several documents or the user do.
+    """Return the key of the document that states all edges of a tree; None if several documents or the user state them.
 
     ``row`` is the id of the tree.
     """
