@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -414,6 +414,14 @@ def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: ByteOffsets) -
     }
 
 
+class _Line(NamedTuple):
+    """A sentence or line of a document, the kind of its block, and True if it is in English."""
+
+    text: str
+    kind: str
+    is_english: bool
+
+
 def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[Name]:
     """Yield the names in a document that rules recognize: in its title, its headings, its sentences and its code."""
     text, has_english = chunked.text, any(chunked.english)
@@ -421,49 +429,50 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
         yield from extract_title_names(chunked.document.title, "title", has_english)
     for section in chunked.sections:
         yield from extract_title_names(section.title, "heading", has_english)
-    # Each sentence or line, the kind of its block, and True if it is in English.
-    sentences = [
-        (compose(text[sentence.start : sentence.end]), sentence.kind, is_english)
+    lines = [
+        _Line(compose(text[sentence.start : sentence.end]), sentence.kind, is_english)
         for chunk, is_english in zip(chunked.chunks, chunked.english, strict=True)
         for sentence in chunk.sentences
     ]
-    # The row above the rule of a table has column heads, which are capitalized without being names.
-    header_indexes = {index for index, (next_row, _, _) in enumerate(sentences[1:]) if next_row.startswith("|--")}
-    prose = [
-        (sentence, kind, is_english)
-        for index, (sentence, kind, is_english) in enumerate(sentences)
-        if kind != "code"
-        and index not in header_indexes
-        and not sentence.startswith(("#", "|--"))
-        and (is_english or kind != "heading")  # every heading has a capital
-    ]
+    prose = _select_prose(lines)
     mail_headers = [
-        (header, is_english)
-        for header, _, is_english in prose
-        if is_mail_header(header, 0, len(header)) or is_address_field(header)
+        line for line in prose if is_mail_header(line.text, 0, len(line.text)) or is_address_field(line.text)
     ]
-    for header, is_english in mail_headers:
-        for start, end in split_mail_fields(header, 0, len(header)):
-            yield from extract_mail_names(header[start:end], is_english)
+    for header in mail_headers:
+        for start, end in split_mail_fields(header.text, 0, len(header.text)):
+            yield from extract_mail_names(header.text[start:end], header.is_english)
     if mail_headers:
-        prose = [
-            (sentence, kind, is_english)
-            for sentence, kind, is_english in prose
-            if (sentence, is_english) not in mail_headers
-        ]
-    yield from _find_english_names([(sentence, kind) for sentence, kind, is_english in prose if is_english])
-    foreign_sentences = [sentence for sentence, _, is_english in prose if not is_english]
+        prose = [line for line in prose if line not in mail_headers]
+    yield from _find_english_names([line for line in prose if line.is_english])
+    foreign_sentences = [line.text for line in prose if not line.is_english]
     if foreign_sentences:
         yield from _find_non_english_names(foreign_sentences, settings.get_sentence_language(chunked.language))
-    for code, kind, _ in sentences:
-        if kind == "code":
-            yield from find_identifiers(code)
+    for line in lines:
+        if line.kind == "code":
+            yield from find_identifiers(line.text)
 
 
-def _find_english_names(sentences: Sequence[tuple[str, str]]) -> Iterator[Name]:
-    """Yield the names in English sentences and lines of a document, given the text and the block kind of each."""
+def _select_prose(lines: Sequence[_Line]) -> list[_Line]:
+    """Return the lines in which names are recognized by their capitals: no code, headings, rules and heads of tables.
+
+    In English, headings without markup count too.
+    """
+    # The row above the rule of a table has column heads, which are capitalized without being names.
+    table_heads = {index for index, next_line in enumerate(lines[1:]) if next_line.text.startswith("|--")}
+    return [
+        line
+        for index, line in enumerate(lines)
+        if line.kind != "code"
+        and index not in table_heads
+        and not line.text.startswith(("#", "|--"))
+        and (line.is_english or line.kind != "heading")  # every heading has a capital
+    ]
+
+
+def _find_english_names(sentences: Sequence[_Line]) -> Iterator[Name]:
+    """Yield the names in English sentences and lines of a document."""
     # A name never continues on a line that begins with the label of a field.
-    lines = [(line, kind) for sentence, kind in sentences for line in split_field_lines(sentence)]
+    lines = [(line, sentence.kind) for sentence in sentences for line in split_field_lines(sentence.text)]
     sentence_names = SentenceNames(line for line, _ in lines)
     for index, (line, kind) in enumerate(lines):
         yield from sentence_names.iter_names(index)

@@ -277,22 +277,21 @@ class RelationFilter:
         previous_word = self._words[first - 1] if first > 0 else None
         follows_apostrophe = previous_word is not None and previous_word.text in ("'", "’")
         if follows_apostrophe and first > 1 and self._words[first - 2].text[:1].isupper():
-            return True
+            return True  # a capitalized word, an apostrophe, and the name
         if self._has_epithet_at(last + 1):
-            return True
+            return True  # Henry the Navigator
         if next_word is not None and next_word.text == "(":
             words = [word.text for word in self._words[last + 2 : last + 6]]  # at most two in parentheses, and the next
             words_after = words[words.index(")") + 1 :] if ")" in words else []
             if words_after and words_after[0][:1].isupper():
                 return True  # Thomas (Tom) Sizemore
-        if next_word is not None and (
-            next_word.text in _OPENING_QUOTES or next_word.text == "&" or next_word.text[:1].isupper()
-        ):
-            return True
-        return previous_word is not None and (
-            previous_word.text == "&"
-            or (previous_word.text[:1].isupper() and previous_word.pos not in ("DET", "ADP", "SCONJ", "PRON"))
-        )
+        if next_word is not None and (next_word.text in (*_OPENING_QUOTES, "&") or next_word.text[:1].isupper()):
+            return True  # Thomas "Tom" Sizemore, Smith & Sons
+        if previous_word is None:
+            return False
+        # A capitalized word before the name belongs to it, unless it is a function word at the start of the sentence.
+        is_function_word = previous_word.pos in ("DET", "ADP", "SCONJ", "PRON")
+        return previous_word.text == "&" or (previous_word.text[:1].isupper() and not is_function_word)
 
     def _has_epithet_at(self, index: int) -> bool:
         """True if a name continues with an article at this index: ``Henry the Navigator``."""
