@@ -67,7 +67,7 @@ def test_an_invalid_document_is_refused_by_put(make_store: Callable[..., kvstore
 def test_a_transaction_that_outgrows_the_map_derives_its_documents_again(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.database.owned_transaction._MAX_FIRST_PENDING", 3)
+    monkeypatch.setattr("kvstore.database.batched_changes._MAX_FIRST_PENDING", 3)
     monkeypatch.setattr("kvstore.storage.write_transaction._MIN_FREE_BYTES", MIN_MAP_BYTES + 1)
     texts = {f"note {number}": f"Ada Lovelace wrote note {number}." for number in range(20)}
     plain, grown = make_store("plain"), make_store("grown")
@@ -365,8 +365,8 @@ def test_loading_documents_at_once_equals_loading_them_one_by_one(
     between: Callable[[kvstore.Transaction], object] | None,
     portion: int,
 ) -> None:
-    monkeypatch.setattr("kvstore.database.owned_transaction._MAX_PENDING", portion)
-    monkeypatch.setattr("kvstore.database.owned_transaction._MAX_FIRST_PENDING", portion)
+    monkeypatch.setattr("kvstore.database.batched_changes._MAX_PENDING", portion)
+    monkeypatch.setattr("kvstore.database.batched_changes._MAX_FIRST_PENDING", portion)
     plain, loaded = make_store("plain"), make_store("loaded")
     for key, text, more in FIRST_DOCUMENTS:
         plain.put(key, text, **more)
@@ -387,7 +387,7 @@ def test_loading_documents_at_once_equals_loading_them_one_by_one(
 def test_no_name_is_looked_for_in_the_first_documents_of_a_store(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.database.owned_transaction._MAX_FIRST_PENDING", 1)
+    monkeypatch.setattr("kvstore.database.batched_changes._MAX_FIRST_PENDING", 1)
     store = make_store()
     monkeypatch.setattr(PostingWriter, "find_chunks_with_terms", lambda *_: pytest.fail("older texts are searched"))
     with store.transaction() as transaction:

@@ -243,7 +243,7 @@ def test_a_transaction_may_be_dropped_by_another_thread(
 
 def test_a_transaction_that_cannot_begin_lets_the_lock_go(store: kvstore.Store) -> None:
     with (
-        mock.patch("kvstore.database.owned_transaction.Changes", side_effect=errors.CorruptionError("damaged")),
+        mock.patch("kvstore.database.batched_changes.Changes", side_effect=errors.CorruptionError("damaged")),
         pytest.raises(errors.CorruptionError) as caught,
     ):
         store.transaction()

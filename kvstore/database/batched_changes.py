@@ -1,0 +1,316 @@
+"""The batches of changes of a write transaction: the pending batch, and those already applied.
+
+In: documents, and the other facts that the user states. On disk: applied batches, invisible until the transaction
+commits. If the map was too small for them, they are applied again to another transaction. Out: the state, documents and
+facts that the transaction sees: the pending batch takes precedence over applied batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..changes import facts
+from ..changes.changes import Changes
+from ..changes.pending import (
+    MetadataChange,
+    PendingChanges,
+    PendingDocument,
+    complete_pending,
+    derive_documents,
+    make_pending,
+    validate_stored,
+)
+from ..extraction.stated_relations import TREE_FIELD
+from ..extraction.validation import PAIRS_FORMAT, ValidDocument, unpack_chunks
+from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
+from ..registry.derivation import list_context_facts
+from ..registry.fact import DocumentFact, Key, StatedFact, Value
+from ..storage.environment import WriteTransaction
+from ..structures.documents.documents import DocumentRecord
+from ..structures.vectors.vectors import CHUNK_VECTORS
+from ..text.languages import get_stated_language
+from .open_store import Session
+
+#: The most chunks, names, triples and edges to buffer before they are applied, so that a long transaction does not hold
+#: all its texts in memory twice.
+_MAX_PENDING = 4096
+#: The same limit for the first documents of a store, which are linked later (:meth:`Changes.apply`).
+_MAX_FIRST_PENDING = 1024
+
+
+class BatchedChanges:
+    """The pending batch of a write transaction, and the batches already applied to it."""
+
+    def __init__(self, session: Session, transaction: WriteTransaction) -> None:
+        """Begin with an empty batch of changes to ``transaction``."""
+        self._session = session
+        self._transaction = transaction
+        self._settings = session.store.settings
+        self._changes = self._open_changes(transaction)
+        #: The state with all applied batches, including data that is not written to the transaction yet.
+        self.state = self._changes.state
+        self.pending = PendingChanges()
+        #: The id of the first chunk that this transaction can add.
+        self._first_new_chunk = self.state.counters.next_chunk
+        #: True if a batch was applied.
+        self.has_applied = False
+        #: Applied batches, kept to apply them again in a larger map; empty if the map has enough room.
+        self._applied: list[PendingChanges] = []
+        #: True if applied batches are kept, because the transaction may outgrow LMDB's map of the file.
+        self.keeps_batches = transaction.may_outgrow_map
+
+    @property
+    def has_new_chunks(self) -> bool:
+        """True if the applied batches add chunks."""
+        return self.state.counters.next_chunk > self._first_new_chunk
+
+    # Documents
+
+    def find_document(self, key: str) -> ValidDocument | DocumentRecord | None:
+        """Return the document with this key as the transaction sees it (pending or stored), or None."""
+        if key in self.pending.documents:
+            pending = self.pending.documents[key]
+            return None if pending is None else pending.document
+        record, change = self.state.documents.find_by_key(key), self.pending.metadata.get(key)
+        return record if record is None or change is None else replace(record, **change._asdict())
+
+    def put_document(self, document: PendingDocument) -> bool:
+        """Store a document; return True if that changes anything.
+
+        Other facts about the document, such as triples, are kept if they remain valid for its text.
+        """
+        key = document.document.key
+        existing = self.find_document(key)
+        if existing is not None and existing.digest == document.document.digest:
+            return False
+        if self.put_metadata(document):
+            return True
+        valid_facts = [] if existing is None else self._select_valid_facts(existing, document)
+        self.pending.put(document)
+        for fact_kind, value in valid_facts:
+            self.pending.put_fact(fact_kind, key, value)
+        return True
+
+    def put_metadata(self, document: PendingDocument) -> bool:
+        """Store the metadata of a document if nothing else of it changes; return True if so.
+
+        All data derived from the document stays, unless the metadata state its language or the name of its tree.
+        """
+        new_document, record = document.document, self.find_document(document.document.key)
+        if not isinstance(record, DocumentRecord):
+            return False
+        is_unchanged = (
+            (record.title, record.source, record.format, record.left_out, unpack_chunks(record.own_chunks))
+            == (
+                new_document.title,
+                new_document.source,
+                new_document.format,
+                new_document.left_out,
+                new_document.own_chunks,
+            )
+            and get_stated_language(record.meta) == get_stated_language(new_document.meta)
+            and record.meta.get(TREE_FIELD) == new_document.meta.get(TREE_FIELD)
+            and self._has_same_text(record, new_document)
+            and self._has_same_vectors(record, document)
+        )
+        if is_unchanged:
+            self.pending.put_metadata(record.key, MetadataChange(new_document.meta, new_document.digest))
+            self.set_origin(record.key, document.origin)
+        return is_unchanged
+
+    def _has_same_vectors(self, record: DocumentRecord, document: PendingDocument) -> bool:
+        """True if neither a stored document nor its replacement has vectors of the user, or if both have the same."""
+        if not record.own_vectors or not document.own_vectors:
+            return record.own_vectors == document.own_vectors
+        return np.array_equal(self.state.read_vectors(record), document.vectors[CHUNK_VECTORS.name])
+
+    def delete_documents(self, keys: Sequence[str]) -> int:
+        """Delete the documents with these keys, and return the number of those that existed."""
+        existing_keys = {key for key in keys if self.pending.documents.get(key) is not None}
+        unchanged_keys = (key for key in dict.fromkeys(keys) if key not in self.pending.documents)
+        for stored_documents in self._changes.documents.iter_by_keys(unchanged_keys):
+            existing_keys.update(record.key for record in stored_documents)
+        for key in dict.fromkeys(keys):
+            if key in existing_keys:
+                self.pending.delete(key)
+        return len(existing_keys)
+
+    def set_origin(self, key: str, origin: str | None) -> bool:
+        """Set the origin (the folder) of the document with this key, if it exists; return True if it changed."""
+        if key in self.pending.documents:
+            pending = self.pending.documents[key]
+            if pending is None or pending.origin == origin:
+                return False
+            self.pending.documents[key] = replace(pending, origin=origin)
+            return True
+        record = self.state.documents.find_by_key(key)
+        if record is None or self.pending.origins.get(key, record.origin) == origin:
+            return False
+        self.pending.origins[key] = origin
+        return True
+
+    def _select_valid_facts(
+        self, existing: ValidDocument | DocumentRecord, document: PendingDocument
+    ) -> list[tuple[DocumentFact[Any], Any]]:
+        """Return the stated facts, such as triples, that stay valid if ``document`` replaces the document ``existing``.
+
+        Each fact is a pair of its kind and its value, which is adapted to the new text. ``existing`` is the pending or
+        stored document with the same key.
+        """
+        valid_document = document.document
+        if PAIRS_FORMAT in (existing.format, valid_document.format):
+            return []  # a document of pairs has no text to state facts about
+        stated_facts = self._list_facts(valid_document.key)
+        if not stated_facts:
+            return []
+        is_same_text = self._has_same_text(existing, valid_document)
+        adapted_facts = [
+            (fact_kind, fact_kind.fit_to_document(value, lambda: self._chunk_document(document), is_same_text))
+            for fact_kind, value in stated_facts
+        ]
+        return [(fact_kind, value) for fact_kind, value in adapted_facts if value]
+
+    def _has_same_text(self, existing: ValidDocument | DocumentRecord, valid_document: ValidDocument) -> bool:
+        """True if the existing document has the same text as its replacement ``valid_document``."""
+        if isinstance(existing, ValidDocument):
+            return existing.text == valid_document.text
+        return (
+            existing.size == len(valid_document.text)
+            and self.state.documents.read_text(existing.id) == valid_document.text
+        )
+
+    def _chunk_document(self, document: PendingDocument) -> ChunkedText:
+        """Return the chunks and headings of a pending document, without triples and other facts stated about it."""
+        if not document.is_derived:
+            (document,) = derive_documents([document], self._settings)
+        return build_chunked_text(document.extracted, {})
+
+    def _find_chunked_text(self, key: str) -> ChunkedText:
+        """Return the chunks and headings of the document with this key, which must exist, without facts about it."""
+        pending = self.pending.documents.get(key)
+        if pending is not None:
+            return self._chunk_document(pending)
+        record = self.state.documents.find_by_key(key)
+        assert record is not None
+        return load_chunked_text(self.state, record, {})
+
+    # Other facts
+
+    def find_fact(self, fact_kind: StatedFact[Key, Value], key: Key) -> Value | None:
+        """Return the fact of a kind (such as edges) with this key as the transaction sees it; None if missing."""
+        pending_values: dict[Key, Value | None] = self.pending.facts[fact_kind.name]
+        if key in pending_values:
+            return pending_values[key]
+        # The facts about a pending document are pending, too.
+        is_replaced = isinstance(fact_kind, DocumentFact) and key in self.pending.documents
+        return None if is_replaced else fact_kind.find(self.state, key)
+
+    def _list_facts(self, key: str) -> list[tuple[DocumentFact[Any], Any]]:
+        """Return the facts stated about a document, such as its triples, as the transaction sees them.
+
+        Each fact is a pair of its kind and its value.
+        """
+        has_pending = any(self.pending.facts.values())
+        # Without pending facts, only the kinds of stored facts are relevant; the others are not imported.
+        kinds = facts.list_document_fact_kinds() if has_pending else facts.list_stored_document_fact_kinds(self.state)
+        facts_or_none = [(fact_kind, self.find_fact(fact_kind, key)) for fact_kind in kinds]
+        return [(fact_kind, value) for fact_kind, value in facts_or_none if value is not None]
+
+    def put_fact(
+        self, fact_kind: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False
+    ) -> bool:
+        """Store a fact of a kind (such as edges) under its key. It replaces the existing fact with this key.
+
+        With ``keep_existing``, or if the kind is cumulative, it is merged with the existing fact instead. An empty
+        value deletes the fact. If the fact is part of the embedded text, its document is embedded again. Returns True
+        if anything changes. The document of a fact about a document must exist. Raises InputError if the fact
+        contradicts existing facts.
+        """
+        existing = self.find_fact(fact_kind, key)
+        is_merged = keep_existing or fact_kind.is_cumulative
+        new_value: Value | None = value if existing is None or not is_merged else fact_kind.merge(existing, value)
+        if isinstance(fact_kind, DocumentFact):
+            new_value = fact_kind.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), same_text=True)
+        if new_value == existing or not (new_value or existing):  # nothing to change, or to delete
+            return False
+        if new_value is not None:
+            fact_kind.check_consistency(new_value, partial(self.find_fact, fact_kind))
+        self.pending.put_fact(fact_kind, key, new_value or None)
+        if fact_kind in list_context_facts(self._settings):
+            self._reembed_document(str(key))
+        return True
+
+    def _reembed_document(self, key: str) -> None:
+        """Put a stored document into the pending batch again, with its facts, because the texts to embed changed.
+
+        Does nothing for a document with vectors of the user, or one that is in the batch already.
+        """
+        record = None if key in self.pending.documents else self.state.documents.find_by_key(key)
+        if record is None or record.own_vectors:
+            return  # a pending document is embedded when it is applied, with all its facts
+        text = self.state.documents.read_text(record.id).decode()
+        document = make_pending(validate_stored(record, text), self._settings)
+        stated_facts = self._list_facts(key)
+        self.pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
+        for fact_kind, value in stated_facts:
+            self.pending.put_fact(fact_kind, key, value)
+
+    # Batches
+
+    @property
+    def is_large(self) -> bool:
+        """True if the pending batch is large enough to be applied."""
+        return self.pending.size > (_MAX_FIRST_PENDING if self._changes.can_defer_linking else _MAX_PENDING)
+
+    def apply(self, *, more_follow: bool) -> None:
+        """Apply the completed batch and begin another. After an error, the transaction must be aborted.
+
+        If the transaction may outgrow LMDB's map of the file (``keeps_batches``), the batch is kept, to apply it again
+        in a larger map. Its derived data are not kept, because they can be derived again. ``more_follow``: True if
+        further batches are likely before the next read.
+        """
+        pending, self.pending = self.pending, PendingChanges()
+        self.has_applied = True
+        if self.keeps_batches:
+            self._applied.append(pending)
+        self._changes.apply(pending, more_follow=more_follow)
+        if self.keeps_batches:
+            pending.release()
+
+    def write_back(self) -> None:
+        """Write the data that applied batches hold in memory to the transaction, so that its view sees it."""
+        self._changes.write_back()
+
+    def commit(self, lookup_counts: Mapping[str, int]) -> None:
+        """Commit the applied batches, and add ``lookup_counts``, by entity key, to the temperatures of entities.
+
+        Then cache the entity filter, and the traces (fingerprints of words) of new texts, for the next transaction.
+        """
+        self._changes.finish(lookup_counts)
+        self._transaction.commit()
+        self._session.store.filter_cache.put(self._changes.filter, self._transaction.change)
+        self._session.store.trace_cache.commit(self._changes.counters)
+
+    def replay(self, transaction: WriteTransaction, lookup_counts: Mapping[str, int]) -> None:
+        """Apply all batches, and numbers of lookups by entity key, to another transaction, which the caller commits."""
+        changes = self._open_changes(transaction)
+        for pending in self._applied:
+            # Another process may have changed which derivations the store keeps in the meantime.
+            complete_pending(pending, changes.state, self._session.store.embedder.embed)
+            changes.apply(pending, more_follow=True)
+            pending.release()
+        changes.finish(lookup_counts)
+
+    def _open_changes(self, transaction: WriteTransaction) -> Changes:
+        """Return an object that applies changes to a transaction.
+
+        It uses the cached filter of entity names, if that fits the state of the transaction.
+        """
+        store = self._session.store
+        entity_filter = store.filter_cache.take_filter(transaction, hash_seed=self._settings.hash_seed)
+        return Changes(transaction, self._settings, entity_filter, store.trace_cache)
