@@ -414,7 +414,7 @@ def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: ByteOffsets) -
     }
 
 
-class _Line(NamedTuple):
+class _DocumentLine(NamedTuple):
     """A sentence or line of a document, the kind of its block, and True if it is in English."""
 
     text: str
@@ -430,7 +430,7 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
     for section in chunked.sections:
         yield from extract_title_names(section.title, "heading", has_english)
     lines = [
-        _Line(compose(text[sentence.start : sentence.end]), sentence.kind, is_english)
+        _DocumentLine(compose(text[sentence.start : sentence.end]), sentence.kind, is_english)
         for chunk, is_english in zip(chunked.chunks, chunked.english, strict=True)
         for sentence in chunk.sentences
     ]
@@ -452,7 +452,7 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
             yield from find_identifiers(line.text)
 
 
-def _select_prose(lines: Sequence[_Line]) -> list[_Line]:
+def _select_prose(lines: Sequence[_DocumentLine]) -> list[_DocumentLine]:
     """Return the lines in which names are recognized by their capitals: no code, headings, rules and heads of tables.
 
     In English, headings without markup count too.
@@ -469,7 +469,7 @@ def _select_prose(lines: Sequence[_Line]) -> list[_Line]:
     ]
 
 
-def _find_english_names(sentences: Sequence[_Line]) -> Iterator[Name]:
+def _find_english_names(sentences: Sequence[_DocumentLine]) -> Iterator[Name]:
     """Yield the names in English sentences and lines of a document."""
     # A name never continues on a line that begins with the label of a field.
     lines = [(line, sentence.kind) for sentence in sentences for line in split_field_lines(sentence.text)]
