@@ -150,8 +150,8 @@ class AdaptiveStrategy:
     def _get_max_walk_weight(self, query: Query) -> float:
         """Return the maximum weight of the graph walk in the score of a chunk: the option ``walk``.
 
-        If the query does not set it, the default is lower for a language other than English. The language is that of
-        most documents, or that of the question if the store has no main language (stemmer ``none``).
+        If the query does not set it, the default is lower for a language other than English. The language of
+        most documents decides, or the language of the question if the store has no main language (stemmer ``none``).
         """
         if "walk" not in query.options:
             reading = query.reading

@@ -2,7 +2,7 @@
 
 In: the best chunks of a question. The triples of their documents, imported or written by a model, are matched with the
 words that the question has besides its names. Out: the chunks of the other names in the best triples, with scores. The
-walk reaches these names, too, but it spreads over all names of a chunk, also those that no triple joins.
+walk reaches these names, too, but it spreads over all names of a chunk, also names that no triple joins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...structures.state import State
 from ..graph.graph_requests import TriplesRequest
 from ..graph.triple_matching import TripleMatch, match_triples
 
-#: The number of names read, those of the best triples, and of names used, the first of them that are entities.
+#: The number of names read from the best triples, and the number of names used, the first names that are entities.
 _MAX_READ_NAMES, _MAX_NAMES = 24, 6
 #: The maximum number of chunks of a name; a name in more chunks is skipped.
 _MAX_NAME_CHUNKS = 200
@@ -56,7 +56,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     def fetch(self, state: State) -> JoinedChunks:
         """Read the chunks of the names in the triples that match the question best (HippoRAG 2, section 3.2).
 
-        This is the next step of a chain of facts. The triples (subject, relation, object) are those of the documents of
+        This is the next step of a chain of facts. The triples (subject, relation, object) are from the documents of
         the request's chunks. Names that the question contains are skipped.
         """
         triples = TriplesRequest(self.chunks).fetch(state)
@@ -94,8 +94,8 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
 def _select_other_names(matches: Iterable[TripleMatch], question_key: str) -> dict[str, TripleMatch]:
     """Return the first names in ``matches`` that are not in the question, each with the first match that has it.
 
-    ``matches`` are those of triples with the question, best first. ``question_key`` is the normal form of the question.
-    At most ``_MAX_READ_NAMES`` names are returned.
+    ``matches`` are the matches of triples with the question, best first. ``question_key`` is the normal form of the
+    question. At most ``_MAX_READ_NAMES`` names are returned.
     """
     names: dict[str, TripleMatch] = {}
     for match in matches:

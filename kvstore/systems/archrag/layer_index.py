@@ -42,7 +42,7 @@ _EXACT_BELOW = 20_000
 class CommunityGraph:
     """The content of the index file: a search graph (C-HNSW) whose nodes are entities and communities.
 
-    ``nodes`` are the ids of the entities (layer 0), then those of the communities of each layer above. ``vectors``
+    ``nodes`` are the ids of the entities (layer 0), then the ids of the communities of each layer above. ``vectors``
     searches their vectors. ``change`` is the change number of the commit from which the communities were built.
     """
 
@@ -98,7 +98,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)
 
     def bind(self, content: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
-        """Return the graph over entities and communities if its communities are those of the state, else None."""
+        """Return the graph over entities and communities if it was built from the state's communities, else None."""
         communities = bind_index(state, COMMUNITIES)
         return content if communities is not None and communities.change == content.change else None
 

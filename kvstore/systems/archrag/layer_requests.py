@@ -154,7 +154,7 @@ def _merge_reported(
 ) -> RankedNodes:
     """Return the nodes of a layer, best first, with ``reported_communities`` ranked by the cosines of their reports.
 
-    ``layer`` has the nodes by the cosines of their centroids. ``vector`` is that of the question.
+    ``layer`` has the nodes by the cosines of their centroids. ``vector`` is the question's vector.
     """
     visible = communities.filter_visible(np.array(reported_communities, np.int64))
     cosines = communities.compute_cosines(visible, vector).tolist()
@@ -207,7 +207,7 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
         ]
 
     def list_chunks(self, answer: list[list[list[int]]]) -> Iterable[int]:
-        """Return the ids of all chunks in the answer to this request: ``answer[layer][node]`` has those of a node."""
+        """Return the ids of all chunks in the answer to this request; ``answer[layer][node]`` are a node's chunks."""
         return (chunk for layer in answer for chunks in layer for chunk in chunks)
 
 

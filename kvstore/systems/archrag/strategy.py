@@ -2,7 +2,7 @@
 
 One descent over the layers returns the nearest nodes of each (Wang et al. 2025, section 3.2.1): entities, then
 communities from the finest to the coarsest. An entity leads to the chunks that mention it, and a community to its home
-chunks. The nearer the node, the more it adds to the chunk's own score, which is that of hybrid search. Among the
+chunks. The nearer the node, the more it adds to the chunk's own score in hybrid search. Among the
 chunks are reports of the nearest communities, taken from each layer in turn.
 
 *Adaptive filtering* (section 3.2.2): with a model, ASK makes it extract points from the result of each layer, and write
@@ -81,7 +81,7 @@ class ArchragStrategy:
         """Return evidence of chunks and of reports on communities, grouped by layer (ArchRAG, section 3.2).
 
         The layers are the entities, and each level of communities. A chunk is in the group of the entities; a report is
-        in that of its community's level.
+        in the group of its community's level.
         """
         layers = self._find_nearest_nodes(query)
         report_share = option(query, self, "reports")

@@ -64,9 +64,9 @@ class CandidatePool:
 class Candidates(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
 
-    ``entities`` are those of the question, rarest first, and ``depth`` is the maximum number of levels up or down.
-    Returns at most ``max_chunks`` chunks of documents in ``allowed`` (None: all documents), with their cosines with the
-    unit-length ``vector``.
+    ``entities`` are the entities of the question, rarest first, and ``depth`` is the maximum number of levels up or
+    down. Returns at most ``max_chunks`` chunks of documents in ``allowed`` (None: all documents), with their cosines
+    with the unit-length ``vector``.
     """
 
     entities: Sequence[QuestionEntity]
@@ -113,7 +113,7 @@ def _list_abstract_addresses(state: State, entity: QuestionEntity) -> list[int]:
     if len(packed_addresses) > _MAX_ADDRESSES:
         rank, _ = addresses.split_address(packed_addresses[-1])
         packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(rank, 0))]
-    # The lowest rank is that of the entity's nodes in the entity forest, which are not abstracts.
+    # The entity's nodes in the entity forest, which are not abstracts, have the lowest rank.
     return packed_addresses[bisect_left(packed_addresses, addresses.make_address(addresses.NODE_RANK + 1, 0)) :]
 
 

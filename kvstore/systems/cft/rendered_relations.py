@@ -95,7 +95,7 @@ class ScoredRelation(NamedTuple):
 class StatingChunks(ReadRequest[dict[int, ScoredRelation]]):
     """A request for the chunks that state ``relations``, each with its first relation and its cosine with ``vector``.
 
-    A relation is an edge of the entity forest as text ("child under parent"). ``vector`` is that of the question, of
+    A relation is an edge of the entity forest as text ("child under parent"). ``vector`` is the question's vector, of
     unit length. Relations of documents without text are omitted.
     """
 

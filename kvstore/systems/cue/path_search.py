@@ -1,10 +1,10 @@
 """Beam search for paths in the graph of units and entities (CUE-RAG, Algorithm 3, Q-Iter).
 
 From an entity, a path continues to the units that mention it and are nearest to the rest of the question. From a unit,
-it continues to every entity that the unit mentions. The rest of the question is its vector minus those of the units on
-the path, so their content is not searched for again. After each hop, only the best paths remain. The score of a path
-is the cosine of the question with the sum of its units' vectors, plus the fraction of the question's words in them.
-If a cross-encoder is configured, it scores the paths instead, as in the paper.
+it continues to every entity that the unit mentions. The rest of the question is its vector minus the vectors of the
+units on the path, so their content is not searched for again. After each hop, only the best paths remain. The score of
+a path is the cosine of the question with the sum of its units' vectors, plus the fraction of the question's words in
+them. If a cross-encoder is configured, it scores the paths instead, as in the paper.
 
 In: a :class:`~.unit_graph.UnitGraph` and the entities that each beam starts at. Out: the best paths after each hop.
 """
@@ -217,8 +217,8 @@ def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitP
 def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
     """Return the score that ``scorer`` gives to the text of each path.
 
-    The text is that of the path's units (sentences or clauses), joined in document order. ``paths`` has the row numbers
-    of the units of each path.
+    The text of a path is the texts of its units (sentences or clauses), joined in document order. ``paths`` has the row
+    numbers of the units of each path.
     """
     texts = [" ".join(map(graph.get_text, sorted(rows, key=graph.get_sort_key))) for rows in paths]
     return [float(score) for score in scorer(texts)]

@@ -2,9 +2,9 @@
 
 A unit is a sentence with its own vector. Each name in the question has its own beam, and the units nearest to the
 question share one. In a single beam, names would compete and some would lose all their paths. The score of a chunk is
-that of the best path through it, as a fraction of the best path of all, plus its own similarity to the question. In the
-paper, paths only yield candidates, which a cross-encoder ranks; but a chunk in the middle of a chain of facts is not
-similar to the question.
+the score of the best path through it, as a fraction of the best path of all, plus its own similarity to the question.
+In the paper, paths only yield candidates, which a cross-encoder ranks; but a chunk in the middle of a chain of facts is
+not similar to the question.
 
 In: a query, on a store with an index ``units``. Out: evidence, with the path to each chunk: name → "unit" → name → …
 """
@@ -140,7 +140,7 @@ def find_paths(
     start_groups = list(filter(None, [*anchors.names.values(), list(unit_entities)]))
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
-        # Read beforehand, because more chunks are read of start entities than of those on a path.
+        # Read beforehand, because more chunks are read for a start entity than for an entity on a path.
         graph.get_entity_rows((entity for entities in start_groups for entity in entities), MAX_START_CHUNKS)
         reranker = query.rerank
         # The cross-encoder of the query, if it has one, scores the texts of paths.

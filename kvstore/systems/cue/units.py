@@ -231,7 +231,7 @@ class Units:
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
         """Return the entities that each unit (sentence), or the title of its document, mentions, ascending."""
         units = self.get(ids)
-        # Names are recognized in the text of a unit that a model wrote; those of other units are stored by chunk.
+        # Names are recognized in the text of a unit that a model wrote; the names in other units are stored by chunk.
         self.load_names(unit.chunk for unit in units if unit.source == RULE)
         return [sorted({*self._find_entities(unit), *self._get_title_entities(unit.document)}) for unit in units]
 
@@ -249,7 +249,7 @@ class Units:
     def find_units_mentioning(
         self, entity: int, units: Sequence[StoredUnit], is_name: bool = False
     ) -> list[StoredUnit]:
-        """Return those of ``units`` (sentences or clauses of one chunk) that mention an entity in their own text.
+        """Return the ``units`` (sentences or clauses of one chunk) that mention an entity in their own text.
 
         Mentions in lower case do not count; with ``is_name``, the chunk has none, so its mentions are not checked.
         """
@@ -362,7 +362,7 @@ class Units:
 
 
 def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
-    """Return the byte ranges of a unit (a sentence or clause): its own, and that of a subject outside the clause."""
+    """Return the byte range of a unit (a sentence or clause), then the range of its subject if that lies elsewhere."""
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 

@@ -2,8 +2,8 @@
 
 In: the chunks of a document. On disk: table ``description_texts``. Out: the descriptions of entities, which are rows of
 the SQL table ``descriptions``, lines in the context of strategy ``local``, and sources of the reports that a model
-writes about communities. An entity has those of all its documents. In the paper, a model merges them into one text;
-kvstore keeps them apart, so that each goes with its document.
+writes about communities. An entity has the descriptions from all its documents. In the paper, a model merges them into
+one text; kvstore keeps them apart, so that each goes with its document.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def make_bias_request(query: Query, decomposition: Decomposition, strength: floa
     has no bias. ``decomposition`` has the remainder of the question without its names. ``strength`` is how strongly the
     walk prefers similar chunks; with 0 it has no bias.
     """
-    # A user's vector is that of the whole question.
+    # A vector supplied by the user belongs to the whole question.
     if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, decomposition):
         return None
     return NearestChunksRequest(query.embed_part(decomposition.remainder), top=1)

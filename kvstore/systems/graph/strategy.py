@@ -4,7 +4,7 @@ The walk (personalized PageRank over chunks and entities) starts at the entities
 how specific they are; compared entities get equal weight. With little weight, it also starts at the best chunks by
 vector and by words, and at triples of the documents of these chunks that share words with the question.
 From an entity, it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches all chunks along a
-chain of facts, including those that are not similar to the question.
+chain of facts, including chunks that are not similar to the question.
 
 The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
 cosine plus BM25, each as a fraction of the best candidate's. The names already determined the walk; counting them again
@@ -73,7 +73,7 @@ from .graph_requests import HasIndexRequest, NameTriple, TriplesRequest
 from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_bias_request
 from .triple_matching import compute_triple_masses, list_matched_names, match_triples
 
-#: The number of candidate chunks from dense and from lexical search each, and of those at which the walk starts.
+#: The number of candidate chunks from dense and from lexical search each, and of candidates at which the walk starts.
 NUM_NEAREST = 20
 _MAX_STARTS = 10
 #: The number of best chunks of each search whose documents' relations are compared with the question.
@@ -163,9 +163,9 @@ class _WalkInputs:
     """The data that a walk reads in one round, once its first starts are known.
 
     ``terms`` are the terms of the question without its names, and ``counts`` the number of chunks that contain each.
-    ``bias`` makes the walk prefer chunks similar to those terms (None: no preference). ``triples`` are those of the
-    documents of the nearest chunks. ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the number
-    of chunks of each entity among the starts, by node. Starts that triples add are also added to these two.
+    ``bias`` makes the walk prefer chunks similar to those terms (None: no preference). ``triples`` are the triples of
+    the documents of the nearest chunks. ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the
+    number of chunks of each entity among the starts, by node. Starts that triples add are also added to these two.
     """
 
     terms: list[str]
@@ -361,8 +361,8 @@ def _select_candidates(
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Return the chunks to rank, ids ascending, with their masses (PageRank scores) as fractions of the greatest.
 
-    Candidates are the :data:`_NUM_REACHED` chunks with the most mass of those that the query allows, the chunks that
-    tie with the last of them, and the chunks of ``rankings``. A chunk that the walk did not reach has the mass
+    Candidates are the :data:`_NUM_REACHED` chunks with the most mass that the query allows, the chunks that tie with
+    the last of these, and the chunks of ``rankings``. A chunk that the walk did not reach has the mass
     :data:`_UNREACHED_MASS`, which is added to every mass.
     """
     is_allowed = query.mask_allowed(ranks.chunks)

@@ -209,7 +209,7 @@ class Communities(StoredCommunities):
         return [titles[community] for community in communities]
 
     def list_summary_spans(self, community: int) -> list[StoredSpan]:
-        """Return the spans of those sentences of a report's summary whose chunks still exist, in text order."""
+        """Return the spans of the sentences of a report's summary whose chunks still exist, in text order."""
         return self._filter_existing(self._get_summary_spans(community), lambda span: span.chunk)
 
     def list_findings(self, community: int) -> list[Finding]:
@@ -295,7 +295,7 @@ class Communities(StoredCommunities):
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
     def filter_visible(self, communities: IntArray) -> IntArray:
-        """Return those of ``communities`` that still have a member and (unless built without any) a chunk, in order."""
+        """Return the communities that still have a member and (unless they were built without chunks) a chunk."""
         if self._is_current:
             return communities
         visible = self._cache.visible  # flags: 1 visible, 0 not, _UNKNOWN
@@ -433,7 +433,7 @@ class Communities(StoredCommunities):
         return list(compress(items, self._state.chunks.has_many(map(get_chunk, items))))
 
     def _find_existing_chunks(self, chunks: Iterable[int]) -> set[int]:
-        """Return those of the chunks that the state contains."""
+        """Return the chunks that exist in the state."""
         distinct_chunks = list(dict.fromkeys(chunks))
         return set(compress(distinct_chunks, self._state.chunks.has_many(distinct_chunks)))
 
@@ -466,7 +466,7 @@ class Communities(StoredCommunities):
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Return two arrays: the home of each chunk, and the fraction of the weight of its names in that community.
 
-        The home is the finest community that most of the chunk's names, by weight, belong to; -1 if there is none. Only
+        The home is the finest community that most of the chunk's names, by weight, belong to; -1 if it has no names. Only
         names that were nodes of the entity graph at build time count.
         """
         ids = np.array(chunks, np.uint64)

@@ -2,7 +2,7 @@
 
 In: a state and options. Out: a :class:`CommunityTree`, a function of documents, edges, aliases and options, and with
 ``neighbours = knn`` also of vectors. Communities are numbered level by level from the coarsest, within a level by their
-smallest member. All orders are those of the entity graph.
+smallest member. Nodes and chunks are in the order of the entity graph.
 
 A group of one entity is not a community. A community that the next level does not split exists only at the coarser of
 the two levels, as in GraphRAG. A chunk has one home community at each level, chosen from the top down: the one whose

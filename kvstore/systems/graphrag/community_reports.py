@@ -33,7 +33,7 @@ from .community_building import NO_COMMUNITY, CommunityTree
 MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, _MAX_SENTENCES_PER_DOCUMENT = 6, 120, 2
 #: The number of member names in a title, and the number of strongest members considered for it.
 NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
-#: The maximum number of findings of a community, and of those it inherits from each child.
+#: The maximum number of findings of a community, and of findings that it inherits from each child.
 MAX_FINDINGS, _MAX_INHERITED_FINDINGS = 8, 2
 #: The maximum number of home chunks, largest share first, that a report is made from.
 MAX_REPORT_CHUNKS = 48

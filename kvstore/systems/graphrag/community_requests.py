@@ -1,7 +1,7 @@
 """Requests of the GraphRAG strategies to the communities and the passage graph of a state.
 
-In: entities, chunks or communities found before, or the vector of a question. Out: those of their chunks, members,
-titles and sentences that the state contains. Reports are requested by :class:`~.report_hits.CommunityReports`, and the
+In: entities, chunks or communities found before, or the vector of a question. Out: their chunks, members, titles and
+sentences, as far as the state contains them. Reports are requested by :class:`~.report_hits.CommunityReports`, and the
 tree of communities by :mod:`.tree_requests`.
 """
 

@@ -39,7 +39,7 @@ _VECTORS_PER_BLOCK = 64
 def build_community_rows(
     tree: CommunityTree, reports: Iterable[tuple[int, CommunityReport]]
 ) -> dict[str, list[tuple[bytes, Any]]]:
-    """Return the rows (key, value) to store for the communities of a tree, by table, except those of :data:`TERMS`.
+    """Return the rows (key, value) to store for the communities of a tree, by table, without the table :data:`TERMS`.
 
     ``reports`` are pairs of a community and its report.
     """

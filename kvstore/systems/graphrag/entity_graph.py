@@ -30,11 +30,11 @@ from ...structures.state import State
 
 #: The minimum and maximum number of chunks of an entity that is a node.
 MIN_NODE_CHUNKS, MAX_NODE_CHUNKS = 2, 200
-#: The maximum number of edges of each node, the strongest ones; an edge stays if it is among those of either end.
+#: The maximum number of edges of each node, the strongest ones; an edge stays if either end selects it.
 MAX_NODE_EDGES = 10
 #: The maximum number of nodes joined by one chunk, the rarest ones: a long list of names relates nothing closely.
 _MAX_CHUNK_NODES = 64
-#: The strength that a mention in the title adds; that of 19 mentions in the text.
+#: The strength that a mention in the title adds, as much as 19 mentions in the text.
 _TITLE_STRENGTH = 3.0
 #: The number of chunks read, and of pairs gathered, at a time.
 _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21

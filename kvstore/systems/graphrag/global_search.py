@@ -302,7 +302,7 @@ class _CoverSource(NamedTuple):
 def _fetch_candidates(
     query: Query, groups: Sequence[tuple[int | None, Sequence[int]]]
 ) -> dict[int | None, _CoverSource]:
-    """Return the sentences from which reports select, by community, and under None those of chunks in no community.
+    """Return the sentences from which reports select, by community; under None, from the chunks in no community.
 
     ``groups`` are pairs (community, its chunks).
     """
@@ -319,7 +319,7 @@ def _fetch_candidates(
 def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_tokens: int) -> ReportContent:
     """Return a report of at most ``max_tokens`` tokens, sentences that together contain most words of their chunks.
 
-    They are selected from the sentences in ``source``. Preferred sentences, those of the nearest chunk, get at most
+    They are selected from the sentences in ``source``. Preferred sentences, from the nearest chunk, get at most
     half of the tokens. ``label`` has the key, title and level of the report.
     """
     sentences = select_cover(source.preferred, max_tokens // 2) if source.preferred else []

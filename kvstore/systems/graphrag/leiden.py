@@ -34,7 +34,7 @@ def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) 
     # Level 0 is the coarsest. A finer level has entries only for the nodes whose cluster was split.
     clusters = library.hierarchical_leiden(edge_list, max_cluster_size=largest, seed=SEED)
     partitions: list[Partition] = []
-    labels: Partition = np.arange(count) + len(clusters)  # labels of isolated nodes, above those of all clusters
+    labels: Partition = np.arange(count) + len(clusters)  # labels of isolated nodes, above all cluster labels
     for level in range(min(levels, 1 + max(cluster.level for cluster in clusters))):
         labels = labels.copy()
         for cluster in clusters:

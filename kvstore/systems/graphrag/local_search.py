@@ -163,7 +163,7 @@ class LocalStrategy:
                 HierarchySentences([start.key for start in starts], _MAX_RELATIVES, _MAX_RELATIVES),
                 EntityDescriptions([start.entity for start in starts], _MAX_DESCRIPTIONS),
             )
-            # The descriptions and the relations of the first entity, then those of the second, and so on.
+            # The lines of one entity after another: first its descriptions, then its relations.
             for line in chain.from_iterable(chain.from_iterable(zip(descriptions, relations, strict=True))):
                 if line in lines:
                     continue

@@ -44,7 +44,7 @@ def build_term_rows(
 ) -> Iterator[tuple[bytes, str]]:
     """Yield (key, terms) for each community: a row of the table ``community_terms``.
 
-    The terms are those of its title and report. ``members`` are the rows (key, [entity, weight, entity, weight, …]) of
+    The terms come from its title and report. ``members`` are the rows (key, [entity, weight, entity, weight, …]) of
     the table of members, strongest member first. ``reports`` are the reports by community.
     """
     member_rows = iter(members)

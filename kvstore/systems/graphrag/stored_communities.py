@@ -257,7 +257,7 @@ class StoredCommunities:
 
         An entity that was added after the build has :data:`NO_COMMUNITY` and 0.
         """
-        # ``indexes`` are those of the entities that have a row.
+        # ``indexes`` are the positions in ``entities`` of the entities that have a row.
         indexes, rows = self._rows.read_numbers(
             ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), num_columns=2
         )
@@ -279,7 +279,7 @@ class StoredCommunities:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
-    """Return, for each community, a chunk assigned to it or to a descendant; :data:`NO_COMMUNITY` if there is none."""
+    """Return, for each community, a chunk assigned to it or to a descendant; :data:`NO_COMMUNITY` if no chunk is."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, (chunk, *_) in rows.scan(CHUNK_HOMES):
         (community,) = records.U32.unpack(key)

@@ -27,7 +27,7 @@ from .communities import Communities
 from .report_hits import find_report_sources, render_reports, require_communities
 from .report_terms import build_report_terms
 
-#: The number of nearest communities, of those compared at once, whose reports are read.
+#: The number of nearest communities, out of the communities compared at once, whose reports are read.
 _NUM_SCORED_REPORTS = 50
 #: The number of decimals of a cosine.
 _DECIMALS = 6
@@ -177,7 +177,7 @@ def _get_terms(state: State, communities: Communities, community_ids: Sequence[i
     """Return the terms of the report on each community, as one string, each as often as it occurs, between spaces.
 
     The stored terms are used if the query allows all documents and nothing changed since the build. Otherwise, the
-    terms are those of the current title and text. They are cached for all states together with the title and the text
+    terms come from the current title and text. They are cached for all states together with the title and the text
     or spans that they come from, and rebuilt if these have changed.
     """
     if state.allowed is None and communities.is_unchanged:

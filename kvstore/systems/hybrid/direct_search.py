@@ -58,7 +58,7 @@ _UPPER_RANK_DIVISOR = 5
 _DROP_RANK = 10
 _MIN_DROP = 0.02
 #: The separation at which dense search begins to get weight, and at which it gets all of it. It is the distance of the
-#: chunks with the question's words from unrelated chunks, in standard deviations of the cosines of the latter.
+#: chunks with the question's words from unrelated chunks, in standard deviations of the unrelated chunks' cosines.
 _SEPARATION_RANGE = (0.5, 1.0)
 #: The drop of lexical scores from which lexical search is a full reference for dense search. A flat ranking is no
 #: reference.
@@ -147,8 +147,8 @@ class DenseSearch(NamedTuple):
 class LexicalSearch(NamedTuple):
     """The result of the second round of reads of hybrid search.
 
-    ``result`` has the best chunks by BM25, best first. ``bm25_scores`` has the scores of these chunks, of those of
-    dense search, and of extra chunks, by id. ``rarities`` are the IDF weights of the question's terms.
+    ``result`` has the best chunks by BM25, best first. ``bm25_scores`` has the BM25 scores of these chunks, of
+    the chunks of dense search, and of extra chunks, by id. ``rarities`` are the IDF weights of the question's terms.
     """
 
     result: WordSearchResult
@@ -187,7 +187,7 @@ def search_by_words(
     extra_chunks: Ids = _NO_CHUNKS,
     other_requests: Sequence[ReadRequest[Any]] = (),
 ) -> tuple[LexicalSearch, list[Any]]:
-    """Find the best chunks by BM25, and score those of dense search and ``extra_chunks`` by BM25 too.
+    """Find the best chunks by BM25; compute the BM25 scores of the chunks of dense search and of ``extra_chunks`` too.
 
     Takes one round of reads. The answers to ``other_requests``, which are sent in the same round, are returned too.
     """
@@ -419,7 +419,7 @@ def compute_dense_reliability(
     weights = lexical**2
     if not noise.deviation > 0 or not weights.any():
         return 1.0
-    # fsum rounds only once, so the order of chunks, which is that of their ids, does not matter.
+    # fsum rounds only once, so the order of chunks, which are sorted by their internal ids, does not matter.
     mean = math.fsum((weights * cosines).tolist()) / math.fsum(weights.tolist())
     deviations = (mean - noise.mean) / noise.deviation
     low, high = _SEPARATION_RANGE

@@ -1,8 +1,9 @@
 """Sentences of a store by the entities they mention: the leaves of the second tree of topics.
 
 In: chunks, and a state with the mentions of entities in them. Out: the sentences of each entity mentioned in at least
-two chunks, in canonical order. The entities are those of the graph for communities: entities mentioned only in lower
-case or in very many chunks are omitted, and all names of an entity count as one. Entities are sorted by normal form.
+two chunks, in canonical order. The entities are the nodes of the graph for communities: entities mentioned only in
+lower case or in very many chunks are omitted, and all names of an entity count as one. Entities are sorted by normal
+form.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class EntityMentions:
 
     @staticmethod
     def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
-        """Read where the chunks mention the entities of the entity graph (those that several chunks mention)."""
+        """Read where the chunks mention the entities of the entity graph, which several chunks mention."""
         graph = build_mention_graph(state)
         display = load_display_entities(state)
         entities = graph.entities.tolist()

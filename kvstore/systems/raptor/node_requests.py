@@ -1,8 +1,8 @@
 """Requests of ``raptor`` to the trees of a state: nodes with their cosines with the question, and their hits.
 
 In: chunks near a question, or nodes found before. Out: the nodes above or below them. A node is a chunk, an abstract or
-a topic; its vector is that of the text that a language model wrote about it, or the sum of its chunks' vectors. If the
-query allows only some documents, there are no topics, since topics include text of other documents.
+a topic; its vector is the vector of the text that a language model wrote about it, or the sum of its chunks' vectors.
+If the query allows only some documents, there are no topics, since topics include text of other documents.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .topics import Topics
 _MAX_TOPIC_CHUNKS = 2_000
 #: The number of decimals of a cosine; further ones depend on the order of summation.
 _DECIMALS = 6
-#: The level of chunks, which is below that of leaf abstracts, and the level of the finest topics, above all abstracts.
+#: The level of chunks, which is below leaf abstracts, and the level of the finest topics, above all abstracts.
 _CHUNK_LEVEL = -1
 _FIRST_TOPIC_LEVEL = 1_000
 
@@ -73,8 +73,8 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
     def fetch(self, state: State) -> NodesAboveChunks:
         """Return some chunks, and the abstracts and topics above them, with their cosines with the question.
 
-        These are the nodes of RAPTOR's collapsed tree (section 3). Abstracts summarize chunks of a document, and topics
-        those of all documents. Topics with too many chunks are omitted.
+        These are the nodes of RAPTOR's collapsed tree (section 3). Abstracts summarize chunks of one document, and
+        topics chunks of all documents. Topics with too many chunks are omitted.
         """
         reader = _NodeReader(state)
         distinct_nodes: dict[NodeId, None] = {}  # a set that preserves the order
@@ -177,7 +177,7 @@ class _NodeReader:
     def __init__(self, state: State) -> None:
         """Read tree nodes from a state; topics are not read if the query has a condition on documents."""
         self._state = state
-        # A topic can contain chunks of any document, also of those that do not match the query's condition.
+        # A topic can contain chunks of any document, also of documents that do not match the query's condition.
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
         self._abstracts: dict[int, AbstractRecord] = {}
 
@@ -193,7 +193,7 @@ class _NodeReader:
         self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the abstracts (summaries) above each chunk, from the lowest to that of its document.
+        """Return the abstracts (summaries) above each chunk, from the lowest to the abstract of its document.
 
         Caches their records.
         """
@@ -223,8 +223,8 @@ class _NodeReader:
     def is_too_broad(self, topic: int) -> bool:
         """True if a topic has too many chunks to be shown."""
         topics = self._bound_topics
-        # Counting chunks takes long, and an upper bound suffices for most topics: the number at the build, plus that of
-        # all chunks added since.
+        # Counting chunks takes long, and an upper bound suffices for most topics: the number at the build, plus the
+        # number of all chunks added since.
         max_count = int(topics.tree.sizes[topic]) + len(topics.list_newer_chunks())
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
@@ -280,7 +280,7 @@ class _NodeReader:
     def _locate_nodes(self, nodes: Sequence[NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
         """Return two lists over ``nodes``, which are chunks and abstracts: their chunks, and their positions.
 
-        The chunks of a chunk are itself, and those of an abstract are the chunks below it, ascending. The position is
+        A chunk has itself as its only chunk, and an abstract the chunks below it, ascending. The position is
         the document key and the ordinal of the first of them.
         """
         chunks = [id for kind, id in nodes if kind == "chunk"]
@@ -423,7 +423,7 @@ def build_summary_hit(
 ) -> Hit:
     """Return a hit of the kind ``summary`` with rank 0, the text of an abstract or topic, at the first of its spans.
 
-    ``path`` is the reason that EXPLAIN shows, and ``title`` that of the document or topic (None: no title).
+    ``path`` is the reason that EXPLAIN shows, and ``title`` the title of the document or topic (None: no title).
     """
     first_span = spans[0]
     return Hit(

@@ -49,9 +49,9 @@ _MIN_PART_TOKENS = 30
 def summarize(query: Query, strategy: str) -> Evidence:
     """Return sentences that together contain most of the content of the documents, as evidence.
 
-    The documents are those that match the query's condition. The sentences have at most ``query.within`` tokens or,
-    without that limit, as many as ``query.top`` chunks can have. The hits are the parts of documents, or the topics,
-    that contain the sentences. ``strategy`` is the name that the evidence shows.
+    All documents that match the query's condition are summarized. The sentences have at most ``query.within`` tokens
+    or, without that limit, as many as ``query.top`` chunks can have. The hits are the parts of documents, or the
+    topics, that contain the sentences. ``strategy`` is the name that the evidence shows.
     """
     with query.trace.step("read documents") as step:
         overview = _read_overview(query)
@@ -96,7 +96,7 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
 def _select_sentences(
     query: Query, sentences: Sequence[CoverSentence], max_tokens: int, get_group: Callable[[CoverSentence], int | None]
 ) -> tuple[list[CoverSentence], float]:
-    """Return the sentences to show, in order, and the weight of their words as a fraction of that of all words.
+    """Return the sentences to show, in order, and the weight of their words as a fraction of the weight of all words.
 
     They have at most ``max_tokens`` tokens, and come from at most ``query.top`` groups, those with the most weight;
     each group becomes one hit. ``get_group`` returns the group of a sentence, such as its document.
@@ -218,7 +218,7 @@ def _build_hit(
     """Return a hit of the kind ``summary`` that consists of sentences, still with rank and score 0.
 
     ``positions`` maps chunks to document keys and ordinals. ``path`` is the reason for the hit that EXPLAIN shows.
-    ``title`` is that of the document or topic (None: no title).
+    ``title`` is the title of the document or topic (None: no title).
     """
     spans = tuple(TextSpan(*positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences)
     text = " ".join(sentence.text for sentence in sentences)

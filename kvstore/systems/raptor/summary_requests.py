@@ -37,10 +37,11 @@ class DocumentCandidates(NamedTuple):
 
 
 class DocumentSentences(ReadRequest[DocumentCandidates]):
-    """A request for the sentences of documents that match the query's condition: all, or those of ``near_chunks``.
+    """A request for the sentences of documents that match the query's condition.
 
-    If the documents have more than ``max_bytes``, the sentences of their abstracts are read instead: of the lowest
-    abstracts or, if there are more than ``max_abstracts`` of these, of the abstracts over whole documents.
+    With ``near_chunks``, only the documents of these chunks are read (None: all). If the documents have more than
+    ``max_bytes``, the sentences of their abstracts are read instead: of the lowest abstracts or, if there are more than
+    ``max_abstracts`` of these, of the abstracts over whole documents.
     """
 
     near_chunks: Sequence[int] | None
@@ -50,8 +51,8 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
     def fetch(self, state: State) -> DocumentCandidates:
         """Read the sentences from which a summary of the documents is selected, and the documents, in order of keys.
 
-        The sentences are those of the texts or, if the texts have more than ``max_bytes``, those of the abstracts
-        (summaries). With ``near_chunks``, only the documents of these chunks are read.
+        The sentences come from the texts or, if the texts have more than ``max_bytes``, from the abstracts (summaries).
+        With ``near_chunks``, only the documents of these chunks are read.
         """
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
@@ -66,7 +67,9 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         reads_lowest = sum(len(record.groups) for record in documents) <= self.max_abstracts
         ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in documents:
-            abstracts = list(record.iter_abstract_ids())  # the lowest level first, that of the whole document last
+            abstracts = list(
+                record.iter_abstract_ids()
+            )  # the lowest level first, the abstract of the whole document last
             ranges = ranges_by_document[record.id] = []
             read_abstracts = abstracts[: len(record.groups)] if reads_lowest else abstracts[-1:]
             for abstract in read_abstracts:
@@ -153,7 +156,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     limit: int
 
     def fetch(self, state: State) -> list[list[DocumentPart]]:
-        """Split the documents into at most ``limit`` ranges of chunks if possible; return those of each document.
+        """Split the documents into at most ``limit`` ranges of chunks if possible; return the ranges of each document.
 
         A part is the range of an abstract, which summarizes consecutive chunks.
         """

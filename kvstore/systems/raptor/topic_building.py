@@ -241,7 +241,7 @@ class RelatedTree:
         for level_index, level in enumerate(self._levels):
             summaries = LevelSummaries()
             for topic_index in range(len(level)):
-                # The labels of these levels are those of leaves instead of chunks.
+                # In this tree, the labels of a level are labels of leaves instead of chunks.
                 leaves = [self._leaves[leaf] for leaf in level.chunk_indexes[topic_index].tolist()]
                 chunk_indexes = sorted({chunk_index for leaf in leaves for chunk_index in leaf.chunk_indexes})
                 parent = _find_parent(self._levels, level_index, topic_index)

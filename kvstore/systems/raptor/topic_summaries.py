@@ -56,10 +56,10 @@ class LevelSummaries:
     """The summaries and titles of the topics of a level, stored compactly as spans of sentences and words."""
 
     def __init__(self) -> None:
-        """Start without topics; those of the level are appended in the order of their ids."""
+        """Start without topics; the topics of the level are appended in the order of their ids."""
         self._sentences = array("q")  # three integers per sentence: chunk index, start and end
         self._titles = array("q")  # four integers per title word: index in ``_words``, chunk index, start and end
-        # The sentences of topic n start at ``_sentence_starts[n]``, and end where those of the next topic start.
+        # The sentences of topic n start at ``_sentence_starts[n]``, and end at ``_sentence_starts[n + 1]``.
         self._sentence_starts, self._title_starts = array("q", [0]), array("q", [0])
         self._word_indexes: dict[str, int] = {}
         self._words: list[str] = []

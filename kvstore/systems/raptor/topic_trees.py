@@ -41,7 +41,7 @@ class TreeColumns:
     def __init__(self) -> None:
         """Start columns without topics: level, parent, number of chunks, and the chunks of topics of level 0."""
         self._levels, self._parents, self._counts = array("B"), array("I"), array("I")
-        self._chunks = array("Q")  # those of the leaf topics (of level 0) only
+        self._chunks = array("Q")  # only the chunks of the leaf topics (of level 0)
 
     def append(self, topic: Topic) -> None:
         """Append the level, parent, chunk count and, at level 0, the chunks of a topic; topics come in order of ids."""
@@ -84,7 +84,7 @@ class StoredTopicTrees:
         self.sizes = sizes
         self.similar_count = similar_count
         self._chunks = chunks
-        #: The end of each topic's chunks in ``_chunks``, which has only those of the leaf topics.
+        #: The end of each topic's chunks in ``_chunks``, which has only the chunks of leaf topics.
         self._stops = np.cumsum(np.where(levels == 0, sizes, 0))
 
     @classmethod

@@ -113,9 +113,9 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
 def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
     """Return the sorted indexes of the texts to ask a model about after an invalid answer, at least one.
 
-    ``texts`` are those that the first prompt for a summary of the topic showed. The selected ones are the texts with
-    sentences of the extractive summary. A text that cannot be copied as a sentence, such as a list item, is replaced by
-    another text. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
+    ``texts`` are the texts that the first prompt for a summary of the topic showed. The selected ones are the texts
+    with sentences of the extractive summary. A text that cannot be copied as a sentence, such as a list item, is
+    replaced by another text. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
     """
     summarized = dict.fromkeys(
         index
@@ -124,7 +124,7 @@ def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
         if span.document == sentence.document and span.start <= sentence.start and sentence.end <= span.end
     )
     num_selected = min(_MAX_SENTENCES, max(1, len(summarized)))
-    candidates = list(dict.fromkeys((*summarized, *range(len(texts)))))  # those of the summary first
+    candidates = list(dict.fromkeys((*summarized, *range(len(texts)))))  # the texts of the summary first
     candidates = select_usable_indexes(texts, candidates)
     total_sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
     num_fitting = len([size for size in total_sizes if size <= _MAX_SHORT_BYTES])  # the sizes ascend

@@ -46,7 +46,7 @@ class Topics:
 
     A chunk *exists* if the state contains it, and a topic is *visible* if it contains an existing chunk. A *newer*
     chunk was added after the topics were built; it is assigned to topics when the state is read. The *leaf* topics
-    are those of level 0. A topic is identified by its id, which counts from 0 in that build.
+    are the topics of level 0. A topic is identified by its id, which counts from 0 in that build.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
@@ -222,7 +222,7 @@ class Topics:
         return self._filter_existing(self.get(topic).summary)
 
     def list_source_spans(self, topic: int) -> list[StoredSpan]:
-        """Return the spans of documents that a topic's text comes from: those that a model named as its sources.
+        """Return the spans of documents that a topic's text comes from: the spans that a model named as its sources.
 
         Without a model's text, they are the sentences of the extractive summary.
         """
