@@ -199,7 +199,7 @@ class _VirtualTable:
             info.set_aConstraintUsage_argvIndex(constraint.sqlite_index, position)
         info.idxStr = " AND ".join(f"{constraint.column} {constraint.operator} ?" for constraint in selected) or None
         info.estimatedRows = max(1, int(num_rows))
-        info.estimatedCost = 10 + num_rows  # the cost of starting a scan is that of about 10 rows
+        info.estimatedCost = 10 + num_rows  # starting a scan costs as much as reading about 10 rows
         return True
 
     def _choose_constraints(self, constraints: Sequence[_Constraint], size: int) -> tuple[Sequence[_Constraint], float]:
