@@ -186,7 +186,7 @@ def register(system: System) -> Callable[[], None]:
         (
             "kind of thing to DESCRIBE",
             {description.name for description in system.descriptions},
-            {"document", "entity", "strategy"}  # those that need no system
+            {"document", "entity", "strategy"}  # the kinds that need no system
             | {description.name for registered in SYSTEMS.values() for description in registered.descriptions},
         ),
     ):
@@ -239,7 +239,7 @@ def build_manifest(system: System) -> SystemManifest:
 
 
 def _list_system_derivations(system: System) -> list[Derivation]:
-    """Return the derivations of a system (data computed from single documents), also those of its indexes."""
+    """Return the derivations of a system (data computed from single documents), also the derivations of its indexes."""
     from .contract import MaintainedIndex
 
     index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
@@ -247,7 +247,7 @@ def _list_system_derivations(system: System) -> list[Derivation]:
 
 
 def _list_system_tables(system: System) -> list[LmdbTable]:
-    """Return the tables on disk of a system: those of its structures, derivations, facts and indexes."""
+    """Return the tables on disk of a system: the tables of its structures, derivations, facts and indexes."""
     from ..storage.engine_tables import LmdbTable
     from ..structures.derived_parts import list_derivation_tables
     from ..structures.indexes.generations import GenerationIndex, list_generation_tables
@@ -286,7 +286,7 @@ def list_structures() -> tuple[Structure[Any], ...]:
 
 @cache_list
 def list_systems_with_derivations() -> tuple[System, ...]:
-    """Return the systems with derivations (data computed from single documents), including those of an index."""
+    """Return the systems with derivations (data computed from single documents), also the derivations of indexes."""
     systems = _import_systems_with(lambda manifest: manifest.derivations)
     # Systems that were imported for other reasons can have none.
     return tuple(system for system in systems if _list_system_derivations(system))
@@ -394,7 +394,7 @@ def get_buffered_tables() -> Set[str]:
 
 
 def list_strategies() -> list[Strategy]:
-    """Return every strategy (method of retrieval) that a query can name; those of installed packages come last."""
+    """Return every strategy (method of retrieval) that a query can name; strategies of installed packages come last."""
     from .plugin_strategy import STRATEGY_PLUGINS
 
     return [*STRATEGIES.values(), *STRATEGY_PLUGINS.load_usable().values()]
@@ -458,7 +458,7 @@ def _look_up_name(name: str, values_by_name: Mapping[str, Named], kind: str, err
 class DeferredStrategy:
     """A proxy for a strategy. It imports the module and creates the strategy when any attribute but ``name`` is used.
 
-    ``module`` is the full name of the module, and ``class_name`` that of the strategy's class.
+    ``module`` is the full name of the module, and ``class_name`` the name of the strategy's class.
     """
 
     name: str
@@ -468,7 +468,7 @@ class DeferredStrategy:
     retrieve: Callable[[Query], Evidence]
 
     def __init__(self, name: str, module: str, class_name: str) -> None:
-        """Prepare to load the class ``class_name`` of ``module`` on first use; ``name`` is that of the strategy."""
+        """Prepare to load the class ``class_name`` of ``module`` on first use; ``name`` is the strategy's name."""
         self.name = name
         self._module = module
         self._class_name = class_name
@@ -484,7 +484,7 @@ class DeferredStrategy:
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the strategy itself."""
-        # Only attributes that some strategies have, such as ``needs``; never those that Python looks up in any object.
+        # Only attributes that some strategies have, such as ``needs``; none that Python looks up in any object.
         if name.startswith("_") or name == "strategy":
             raise AttributeError(name)
         return getattr(self.strategy, name)

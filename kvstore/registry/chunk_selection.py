@@ -77,9 +77,9 @@ def _find_best_exchange(
 ) -> tuple[int, int] | None:
     """Find the exchange of a selected passage for another one that fits and increases the total value most.
 
-    ``weights`` and ``values`` are those of all passages; ``selected`` is True for the selected ones. ``budget_left`` is
-    the unused part of the budget. Returns the index to remove and the index to insert, or None if no exchange increases
-    the value.
+    ``weights`` and ``values`` have an entry for each passage; ``selected`` is True for a selected passage.
+    ``budget_left`` is the unused part of the budget. Returns the index to remove and the index to insert, or None if no
+    exchange increases the value.
     """
     selected_indexes, other_indexes = np.flatnonzero(selected), np.flatnonzero(~selected)
     if not len(selected_indexes) or not len(other_indexes):

@@ -1,10 +1,10 @@
 """The derivations of a store, and the parts that they derive from one document alone.
 
-The derivations of a store are those that every store keeps, and those that CREATE INDEX added. In: a state of the
-store. Out: each derivation with the options of its index, and the documents that have its parts.
+The derivations of a store are the derivations that every store keeps, and the derivations that CREATE INDEX added. In:
+a state of the store. Out: each derivation with the options of its index, and the documents that have its parts.
 
 Deriving: in: extracted documents, in any process. Out: the documents with the parts of every derivation, and the texts
-that get vectors, by vector space: those of chunks and those of parts, embedded together. Pure, so it can run in other
+that get vectors, by vector space: the texts of chunks and of parts, embedded together. Pure, so it can run in other
 processes. Parts and vectors in transit are keyed by the labels of stored derivations.
 
 The text of a chunk's vector is the document's title, the headings above the chunk, and the chunk. In a store with
@@ -91,7 +91,7 @@ def get_derivation(name: str) -> Derivation:
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
     """Return the derivations of the store that ``view`` reads; they compute data (such as units) from single documents.
 
-    They are those of all systems and of the store's indexes, even of an index that is being dropped.
+    They belong to systems and to the store's indexes, also to an index that is being dropped.
     """
     systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
@@ -154,7 +154,7 @@ def collect_missing_texts(
 ) -> dict[str, Sequence[str]]:
     """Return the texts of the document ``extracted`` to embed, by vector space.
 
-    A vector space has the vectors of the chunks, or those of a derivation, whose label is its name.
+    A vector space has the vectors of the chunks, or of a derivation, whose label is then its name.
 
     The texts of ``embedded_spaces`` have vectors already, and are left out. ``facts`` has the document's facts by kind.
     """

@@ -89,7 +89,7 @@ class PluginStrategy:
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the package's strategy."""
-        # Only attributes that some strategies have, such as ``needs``; never those that Python looks up in any object.
+        # Only attributes that some strategies have, such as ``needs``; none that Python looks up in any object.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._strategy, name)

@@ -1,4 +1,4 @@
-"""Versions of the data of systems: those in a store, and those that this kvstore maintains.
+"""Versions of the data of systems: the versions in a store, and the versions that this kvstore maintains.
 
 In: a state of the store. On disk: ``structures`` in ``meta``: msgpack map, name → version, written when a store is
     created and whenever one of them is rebuilt. Out: the data that is missing or old, the data that can be built, and

@@ -106,8 +106,8 @@ class TableReader:
     def list_addresses(self, name: str) -> list[tuple[int, int]]:
         """Return (rank, id) for each address of an entity: a tree node or an abstract; empty if it is unknown.
 
-        An abstract summarizes chunks that mention the entity. The rank shows which of the two the address is; that of
-        an abstract also shows how specific the mention is.
+        An abstract summarizes chunks that mention the entity. The rank shows which of the two the address is; the rank
+        of an abstract also shows how specific the mention is.
         """
         if self.find_entity(name) is None:
             return []

@@ -4,7 +4,7 @@ In: the texts that EXTRACT had a model write, and texts of the same kind that us
     kind a table: document → sealed msgpack list of [digest, model, texts]
     (:class:`~kvstore.registry.fact.DocumentFact`). Out: the texts of a passage while it equals the passage they were
     written from, so texts can be absent but never wrong. They are exported, imported and repaired like other facts.
-    They are deleted with the document, and those of a passage when the passage changes.
+    They are deleted with the document, and the texts of a passage when the passage changes.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.by_digest.items())]]
 
     def merge(self, value: ModelTexts, new_value: ModelTexts) -> ModelTexts:
-        """Return the texts of both values; for a passage in both, those of ``new_value``."""
+        """Return the texts of both values; for a passage that is in both, only the texts of ``new_value``."""
         return ModelTexts({**value.by_digest, **new_value.by_digest}, (*value.unassigned, *new_value.unassigned))
 
     def fit_to_document(
@@ -374,7 +374,7 @@ class WrittenListFact(WrittenFact):
 
 
 def _parse_label(label: str | int, labels: Sequence[str]) -> int:
-    """Return the index of the passage with this label; ``labels`` has those of all passages, such as "1: Oak Lake".
+    """Return the index of the passage with a label; ``labels`` has the labels of all passages, such as "1: Oak Lake".
 
     ``label`` is from a model's answer, and can be the number alone. Raises ValueError if no passage has the label.
     """
@@ -390,7 +390,7 @@ def _assign_texts(
 ) -> dict[bytes, PassageTexts]:
     """Assign each text to the passage that shares the most words with it, the first of equal passages.
 
-    Return the texts by the digest of the passage; their model is that of the last text. ``unassigned`` are pairs
+    Return the texts by the digest of the passage; their model is the model of the last text. ``unassigned`` are pairs
     (model, text). Only the passages' texts are compared, not their titles and headings.
     """
     if not unassigned or not passages:
