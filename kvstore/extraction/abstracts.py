@@ -68,7 +68,7 @@ class AbstractTree:
     def build_records(self, document: int, first_group: int, first_upper: int) -> dict[int, AbstractRecord]:
         """Return the records to store for the abstracts (summaries) of the tree, in order, by abstract id.
 
-        ``document`` is the id of the document, and ``first_group`` that of its first group of chunks. Leaf abstracts
+        ``document`` is the id of the document, and ``first_group`` the id of its first group of chunks. Leaf abstracts
         have the ids of their groups; the abstracts above them (uppers) have ids from ``first_upper`` on.
         """
         num_uppers = len(self.nodes) - self.num_leaves
@@ -304,9 +304,9 @@ class AbstractTreeBuilder:
     def _select_summary(self, first: int, last: int) -> list[Span]:
         """Return the spans of sentences that summarize chunks ``first`` to ``last``.
 
-        They are all sentences, in text order, if these fit a summary. Otherwise, they are those that cover most of the
-        content within its length, most informative first (:mod:`~kvstore.text.greedy_cover`). Sentences with an empty
-        text are omitted.
+        They are all sentences, in text order, if these fit a summary. Otherwise, they are the sentences that cover most
+        of the content within the length of a summary, most informative first (:mod:`~kvstore.text.greedy_cover`).
+        Sentences with an empty text are omitted.
         """
         spans = [span for chunk_spans in self._spans[first : last + 1] for span in chunk_spans if self._sentences[span]]
         if sum(count_sentence_words(self._sentences[span]) for span in spans) <= _MAX_SUMMARY_WORDS:
@@ -339,7 +339,7 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
     A vector has the weight of each term of a text. This is agglomerative clustering by the cosine of the sums. It stops
     at a third as many groups as vectors, or earlier if no merge fits.
     """
-    # A group is numbered by its first vector, and its vector is the sum of those in it. ``next_group`` and
+    # A group is numbered by its first vector, and its vector is the sum of its vectors. ``next_group`` and
     # ``previous_group`` link the groups that remain.
     next_group = list(range(1, len(vectors) + 1))
     previous_group = list(range(-1, len(vectors) - 1))

@@ -202,7 +202,7 @@ def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
 
 
 def _make_sentence(text: str, start: int, end: int, kind: str) -> SentenceSpan:
-    """Return a sentence or line of ``text``, without the white space at its ends; ``kind`` is that of its block."""
+    """Return a sentence or line of ``text``, without the white space at its ends; ``kind`` is the kind of its block."""
     sentence = text[start:end]
     start += len(sentence) - len(sentence.lstrip())
     sentence = sentence.strip()
@@ -210,7 +210,7 @@ def _make_sentence(text: str, start: int, end: int, kind: str) -> SentenceSpan:
 
 
 def _split_sentences(text: str, block: Block, chunk_tokens: int, language: str | None) -> Iterator[SentenceSpan]:
-    """Yield the lines of a code block or table, or the sentences of another block. Cut those that are too long.
+    """Yield the lines of a code block or table, or the sentences of another block; long sentences are cut.
 
     ``chunk_tokens`` is the chunk size; a sentence may have twice as many. ``language`` decides where sentences end
     (None: the rules for English).

@@ -27,8 +27,8 @@ class ClauseArguments:
     def find_subjects(self, verb: int) -> Iterator[int]:
         """Yield the indexes of the nouns that are subjects of a verb or predicate; ``verb`` is its index.
 
-        A relative pronoun is replaced by its antecedents. A missing subject is that of the governing verb, or the noun
-        that a participle describes.
+        A relative pronoun is replaced by its antecedents. A missing subject is replaced by the subject of the governing
+        verb, or by the noun that a participle describes.
         """
         word = self._words[verb]
         subjects = [index for index in self._sentence.find_dependents(verb, "nsubj") if index != verb]

@@ -67,7 +67,7 @@ TextsCallback = Callable[[list[str]], None]
 class ChunkDraft:
     """A chunk to be stored: bytes ``start`` to ``end`` of the text, its section, and its terms (stems) with counts.
 
-    The terms include those of the title and the headings. ``length`` is the sum of the counts.
+    The terms include the terms of the title and the headings. ``length`` is the sum of the counts.
     """
 
     start: int
@@ -165,7 +165,7 @@ def derive_all(
 
     An invalid document has its InputError in the result instead.
 
-    The results equal those of :func:`derive` for each document, but prose is parsed in batches, which is faster.
+    The results are the same as for each document alone, but prose is parsed in batches, which is faster.
     ``on_texts`` is called with all embedding texts before parsing starts. Raises LanguageError.
     """
     items: list[ChunkedDocument | ExtractedDocument | InputError] = []

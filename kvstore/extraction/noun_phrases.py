@@ -203,7 +203,7 @@ class NounPhrases:
         return previous if first <= head <= index or self._words[first].head == previous else None
 
     def get_coordinated_nouns(self, index: int) -> tuple[int, ...]:
-        """Return the index of a noun, and those of the nouns that "and" or "or" joins to it (``X, Y and Z``).
+        """Return the indexes of a noun and of the nouns that "and" or "or" joins to it (``X, Y and Z``).
 
         The list ends before a verb, colon or semicolon. An apposition counts if it is really the second item of a list.
         The result is cached, because each member of a long list needs it.
@@ -224,7 +224,7 @@ class NounPhrases:
         return self._coordinated_nouns[index]
 
     def find_list_items(self, index: int) -> list[int]:
-        """Return the index of a noun, and those of the nouns that follow it in its list (``X, the Y and Z``).
+        """Return the indexes of a noun and of the nouns that follow it in its list (``X, the Y and Z``).
 
         A list of three or more nouns is read from the order of the words, so that wrong attachments in the parse do not
         matter. For a shorter one, the dependencies in the parse decide.

@@ -100,7 +100,7 @@ class RelationFilter:
         """True if a relation between two names is informative outside the sentence that states it.
 
         ``kind`` is its kind, such as ``IS_A``. ``child`` and ``parent`` are the indexes of its two nouns.
-        ``confidence`` is that of its syntactic form: "X is a Y" is more certain than "Y's X".
+        ``confidence`` depends on its syntactic form: "X is a Y" is more certain than "Y's X".
         """
         if not self._is_complete:
             return False
@@ -172,7 +172,7 @@ class RelationFilter:
         """True if the sentence clearly states that ``child`` is an instance of the class ``parent``.
 
         The child must have the same meaning in every context. ``child_specificity`` says if it is an everyday word, a
-        term or a proper name, and ``confidence`` is that of the syntactic form.
+        term or a proper name, and ``confidence`` how certain the syntactic form is.
         """
         if confidence < _MIN_PREDICATE_CONFIDENCE:  # "X, a Y", not "X is a Y"
             is_named = child_specificity == _PROPER and confidence >= _MIN_FORM_CONFIDENCE

@@ -231,8 +231,8 @@ class _SentenceRelations:
         """Yield the relations that predicate nouns (``X is a Y of Z``) state about their subjects.
 
         They are classes, parts, members and owners. ``subjects`` and ``predicates`` are indexes of nouns, and
-        ``confidence`` (0 to 1) is that of the relations. The predicates are added to ``_described_nouns``, so that
-        their "of" states no further relation.
+        ``confidence`` (0 to 1) is the confidence of the relations. The predicates are added to ``_described_nouns``, so
+        that their "of" states no further relation.
         """
         for predicate in predicates:
             word = self._words[predicate]

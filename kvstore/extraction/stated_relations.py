@@ -117,7 +117,7 @@ def _pair_with_ancestor(
 ) -> Iterator[tuple[str, str, str, Block]]:
     """Yield (``kind``, ``name`` of a heading or item, nearest name above it, ``block``), if both names exist.
 
-    ``ancestors`` are the headings or items before the block. The list is updated: those that do not contain the block
+    ``ancestors`` are the headings or items before the block. The list is updated: entries that do not contain the block
     are removed, and the block is added.
     """
     while ancestors and ancestors[-1].level >= block.level:
