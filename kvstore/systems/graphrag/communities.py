@@ -466,7 +466,7 @@ class Communities(StoredCommunities):
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Return two arrays: the home of each chunk, and the fraction of the weight of its names in that community.
 
-        The home is the finest community that most of the chunk's names, by weight, belong to; -1 if it has no names. Only
+        The home is the finest community that most of the chunk's names, by weight, belong to; -1 without names. Only
         names that were nodes of the entity graph at build time count.
         """
         ids = np.array(chunks, np.uint64)
