@@ -35,7 +35,7 @@ from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
 from ..text.patterns import compile_lazily
-from ..text.question_words import remove_interrogatives
+from ..text.question_words import load_question_words
 from ..text.segmenters import Segmenter
 from ..text.words import (
     QuestionStemmer,
@@ -172,8 +172,12 @@ def compute_question_rarities(
 
 
 def _remove_request(question: str, language: str | None) -> str:
-    """Return a question without the words that ask, such as "how long" and "tell me about"."""
-    return _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(find_topic(question) or question, language))
+    """Return a question in a language (None: English) without the words that ask ("how long", "tell me about")."""
+    subject = find_topic(question) or question
+    vocabulary = load_question_words(language)  # None for English
+    if vocabulary is not None:
+        subject = vocabulary.remove_interrogatives(subject)
+    return _HOW_MUCH_PATTERN.sub(" ", subject)
 
 
 def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:

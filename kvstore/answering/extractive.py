@@ -180,8 +180,6 @@ class SnippetScorer:
                 "adjacent_terms": self.compute_rarity_fraction(set().union(*adjacent_terms)),
                 "rank": 1 / (1 + snippet.hit.rank),
                 "answer_type": float(answer_type.is_present_in(text)),
-                "text_tokens": _compute_token_fraction(tokens, text),
-                "term_tokens": _compute_token_fraction(tokens, snippet.term),
                 "field": float(self._asks_for_field(snippet)),
                 "number_mismatch": number_mismatches[passage_index],
                 "outdated": float(passage_index in outdated_passages),
@@ -189,6 +187,9 @@ class SnippetScorer:
                 "document_start": float(index == 0 and passage.is_whole_document),
                 "changelog": float(not asks_for_changes and _is_changelog_or_index(passage)),
             }
+            if tokens:
+                parts["text_tokens"] = _compute_token_fraction(tokens, text)
+                parts["term_tokens"] = _compute_token_fraction(tokens, snippet.term)
             scores[passage_index, index] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
@@ -423,8 +424,8 @@ def _find_technical_tokens(text: str) -> list[str]:
 
 
 def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
-    """Return the fraction of these technical tokens that a text has; 0 without tokens."""
-    return len(tokens.intersection(_find_technical_tokens(text))) / len(tokens) if tokens and text else 0.0
+    """Return the fraction of these technical tokens, at least one, that a text has."""
+    return len(tokens.intersection(_find_technical_tokens(text))) / len(tokens)
 
 
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:

@@ -1,24 +1,34 @@
-"""British and American spelling: replace a question's unknown word by its other spelling if documents use that.
+"""Unknown words of a question: replace typing errors, and spellings (British or American) that no document uses.
 
 In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
-has it in any form and some chunk has the other spelling. Typing errors are corrected too (:mod:`.typing_errors`). In a
-store of German words, compounds are replaced instead (:mod:`.compounds`).
+has it in any form. In a store of German words, compounds are replaced instead (:mod:`.compounds`).
+
+*Spellings.* A word is replaced by its other spelling if some chunk has that.
+
+*Typing errors.* A word that is not known to be English is replaced by the known word that was probably meant. A
+correction differs by one letter that is missing, added or wrong, or by two letters in the wrong order. Both begin with
+the same letter. Unless the order of letters is wrong, they also end with the same letter, because another end mostly
+makes another form of a word ("router", "route"). The frequent words of English are those in the vocabulary of the
+default embedder. Of 568 random errors in the words of the questions about six folders, 497 are corrected, and 12 become
+a wrong word. With one error in each of 163 questions, the first sentence answers 128 instead of 89 of them, and 133
+without errors. Source: Damerau, "A technique for computer detection and correction of spelling errors", CACM 1964.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from string import ascii_lowercase
 
 from ..structures.state import State
+from ..text.everyday_words import is_everyday, iter_base_forms
 from ..text.languages import detect_question_language, open_question_stemmer
 from ..text.patterns import compile_lazily
-from ..text.words import MULTILINGUAL
-from .typing_errors import find_corrections
+from ..text.words import FUNCTION_WORDS, MULTILINGUAL, QuestionStemmer
 
 #: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
-_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
+_SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
 _NOUN_ENDINGS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
 #: Pairs of a pattern in one spelling and its replacement in the other.
@@ -35,6 +45,10 @@ _SPELLING_RULES = (
 _VARIANT_PATTERN = compile_lazily(
     "[iy][sz]|our?|or|[tb]e?re?|n[cs]e|og|[ao]e|program|alumin|ge?ment|art[ei]fact|sul(?:ph|f)|fulfil"
 )
+#: Words that can contain an error, without capitalized words, identifiers and parts of paths, which may be names.
+_TYPED_WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[a-z]{4,}(?![\w/@=-]|\.\w)")
+#: The minimum length of a correction, and of a word whose correction need not be frequent: few other words are like it.
+_MIN_CORRECTION, _MIN_LONG_WORD = 5, 8
 
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
@@ -56,10 +70,10 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
         return respelled, list(compounds.items())
     if stemmer != "english":
         return question, []
-    replacements = find_corrections(question, state, stem) | _find_spellings(question, state, stem)
+    replacements = _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
     if not replacements:
         return question, []
-    respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
+    respelled = _SPELLED_WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
     return respelled, list(replacements.items())
 
 
@@ -68,7 +82,7 @@ def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> 
 
     A word without a spelling that occurs in chunks is omitted.
     """
-    terms = {word: stem(word) for word in _WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
+    terms = {word: stem(word) for word in _SPELLED_WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
     variants_by_word = {word: _list_variants(word) for word, term in terms.items() if not counts[term]}
     variant_terms = {variant: stem(variant) for spellings in variants_by_word.values() for variant in spellings}
@@ -90,3 +104,84 @@ def _list_variants(word: str) -> list[str]:
     """Return the other spellings of a word, such as "colour" for "color"; cached."""
     variants = (re.sub(pattern, replacement, word) for pattern, replacement in _SPELLING_RULES)
     return [variant for variant in variants if variant != word]
+
+
+def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
+    """Return the misspelled words of an English question, each with its most probable correction.
+
+    ``stem`` is the stemming function for the question. A correction occurs in chunks in some form, or is an everyday
+    word. Frequent words are preferred, and then the correction in the most chunks. A word without a correction is
+    omitted.
+    """
+    words = list(dict.fromkeys(_TYPED_WORD_PATTERN.findall(question)))
+    counts = _count_chunks(words, state, stem)
+    corrections = {}
+    # Chunks have nearly all words, so few questions need the vocabulary of English.
+    for word in (word for word in words if not counts[word] and not _is_english(word)):
+        candidates = _list_candidates(word)
+        candidate_counts = _count_chunks(candidates, state, stem)
+        likely = [candidate for candidate in candidates if candidate_counts[candidate] or is_everyday(candidate)]
+        if likely:
+            corrections[word] = max(
+                likely,
+                key=lambda candidate: (candidate in _load_vocabulary(), candidate_counts[candidate], candidate),
+            )
+    return corrections
+
+
+def _count_chunks(words: Sequence[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
+    """Return, by word, the approximate number of chunks that contain it in any form.
+
+    In a store of several languages, the chunks with its stem in each language are added up.
+    """
+    terms_by_word = {
+        word: stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)] for word in words
+    }
+    terms = dict.fromkeys(term for word_terms in terms_by_word.values() for term in word_terms)
+    counts = state.postings.count_chunks_by_term(list(terms))
+    return {word: sum(counts[term] for term in word_terms) for word, word_terms in terms_by_word.items()}
+
+
+@lru_cache(maxsize=1024)
+def _list_candidates(word: str) -> list[str]:
+    """Return the possible corrections of a word: frequent words, or any letters if the word is long; cached.
+
+    Function words are omitted, because searches ignore them.
+
+    >>> _list_candidates("huose"), _list_candidates("houser")
+    (['house'], [])
+    """
+    candidates: dict[str, None] = {}
+    for index in range(1, len(word)):
+        before, letter, after = word[:index], word[index], word[index + 1 :]
+        candidates |= dict.fromkeys(f"{before}{other}{letter}{after}" for other in ascii_lowercase)
+        if after:
+            candidates |= dict.fromkeys(f"{before}{other}{after}" for other in ascii_lowercase)
+            candidates[before + after] = None
+            candidates[before + after[0] + letter + after[1:]] = None
+    is_long = len(word) >= _MIN_LONG_WORD
+    return [
+        candidate
+        for candidate in candidates
+        if len(candidate) >= _MIN_CORRECTION
+        and (is_long or candidate in _load_vocabulary())
+        and candidate not in FUNCTION_WORDS
+    ]
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_english(word: str) -> bool:
+    """True if a word in lower case is known to be English. The result is cached.
+
+    Known words are function words, everyday words, frequent words, and forms of frequent words, such as plurals.
+    """
+    is_known = word in FUNCTION_WORDS or is_everyday(word)
+    return is_known or not _load_vocabulary().isdisjoint(iter_base_forms(word))
+
+
+@cache
+def _load_vocabulary() -> frozenset[str]:
+    """Return frequent words of English: the vocabulary of the default embedder, whose code is imported on first use."""
+    from ..models.packaged_embedder import load_vocabulary
+
+    return load_vocabulary()

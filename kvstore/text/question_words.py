@@ -116,15 +116,6 @@ def _to_lower_same_length(text: str) -> str:
     return lower if len(lower) == len(text) else text.replace("’", "'")
 
 
-def remove_interrogatives(question: str, language: str | None) -> str:
-    """Return a question without its interrogative phrases (*combien de*).
-
-    English questions, and those in a ``language`` without a word file, are returned unchanged.
-    """
-    words = load_question_words(language)
-    return question if words is None else words.remove_interrogatives(question)
-
-
 @cache
 def read_language_file(language: str) -> Mapping[str, Any] | None:
     """Read the word file of a language; return None if there is no such file (English has none). Cached."""
