@@ -124,7 +124,7 @@ class AbstractTreeBuilder:
         self._sentences = {
             span: sentence for chunk_sentences in sentences for span, sentence in chunk_sentences.items()
         }
-        #: The abstracts made so far: first the leaves in order of the text, then those above them.
+        #: The abstracts made so far: first the leaves in order of the text, then the abstracts above them.
         self._nodes: list[AbstractNode] = []
         #: The offset where the last chunk of each leaf ends.
         self._leaf_ends: list[int] = []
@@ -141,7 +141,7 @@ class AbstractTreeBuilder:
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
-        """Build and return the tree: the leaf abstracts in text order, then those above them, after their children.
+        """Build and return the tree: the leaf abstracts in text order, then each abstract above after its children.
 
         It can be called only once.
         """
@@ -266,7 +266,7 @@ class AbstractTreeBuilder:
         return leaf if leaf < len(self._leaf_ends) else len(self._nodes) - 1  # the last node is the root
 
     def _add_parent(self, children: list[int], section: int) -> int:
-        """Add an abstract with a summary above those with the indexes ``children``, and return its index.
+        """Add an abstract with a summary above the abstracts with the indexes ``children``, and return its index.
 
         ``section`` is the innermost section that contains them (-1: the document).
         """

@@ -135,8 +135,8 @@ def extract(
 ) -> ExtractedDocument:
     """Validate a document, and derive its chunks, terms, abstracts, names and relations.
 
-    ``left_out`` is the number of characters of the source page that were removed as navigation. ``chunks`` are those
-    that the user sets: ``whole``, or spans in characters; None to chunk automatically. Raises InputError if the
+    ``left_out`` is the number of characters of the source page that were removed as navigation. ``chunks`` are the
+    chunks that the user sets: ``whole``, or spans in characters; None to chunk automatically. Raises InputError if the
     document is invalid.
     """
     document = validate(
@@ -328,7 +328,8 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
 def _list_structural_relations(chunked: ChunkedDocument) -> list[Relation]:
     """Return the relations in the lists and headings of a document.
 
-    Relations outside the user's own chunks are ignored. A document whose tree would have too long a name has none.
+    Relations outside the user's own chunks are ignored. The list is empty if the name of the
+    document's tree would be too long.
     """
     document = chunked.document
     if len(get_own_tree_name(document.key, document.meta).encode()) > MAX_ENTITY_KEY_BYTES:

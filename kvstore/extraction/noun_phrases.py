@@ -313,7 +313,7 @@ class NounPhrases:
         ]
 
     def get_prepositions(self, index: int) -> set[str]:
-        """Return the prepositions before the phrase around a noun; if the word is not a noun, those before the word."""
+        """Return the prepositions before the phrase around a noun; if the word is not a noun, before the word."""
         first, last = self.find_phrase_bounds(index) if self._words[index].is_nominal else (index, index)
         # In a parse, any word of the phrase can govern them.
         case_markers = (child for i in range(first, last + 1) for child in self._sentence.find_dependents(i, "case"))

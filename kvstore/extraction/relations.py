@@ -1,4 +1,4 @@
-"""Relations stated in prose (CFT-RAG §2.2, Bridge-RAG §3.2): pairs of names of which one is the child of the other.
+"""Relations stated in prose (CFT-RAG §2.2, Bridge-RAG §3.2): pairs of names, one the child of the other.
 
 In: a parsed sentence. Out: :class:`StatedRelation` objects, always from child to parent: belonging, parts, kinds,
 dependence, location, and ``X of Y``. A compound states nothing beyond its own words (*disk space*). Rules use the heads
@@ -103,7 +103,7 @@ class _SentenceRelations:
         self._described_nouns: set[int] = set()
 
     def find_statements(self) -> Iterator[StatedRelation]:
-        """Yield all statements of the sentence; those about the same names can repeat. A question states nothing."""
+        """Yield all statements of the sentence, possibly several about the same names. A question states nothing."""
         if self._words[-1].text == "?":
             return
         for index, word in enumerate(self._words):
@@ -207,7 +207,7 @@ class _SentenceRelations:
             )
 
     def _find_conjuncts(self, noun: int) -> list[int]:
-        """Return the indexes of the nouns coordinated with a noun, up to and including the one after ``and``.
+        """Return the indexes of the nouns coordinated with a noun, up to and including the noun after ``and``.
 
         Later nouns belong to an apposition (``the director and producer of the play, a comedy``).
         """
@@ -272,7 +272,7 @@ class _SentenceRelations:
     def _find_apposition_relations(self, noun: int, apposition: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X, a Y`` and ``Ys, X and Z``: X is a Y.
 
-        ``noun`` is the first noun, and ``apposition`` the one that describes it.
+        ``noun`` is the first noun, and ``apposition`` the noun that describes it.
         """
         if not (self._words[noun].is_nominal and self._words[apposition].is_nominal):
             return

@@ -268,7 +268,7 @@ def _list_maintained_names(system: System) -> list[str]:
 
 
 def _import_systems_with(has_parts: Callable[[SystemManifest], object]) -> Iterator[System]:
-    """Yield the systems that are imported already, and import and yield those whose manifest ``has_parts`` accepts.
+    """Yield the systems that are imported already; import and yield all systems whose manifest ``has_parts`` accepts.
 
     A manifest has the names of what a system contains, so that other systems need not be imported.
     """
@@ -356,7 +356,7 @@ def get_written_fact(name: str) -> WrittenFact:
 
 
 def list_store_tables() -> list[LmdbTable]:
-    """Return the tables of a store: the core tables, and those of structures, derivations, facts and indexes."""
+    """Return the tables of a store: the core tables, and the tables of structures, derivations, facts and indexes."""
     return [*CORE_TABLES, *(table for system in SYSTEMS.values() for table in _list_system_tables(system))]
 
 

@@ -12,13 +12,13 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 #: Replaced by a new object at each change of the registries.
-_state = object()
+_registry_state = object()
 
 
 def invalidate_lists() -> None:
     """Invalidate every cached list, because a system was imported, added or removed."""
-    global _state
-    _state = object()
+    global _registry_state
+    _registry_state = object()
 
 
 def cache_list(function: Callable[[], Value]) -> Callable[[], Value]:
@@ -35,9 +35,9 @@ def cache_list(function: Callable[[], Value]) -> Callable[[], Value]:
         entry = cached  # another thread may replace it
         if entry is not None:
             cached_state, cached_value = entry
-            if cached_state is _state:
+            if cached_state is _registry_state:
                 return cached_value
-        state = _state
+        state = _registry_state
         value = function()
         cached = state, value
         return value

@@ -184,7 +184,7 @@ def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
     """Return the length of the other text nearest in length, the shorter of two; ``length`` if there is no other text.
 
-    ``lengths`` are the ascending lengths of all texts, including the one of ``length``.
+    ``lengths`` are the ascending lengths of all texts, including the text of length ``length``.
     """
     position = int(np.searchsorted(lengths, length))  # the text itself, or another of the same length
     neighbors = [int(lengths[index]) for index in (position - 1, position + 1) if 0 <= index < len(lengths)]

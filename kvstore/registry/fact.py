@@ -187,7 +187,7 @@ class DocumentFact(StatedFact[str, Value]):
     gives_context: ClassVar[bool] = False
 
     def build_contexts(self, value: Value, document: ChunkedText) -> Sequence[str]:
-        """Return for each chunk the text about it that is embedded between its headings and its own text."""
+        """Return for each chunk the text to embed between its headings and its own text; by default, an empty text."""
         return [""] * len(document.chunks)
 
     @abstractmethod

@@ -14,7 +14,7 @@ from ..structures import tables
 from . import list_manifests
 
 _KEY = b"structures"
-#: The structure whose version shows by which rule triples introduce names, and the first version with the current rule:
+#: The structure whose version shows how triples introduce names, and the first version with the current rule:
 #: only phrases that are written like proper names.
 _GRAPH_NAME, _MIN_GRAPH_VERSION = "passage_graph", 2
 

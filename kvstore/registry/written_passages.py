@@ -86,7 +86,7 @@ class ModelTexts:
         return bool(self.by_digest or self.unassigned)
 
     def list_texts(self) -> list[str]:
-        """Return all texts, in the order of the digests of their passages, then those not assigned to a passage yet."""
+        """Return all texts, in the order of the digests of their passages, then texts without a passage."""
         assigned_texts = (text for _, (_, texts) in sorted(self.by_digest.items()) for text in texts)
         return [*assigned_texts, *(text for _, text in self.unassigned)]
 
@@ -287,12 +287,12 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return ModelTexts(texts_by_digest)
 
     def estimate_size(self, value: ModelTexts) -> int:
-        """Return the number of texts that are assigned to a passage; each takes about as much memory as a chunk."""
-        return sum(len(passage_texts.texts) for passage_texts in value.by_digest.values())
+        """Return the number of texts: each takes about as much memory as a chunk."""
+        return self.count_items(value)
 
     def count_items(self, value: ModelTexts) -> int:
-        """Return the number of texts, which DESCRIBE shows for the document."""
-        return self.estimate_size(value)
+        """Return the number of texts that are assigned to a passage, which DESCRIBE shows for the document."""
+        return sum(len(passage_texts.texts) for passage_texts in value.by_digest.values())
 
     def format_count(self, number: int) -> str:
         """Return, for example, "the units written for N documents", where N is ``number``, or "" for 0."""

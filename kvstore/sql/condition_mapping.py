@@ -235,7 +235,7 @@ def _to_elements_field(field: Field) -> Field:
 
 
 def _to_field_value(name: str, value: Any) -> FieldValue:
-    """Convert a value to the type with which it is stored in metadata, such as a date to text.
+    """Convert a value to the type that it has in stored metadata: a date, for example, to text.
 
     Raises InputError, with the ``name`` of the field, for a value that cannot be compared.
     """

@@ -103,7 +103,7 @@ def _evaluate_condition(
     """Return the documents that satisfy a condition, by the index of metadata as far as it can decide.
 
     ``find_matching(ids)`` reads the documents with these ids (None: all), and returns the ids that satisfy the
-    condition. It is called for the documents for which the index cannot decide. The result also says in words how the
+    condition. It is called for the documents that the index cannot decide. The result also says in words how the
     documents were found.
     """
     index = state.get_part(METADATA)

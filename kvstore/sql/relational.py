@@ -177,7 +177,7 @@ class _VirtualTable:
     """A table of one connection: selects the access path for a query, and opens scans."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
-        """Create the virtual table by which SQLite reads a table of the store."""
+        """Create the virtual table that gives SQLite access to a table of the store."""
         self._connection = connection
         self._table = table
         self._names = list(table.all_columns)
@@ -268,7 +268,7 @@ class _Connection:
             module: Any = _Module(self, name)
             self.sqlite.create_module(name, module, use_bestindex_object=True, eponymous_only=True, read_only=True)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
-        # SQLite calls Python after each so many instructions, so that Ctrl-C or an interruption stops a long query.
+        # SQLite calls this handler regularly, so that Ctrl-C or an interruption stops a long query.
         self.sqlite.set_progress_handler(is_interrupted, _INSTRUCTIONS_BETWEEN_CHECKS)
         # ``text MATCH query`` calls match(query, text) if it is not an access path, and to check each row.
         self.sqlite.create_scalar_function("match", self._match, 2, deterministic=True)
@@ -398,7 +398,7 @@ class Selection:
     def _record_columns(self, cursor: apsw.Cursor, text: str, bindings: object) -> bool:
         """Record the columns of the query; called by apsw before the first row.
 
-        Only here are the columns known even if there are no rows. Returns True to let the query run.
+        For a query without rows, the columns are known only here. Returns True to let the query run.
         """
         description = cursor.get_description()
         self.columns = tuple(name for name, _ in description)

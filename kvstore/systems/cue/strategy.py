@@ -33,7 +33,7 @@ from .unit_graph import MAX_START_CHUNKS, UnitGraph, fetch_term_weights
 from .unit_requests import UnitAvailability, UnitAvailabilityRequest
 from .units import UNITS
 
-#: The number of nearest chunks that are candidates in addition to those on paths.
+#: The number of nearest chunks that are candidates in addition to the chunks on paths.
 _NUM_NEAREST = 20
 #: The weight of the best path to a chunk, and the weight of its cosine and of its words.
 _PATH_WEIGHT = 2.0

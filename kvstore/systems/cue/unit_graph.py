@@ -3,7 +3,7 @@
 In: requests for the units of a state (:mod:`.unit_requests`). Out: the units of entities as rows of one matrix. Each
 row has the entities that the unit mentions, its cosine with the question, and the question's words in it.
 Everything is requested at most once, and everything that a step of the search needs is requested together. For an
-entity in many chunks, those near the question are read; an entity in very many chunks is ignored.
+entity in many chunks, the chunks near the question are read; an entity in very many chunks is ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .unit_requests import (
 )
 
 #: The maximum number of chunks whose units are read for an entity, at the start of a path and along it. If there are
-#: more, those nearest to the question are read.
+#: more, the chunks nearest to the question are read.
 MAX_START_CHUNKS = 50
 _MAX_REACHED_CHUNKS = 8
 
@@ -98,7 +98,7 @@ class UnitGraph:
         return NearestUnitsRequest(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
     def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:
-        """Add the units (sentences) that a search has found to the graph; return those nearest to the question.
+        """Add the units (sentences) that a search has found to the graph; return the units nearest to the question.
 
         They are returned as (row of the unit in the graph, cosine), the nearest first. Reads their texts and entities.
         """

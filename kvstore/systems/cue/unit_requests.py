@@ -133,7 +133,7 @@ class EntityUnitsAnswer(NamedTuple):
 class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     """A request for the units that mention each entity, in their own text or in the title of their document.
 
-    Reads at most ``max_chunks`` chunks per entity, those nearest to ``vector``, which has unit length. The answer omits
+    Reads at most ``max_chunks`` chunks per entity, the nearest to ``vector``, which has unit length. The answer omits
     the records and vectors of the units of ``known_chunks``, which the caller already has.
     """
 
@@ -272,7 +272,7 @@ class NamedEntities(NamedTuple):
 
 
 class TitleVariantsRequest(ReadRequest[NamedEntities]):
-    """A request for the entities of names, also those whose title has an addition in parentheses at the end.
+    """A request for the entities of names, also entities whose name has an addition in parentheses at the end.
 
     ``names`` has the known entities of each name.
     """

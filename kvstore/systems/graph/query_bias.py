@@ -85,7 +85,7 @@ def has_informative_remainder(query: Query, decomposition: Decomposition) -> boo
 
 
 def make_bias_request(query: Query, decomposition: Decomposition, strength: float) -> NearestChunksRequest | None:
-    """Build a request for the chunk nearest to the question without its names, by which a graph walk is biased.
+    """Build a request for the chunk nearest to the question without its names, for the bias of a graph walk.
 
     The cosines of other chunks with that vector are compared with the cosine of this chunk. Returns None if the walk
     has no bias. ``decomposition`` has the remainder of the question without its names. ``strength`` is how strongly the

@@ -78,7 +78,7 @@ NUM_NEAREST = 20
 _MAX_STARTS = 10
 #: The number of best chunks of each search whose documents' relations are compared with the question.
 _NUM_STATING_CHUNKS = 5
-#: The number of reached chunks that become candidates, those with the most mass.
+#: The number of reached chunks that become candidates, the chunks with the most mass.
 _NUM_REACHED = 100
 #: The weight of the relations that match the question, all together, as starts; the names weigh 1.
 _RELATION_WEIGHT = 0.01

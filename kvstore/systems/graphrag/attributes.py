@@ -132,7 +132,7 @@ def _find_new_edges(
         is_new &= sorted_codes[code_indexes] != codes
     order = np.lexsort((neighbors, -cosines, first))
     order = order[is_new[order]]
-    # Each node has at most ``max_neighbors`` new edges, those with the greatest cosines.
+    # Each node gets at most ``max_neighbors`` new edges, the edges with the greatest cosines.
     starts = np.searchsorted(first[order], np.arange(count))
     order = order[np.arange(len(order)) - starts[first[order]] < max_neighbors]
     new_codes, unique_rows = np.unique(codes[order], return_index=True)  # two nodes can be neighbors of each other

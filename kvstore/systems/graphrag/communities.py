@@ -57,7 +57,7 @@ _MAX_ASSIGNED_CHUNKS = 20_000
 
 
 class _StateCache:
-    """Cached titles of communities, and flags of which are visible, valid in all states of one commit."""
+    """Cached titles of communities, and flags that show which are visible; valid in all states of one commit."""
 
     def __init__(self, count: int) -> None:
         """Start a cache of titles and visibility flags; ``count`` is the number of communities."""
@@ -157,7 +157,7 @@ class Communities(StoredCommunities):
         return list(iter_descriptions(self._state, keys, documents))
 
     def list_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return (chunk, share) for each existing chunk of which most names belong to the community.
+        """Return (chunk, share) for each existing chunk most of whose names belong to the community.
 
         The share of a chunk is the fraction of its names that belong to the community; the largest share comes first.
         Chunks added after the build are included.
@@ -165,7 +165,7 @@ class Communities(StoredCommunities):
         return self.list_chunk_groups([community])[0]
 
     def list_chunk_groups(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
-        """Return (chunk, share) for each existing chunk of which most names belong to the community, by community.
+        """Return, by community, (chunk, share) for each existing chunk most of whose names belong to it.
 
         The share is the fraction of the chunk's names, by weight, in the community; the largest share comes first.
         """
@@ -179,7 +179,7 @@ class Communities(StoredCommunities):
         ]
 
     def count_documents(self, community: int) -> int:
-        """Return the number of documents with an existing chunk of which most names belong to the community."""
+        """Return the number of documents with an existing chunk most of whose names belong to the community."""
         records = (self._state.chunks.find(chunk) for chunk, _ in self.list_chunks(community))
         return len({record.document for record in records if record is not None})
 
@@ -261,7 +261,7 @@ class Communities(StoredCommunities):
     def list_sources(self, community: int) -> list[StoredSpan]:
         """Return the spans that a report on the community is written from.
 
-        They are the sentences chosen for its children, then the chunks of which most names belong to it, in order of
+        They are the sentences chosen for its children, then the chunks most of whose names belong to it, in order of
         document keys and ordinals. A deleted chunk has a span that does not exist, before the others.
         """
         sources = dict.fromkeys(

@@ -5,9 +5,9 @@ In: a state and options. Out: a :class:`CommunityTree`, a function of documents,
 smallest member. Nodes and chunks are in the order of the entity graph.
 
 A group of one entity is not a community. A community that the next level does not split exists only at the coarser of
-the two levels, as in GraphRAG. A chunk has one home community at each level, chosen from the top down: the one whose
-members account for most of the weight of its names. The weight of a name is its strength in the chunk, divided by the
-square root of the number of chunks that mention it.
+the two levels, as in GraphRAG. A chunk has one home community at each level, chosen from the top down: the community
+whose members account for most of the weight of its names. The weight of a name is its strength in the chunk, divided by
+the square root of the number of chunks that mention it.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
 
 
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: IntArray) -> IntArray:
-    """Return the weights of mentions of names by which the community of a chunk is chosen, as integers from 1.
+    """Return the weights of mentions of names in the choice of a chunk's community, as integers from 1.
 
     The weight of a mention is its strength divided by the square root of the degree (number of chunks) of its name, so
     that rare names count more. It is in units of 1 / ``FIXED_ONE``, because sums of integers are exact.

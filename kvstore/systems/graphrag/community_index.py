@@ -177,7 +177,7 @@ class CommunityIndex(GenerationIndex[Communities]):
     def build_prompt(
         self, communities: Communities, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt by which a model writes a community's report; None if a source was deleted or none fits.
+        """Return the prompt for a model's report on a community; None if a source was deleted or no source fits.
 
         ``max_tokens`` limits the sources in the prompt (None: a default).
         """

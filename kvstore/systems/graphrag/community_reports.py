@@ -202,8 +202,8 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
 def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     """Return, by community, the indexes of the chunks that its report is made from, ascending.
 
-    They are the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in the community, among those for
-    which it is the finest community that most of their names belong to (the home of the chunk).
+    They are chunks whose home is the community: it is the finest community that most of their names belong to. Only the
+    :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in it are returned.
     """
     chunks_by_home: dict[int, list[int]] = {}
     for chunk_index, home in enumerate(tree.homes.tolist()):
@@ -359,7 +359,7 @@ class _ChunkReader:
         #: The index of the first mention of each chunk, then the number of mentions, which are sorted by chunk.
         self._mention_starts: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
         self._nodes_by_entity = {entity: node for node, entity in enumerate(graph.entities.tolist())}
-        #: The format and the language by which each document is split into sentences; a cache.
+        #: A cache: the format and the language of each document, which decide how it is split into sentences.
         self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
     def find_node(self, entity: int) -> int | None:

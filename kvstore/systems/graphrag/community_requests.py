@@ -138,7 +138,7 @@ class CommunityLabels(ReadRequest[list[CommunityLabel]]):
 
 
 class CommunityChunks(ReadRequest[list[list[int]]]):
-    """A request for the chunks of which most names belong to a community, for each community, largest share first.
+    """A request for the chunks most of whose names belong to a community, for each community, largest share first.
 
     The share of a chunk is the fraction of its names that belong to the community.
     """

@@ -42,7 +42,7 @@ _DESCRIPTIONS_SHARE = 0.5
 def build_report_prompt(
     communities: Communities, community: int, max_tokens: int = MAX_SOURCE_TOKENS
 ) -> StructuredPrompt[Mapping[str, Any]] | None:
-    """Return the prompt by which a model writes a report on a community (GraphRAG, section 3.1.4).
+    """Return the prompt that asks a model for a report on a community (GraphRAG, section 3.1.4).
 
     The prompt quotes at most ``max_tokens`` tokens of sources: sentences and descriptions of members. Returns None if
     a source was deleted or no source fits.

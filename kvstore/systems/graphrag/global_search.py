@@ -227,7 +227,7 @@ def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _C
     reports: dict[int | None, ReportContent] = dict(
         zip(community_ids, query.reading.fetch(CommunityReports(community_ids)), strict=True)
     )
-    if len(community_ids) < len(selected):  # the unassigned chunks are among them
+    if len(community_ids) < len(selected):  # the chunks in no community are among the groups
         candidates = _fetch_candidates(query, [(None, scoring.unassigned)])
         reports[None] = _build_cover(query, candidates[None], _UNASSIGNED_LABEL, _UNASSIGNED_TOKENS)
     hits = []

@@ -162,7 +162,7 @@ class StoredCommunities:
         """Yield an error message for each inconsistency in the stored rows.
 
         It checks the number of communities, parents, children, levels and members and, if ``needs_terms``, that each
-        community has the terms of its report, by which word search finds it.
+        community has the terms of its report, which word search needs.
         """
         stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
         if stored_count != self._count:

@@ -30,7 +30,7 @@ from ...text.words import (
 #: Characters of an average word with the space before it, and the greatest distance of two words, in words.
 _WORD_LENGTH = 6
 _MAX_WORD_DISTANCE = 8
-#: The maximum number of letters by which a word of a text is recognized as a candidate for a stem.
+#: The maximum number of first letters that a word of a text must share with a term to be stemmed and compared.
 _MAX_PREFIX = 3
 
 

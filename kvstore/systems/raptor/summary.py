@@ -6,8 +6,8 @@ several documents share is stated once. Words of a question about something spec
 
 The sentences are grouped by the parts of the documents that contain them. The abstract trees are cut so that there are
 at most as many parts as hits requested (RAPTOR, Sarthi et al. 2024, also reads such a tree from the top). If the
-documents are too long to read in full, the sentences of their abstracts are used: those over five chunks each or, for
-very many, those over whole documents. With the index ``topics``, the summaries of its topics are used instead: the
+documents are too long to read in full, the sentences of their abstracts are used: abstracts of five chunks each or, for
+very many, abstracts of whole documents. With the index ``topics``, the summaries of its topics are used instead: the
 finest or, for very many, coarser or the largest ones. The requests are in :mod:`.summary_requests`.
 """
 
@@ -35,7 +35,7 @@ from .summary_requests import (
 
 #: The maximum size of the documents (in bytes) that are read in full for one question, about a second's work.
 _MAX_FULL_TEXT_BYTES = 2_000_000
-#: The maximum number of lowest abstracts read instead; if there are more, those over whole documents are read.
+#: The maximum number of lowest abstracts read instead; if there are more, abstracts of whole documents are read.
 _MAX_ABSTRACTS = 20_000
 #: If more documents than this are allowed, only the documents of the nearest chunks are used.
 _MAX_DOCUMENTS = 20_000
@@ -98,8 +98,8 @@ def _select_sentences(
 ) -> tuple[list[CoverSentence], float]:
     """Return the sentences to show, in order, and the weight of their words as a fraction of the weight of all words.
 
-    They have at most ``max_tokens`` tokens, and come from at most ``query.top`` groups, those with the most weight;
-    each group becomes one hit. ``get_group`` returns the group of a sentence, such as its document.
+    They have at most ``max_tokens`` tokens, and come from at most ``query.top`` groups, the groups with the most
+    weight; each group becomes one hit. ``get_group`` returns the group of a sentence, such as its document.
     """
     question_words = () if query.asks_for_overview else extract_question_words(query.question)
     weights = compute_word_weights(sentences, question_words)

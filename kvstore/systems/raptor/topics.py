@@ -353,7 +353,7 @@ class Topics:
 
     @cached_property
     def _may_have_changed(self) -> bool:
-        """False only if the state is certainly the one that the topics were built from."""
+        """True unless the state is certainly equal to the state that the topics were built from."""
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
