@@ -1,4 +1,4 @@
-"""British and American spelling, and typing errors: a question finds what is written in another way."""
+"""British and American spelling, typing errors and dates: a question finds what is written in another way."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_german_compounds_are_divided_and_composed(make_store: Any) -> None:
     store.put("b", "Die Miete beträgt dreihundert Euro.")
     assert store.search("Welche Frist hat die Kündigung?", using="lexical")[0].document == "a"
     steps = {row[0]: row[1] for row in store.execute("EXPLAIN SEARCH 'Welche Frist hat die Kündigung?'")}
-    assert steps["respell question"] == "no document has Frist → Kündigungsfrist"
+    assert steps["respell question"] == "as in the documents: Frist → Kündigungsfrist"
 
 
 def test_every_strategy_finds_the_other_spelling_and_explain_reports_it(make_store: Any) -> None:
@@ -71,6 +71,45 @@ def test_every_strategy_finds_the_other_spelling_and_explain_reports_it(make_sto
     assert evidence.hits[0].score == store.retrieve("Which colored team?", using="lexical").hits[0].score
     assert evidence.question == "Which coloured team?"
     steps = {row[0]: row[1] for row in store.execute("EXPLAIN SEARCH 'which coloured team'")}
-    assert steps["respell question"] == "no document has coloured → colored"
+    assert steps["respell question"] == "as in the documents: coloured → colored"
     store.put("c", "A coloured pencil.")
     assert "respell question" not in {row[0] for row in store.execute("EXPLAIN SEARCH 'which coloured team'")}
+
+
+#: Documents, a question, and the question that is searched instead (None: the same).
+DATES = [
+    ("2026-03-14: The crane is repaired.", "Who came on 14 March 2026?", "Who came on 2026-03-14?"),
+    ("2026-03-14: The crane is repaired.", "On March 14th, 2026 or March 15?", "On 2026-03-14 or March 15?"),
+    ("2025-03-14 and 2026-03-14", "Who came on Mar. 14?", "Who came on 2026-03-14?"),
+    ("Closed on 03/14/2026 and 3/15/26.", "on 14 March 2026, 2026-03-15", "on 03/14/2026, 3/15/26"),
+    ("On the 1st of April 2026 we met.", "Who met on 04/01/2026?", "Who met on 1st of april 2026?"),
+    ("# Minutes, April 1, 2026\n\nWe met.", "Who met on 2026-04-01?", "Who met on april 1, 2026?"),
+    ("2026-05-03 and 3 May 2026", "on 3 May 2026?", "on 3 May 2026 (2026-05-03)?"),
+    ("Am 03.10.2026 ist geschlossen.", "Wann ist am 3. Oktober 2026 offen?", "Wann ist am 03.10.2026 offen?"),
+    ("Le 1er mars 2026, le port est fermé.", "Quand le port est-il fermé, le 01/03/2026 ?", "1er mars 2026"),
+    ("El 14/08/2026 la oficina cierra.", "¿Qué pasa en la oficina el 14 de agosto de 2026?", "14/08/2026"),
+    ("С 3 марта 2026 года офис закрыт.", "Когда закрыт офис, 2026-03-03?", "3 марта 2026"),
+    ("2026年3月14日休業", "2026-03-14はどうですか", "2026年3月14日"),
+    # Nothing changes: the parts of other dates, another year, dates that do not exist, and numbers that are no dates.
+    ("2026-03-02 and 2025-05-14 and 2026-05-01", "on 14 March 2026? on 2 May?", None),
+    ("2026-03-14", "on 14 March 2025? 31 February 2026? 2026-13-14? version 3.14.2026.1, 14 marches", None),
+    ("2026-03-14", "14 March 2026 was it?", "2026-03-14 was it?"),
+]
+
+
+def test_a_date_is_searched_in_the_form_of_the_documents(make_store: Any) -> None:
+    store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules"})
+    for stored, question, expected in DATES:
+        store.put("a", stored, format="markdown")
+        with store.state() as state:
+            respelled = respell_question(question, state)[0]
+        assert respelled == question if expected is None else expected in respelled, respelled
+    store.put("a", "2026-03-14: The crane is repaired.")
+    store.put("b", "14 March 2026: The office is closed.", meta={"team": "office"})
+    store.put("c", "Nothing of this.")
+    assert {hit.document for hit in store.search("on March 14", using="lexical")} == {"a", "b"}
+    answer = store.ask("What happened on March 14, 2026?", where={"team": "office"})
+    assert "crane" not in answer.text
+    with store.state() as state:
+        step = next(row for row in store.execute("EXPLAIN SEARCH 'March 14' WHERE key = 'b'") if "respell" in row[0])
+    assert step[1] == "as in the documents: March 14 → 14 march 2026"

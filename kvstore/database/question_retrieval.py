@@ -140,7 +140,7 @@ def _restrict_documents(
 
 
 def _respell_question(query: Query) -> None:
-    """Replace words of a query's question that no document has by similar words of documents, and record the step."""
+    """Write words and dates of a query's question as the documents do, and record the step if anything changed."""
     from ..retrieval.respelling import respell_question
 
     question = query.question
@@ -149,7 +149,7 @@ def _respell_question(query: Query) -> None:
         query.original_question = question
         with query.trace.step("respell question") as step:
             changes = (f"{word} → {respelling}" for word, respelling in respellings)
-            step.detail, step.count = f"no document has {', '.join(changes)}", len(respellings)
+            step.detail, step.count = f"as in the documents: {', '.join(changes)}", len(respellings)
 
 
 def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.ArrayLike | None) -> Strategy:

@@ -1,7 +1,8 @@
 """Unknown words of a question: replace typing errors, and spellings (British or American) that no document uses.
 
 In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
-has it in any form. In a store of German words, compounds are replaced instead (:mod:`.compounds`).
+has it in any form. In a store of German words, compounds are replaced instead (:mod:`.compounds`). Dates get the form
+that documents use (:mod:`.date_forms`).
 
 *Spellings.* A word is replaced by its other spelling if some chunk has that.
 
@@ -29,6 +30,7 @@ from ..text.words import FUNCTION_WORDS, MULTILINGUAL, QuestionStemmer
 
 #: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
 _SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
+_DIGIT_PATTERN = re.compile(r"\d")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
 _NOUN_ENDINGS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
 #: Pairs of a pattern in one spelling and its replacement in the other.
@@ -55,20 +57,38 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
     """Return a question with unknown words in another spelling (British or American), and the replacements.
 
     Words that no chunk has are replaced if chunks have the other spelling, or if they are typing errors. A replacement
-    is a pair of the word and the new word. In German, nouns are replaced by their parts or by compounds. The question
-    is unchanged if the stemmer for it is for neither English nor German.
+    is a pair of the word and the new word. In German, nouns are replaced by their parts or by compounds. In all
+    languages, dates are replaced that documents write in another form.
     """
     stemmer = state.settings.stemmer.lower()
     stem = open_question_stemmer(question, stemmer, state.counters.languages)
     if stemmer == MULTILINGUAL:
         stemmer = detect_question_language(question, state.main_language) or "none"
-    if stemmer == "german":
+    if _DIGIT_PATTERN.search(question) is None:
+        return _respell_words(question, state, stem, stemmer)
+    from .date_forms import find_date_replacements
+
+    dates = find_date_replacements(question, state, stem, detect_question_language(question, state.main_language))
+    for written_date, replacement in dates.items():
+        question = question.replace(written_date, replacement)
+    respelled_question, replacements = _respell_words(question, state, stem, stemmer)
+    return respelled_question, [*dates.items(), *replacements]
+
+
+def _respell_words(
+    question: str, state: State, stem: Callable[[str], str], language: str
+) -> tuple[str, list[tuple[str, str]]]:
+    """Return a question with the words respelled that no chunk has, and the pairs of each word and the new word.
+
+    The question is unchanged if its ``language`` is neither English nor German.
+    """
+    if language == "german":
         from .compounds import find_compound_replacements
 
         compounds = find_compound_replacements(question, state, stem)
         respelled = re.sub(r"\w+", lambda match: compounds.get(match.group(), match.group()), question)
         return respelled, list(compounds.items())
-    if stemmer != "english":
+    if language != "english":
         return question, []
     replacements = _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
     if not replacements:

@@ -1,0 +1,184 @@
+"""Dates in questions: search for a date in the form in which documents write it.
+
+In: a question and a state. Out: the dates of the question (*14 March*) that documents write in another form
+(``2026-03-14``), each with the text to search for instead. A date is replaced if documents have only another form of
+it. If they have both, the other form follows the date in parentheses. A date without a year stands for the latest such
+date in the documents. Of a numeric date such as ``03/04/2026``, both readings are tried: 3 April and 4 March.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import date
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+from ..structures.documents.allowed import AllowedDocuments
+from ..structures.state import State
+from ..structures.vectors.vectors import Ids
+from ..text.month_names import list_month_names
+from ..text.words import find_technical_tokens, list_content_terms
+from .evidence import ChunkReadRequest
+
+#: The years in which dates without a year are searched, and the maximum number of these, the latest first.
+_YEARS, _MAX_YEARS = range(1950, 2100), 8
+#: The maximum number of chunks that are read for each form of a date.
+_MAX_CHUNKS = 16
+#: A date without a year is checked in this one, which has a 29 February.
+_LEAP_YEAR = 2024
+
+
+class _WrittenDate(NamedTuple):
+    """A date as written in a text, its possible readings as pairs (month, day), and its year (None: not stated)."""
+
+    text: str
+    readings: list[tuple[int, int]]
+    year: int | None
+
+    def may_be(self, other: _WrittenDate) -> bool:
+        """True if some reading of another date is one of this date, and if that has the year, if this states one."""
+        return self.year in (None, other.year) and not set(self.readings).isdisjoint(other.readings)
+
+
+def find_date_replacements(
+    question: str, state: State, stem: Callable[[str], str], language: str | None
+) -> dict[str, str]:
+    """Return the dates of a question that documents write in another form, each with the text that replaces it.
+
+    ``stem`` is the stemming function for the question, and ``language`` the language of the question (None: unclear).
+    """
+    replacements = {}
+    for asked_date in _iter_dates(question, language):
+        forms = _count_forms(asked_date, state, stem, language)
+        num_as_asked = forms.pop(asked_date.text.lower(), 0)
+        if forms:
+            other_form = max(forms, key=lambda form: (forms[form], form))
+            replacements[asked_date.text] = f"{asked_date.text} ({other_form})" if num_as_asked else other_form
+    return replacements
+
+
+def _count_forms(
+    asked_date: _WrittenDate, state: State, stem: Callable[[str], str], language: str | None
+) -> Counter[str]:
+    """Return the forms, in lower case, in which documents write a date, with the number of chunks of each.
+
+    If the date has no year, only forms of the latest year in documents are returned, and those without a year.
+    """
+    years = _list_years(state) if asked_date.year is None else [asked_date.year]
+    forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, asked_date.year, language)]
+    forms += [
+        form for year, reading in product(years, asked_date.readings) for form in _list_numeric_forms(year, *reading)
+    ]
+    term_sets = {frozenset(_list_terms(form, stem)) for form in (asked_date.text, *forms)}
+    narrow = None if state.allowed is None else _make_restriction(state.allowed)
+    counts = state.postings.count_chunks_by_term(list(frozenset().union(*term_sets)))
+    candidates: set[int] = set()
+    for terms in term_sets:
+        if all(counts[term] for term in terms):
+            candidates.update(state.postings.find_chunks_with_terms(terms, narrow=narrow)[:_MAX_CHUNKS].tolist())
+    written_dates: dict[str, _WrittenDate] = {}
+    num_chunks = Counter[str]()
+    for chunk in ChunkReadRequest(sorted(candidates)).fetch(state):
+        text = "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))
+        dates = {found.text.lower(): found for found in _iter_dates(text, language) if asked_date.may_be(found)}
+        written_dates |= dates
+        num_chunks.update(dates.keys())
+    latest_year = max((found.year for found in written_dates.values() if found.year is not None), default=None)
+    return Counter({form: num for form, num in num_chunks.items() if written_dates[form].year in (None, latest_year)})
+
+
+def _make_restriction(allowed: AllowedDocuments) -> Callable[[Ids], Ids]:
+    """Return a function that removes the chunks of documents that the query's condition excludes."""
+    return lambda chunks: chunks[allowed.get_chunk_mask(chunks)]
+
+
+def _list_terms(form: str, stem: Callable[[str], str]) -> list[str]:
+    """Return the index terms of a date: one if it is indexed as a whole (``14.03.2026``), else those of its parts."""
+    return find_technical_tokens(form) or list_content_terms(form, stem)
+
+
+def _list_years(state: State) -> list[int]:
+    """Return the latest years that chunks contain, in descending order."""
+    counts = state.postings.count_chunks_by_term([str(year) for year in _YEARS])
+    return [year for year in reversed(_YEARS) if counts[str(year)]][:_MAX_YEARS]
+
+
+def _list_word_forms(month: int, day: int, year: int | None, language: str | None) -> list[str]:
+    """Return the forms of a date with the name of the month, in English and in the language of the question."""
+    names = [name for name, number in list_month_names(language).items() if number == month]
+    suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    days = (str(day), f"{day}{suffix}", *(["1er"] if day == 1 else []))  # 1er mars
+    return [f"{written_day} {name} {year or ''}" for written_day, name in product(days, names)]
+
+
+def _list_numeric_forms(year: int, month: int, day: int) -> list[str]:
+    """Return the forms of a date in digits, the international one first.
+
+    >>> _list_numeric_forms(2026, 3, 4)[:3]
+    ['2026-03-04', '04.03.2026', '4.3.2026']
+    """
+    return [
+        f"{year}-{month:02}-{day:02}",
+        f"{day:02}.{month:02}.{year}",
+        f"{day}.{month}.{year}",
+        f"{day:02}/{month:02}/{year}",
+        f"{day}/{month}/{year}",
+        f"{month:02}/{day:02}/{year}",
+        f"{month}/{day}/{year}",
+        f"{year}年{month}月{day}日",
+    ]
+
+
+def _iter_dates(question: str, language: str | None) -> Iterator[_WrittenDate]:
+    """Yield the dates in a question; a numeric one can have two readings."""
+    month_names = list_month_names(language)
+    for match in _compile_date_pattern(language).finditer(question):
+        groups = match.groupdict()
+        year = next((groups[name] for name in ("year", "iso_year", "numeric_year", "cjk_year") if groups[name]), None)
+        if groups["name"]:
+            readings = [(month_names[groups["name"].lower()], int(groups["day"] or groups["day_after"]))]
+        elif groups["first"]:
+            first, second = int(groups["first"]), int(groups["second"])
+            readings = [(second, first), (first, second)]
+        else:
+            readings = [(int(groups["iso_month"] or groups["cjk_month"]), int(groups["iso_day"] or groups["cjk_day"]))]
+        full_year = None if year is None else int(year) + 2000 * (len(year) == 2)
+        valid_readings = [reading for reading in dict.fromkeys(readings) if _is_valid(full_year, *reading)]
+        if valid_readings:
+            yield _WrittenDate(match.group(), valid_readings, full_year)
+
+
+def _is_valid(year: int | None, month: int, day: int) -> bool:
+    """True if a date exists; ``year`` None means that it exists in some year."""
+    with suppress(ValueError):
+        date(_LEAP_YEAR if year is None else year, month, day)
+        return True
+    return False
+
+
+@lru_cache(maxsize=32)
+def _compile_date_pattern(language: str | None) -> re.Pattern[str]:
+    """Return the pattern of dates in questions in a language (None: English); cached.
+
+    It matches dates such as 14 March 2026, March 14th, 2026-03-14, 14.3.2026, 3/14/2026 and 3月14日.
+    """
+    names = _join_alternatives(list_month_names(language))
+    ordinal = r"(?:st|nd|rd|th|er|\.|º|°|ª)?"
+    year = r"(?:,?\s(?:de\s|del\s)?(?P<year>\d{4})\b)?"
+    return re.compile(
+        rf"(?<![0-9A-Za-z_./-])(?:(?P<iso_year>\d{{4}})-(?P<iso_month>\d\d)-(?P<iso_day>\d\d)"
+        r"|(?P<first>\d\d?)(?P<separator>[./-])(?P<second>\d\d?)(?P=separator)(?P<numeric_year>\d{4}|\d\d)"
+        rf"|(?:(?P<day>\d\d?){ordinal}\s(?:of\s|de\s|di\s)?(?=(?:{names})\b))?(?P<name>{names})\b\.?"
+        rf"(?(day)|\s(?P<day_after>\d\d?)(?:st|nd|rd|th)?(?![\w.:]\d|\w)){year})(?![0-9A-Za-z_/-]|\.\d)"
+        r"|(?:(?P<cjk_year>\d{4})年)?(?P<cjk_month>\d\d?)月(?P<cjk_day>\d\d?)日",
+        re.IGNORECASE,
+    )
+
+
+def _join_alternatives(words: Iterable[str]) -> str:
+    """Return a regular expression that matches any of the words, the longest first."""
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
