@@ -193,10 +193,10 @@ def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: 
 
 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
-    """Return the passage of a group of adjacent chunks, divided into snippets, each with the hit that it begins in.
+    """Return the passage of a group of adjacent chunks, divided into snippets (sentences, list items, table rows).
 
-    The title of the document cannot be selected as an answer. A whole document without sentences is split into
-    paragraphs (notes).
+    Each snippet records the hit that it begins in. A title at the start of the document is marked as not selectable. A
+    whole document without sentences is split into paragraphs (notes).
     """
     start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
     record = state.documents.get(group.document)

@@ -156,7 +156,7 @@ def sanitize_slice(text: str) -> str:
 
 
 def to_one_line(text: str) -> str:
-    """Return a text from a document on one line with single blanks, sanitized by :func:`sanitize_text`."""
+    """Return a text from a document on one line with single blanks, without control characters or bracketed numbers."""
     return sanitize_text(" ".join(text.split()))
 
 

@@ -260,7 +260,7 @@ class _NameBuilder:
         return True
 
     def end_name(self) -> None:
-        """Finish the current name without the link words after it.
+        """Add the current name to ``names``, without the link words (such as ``of``) after its last word.
 
         It is dropped if all of its words are function words, if it is one ordinary word that opens a sentence, or if
         the normal form splits it into more or fewer words.

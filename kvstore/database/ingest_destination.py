@@ -71,7 +71,7 @@ class IngestDestination:
                 transaction.set_origins(moved_origins)
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
-        """Return the description of the work that a worker process needs to read and, with ``embed``, embed files.
+        """Return the data that a worker process needs to read files of this store and, with ``embed``, to embed them.
 
         ``format`` and ``options`` are the arguments of the ingest.
         """

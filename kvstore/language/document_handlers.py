@@ -125,7 +125,7 @@ def update_documents(context: StatementContext, statement: s.UpdateDocuments) ->
     columns, query, *_ = assignments = parse_assignments(statement.assignments)
 
     def make_error(offset: int | None, reason: str) -> StatementError:
-        """Return an error for an offset in the query (None: unknown)."""
+        """Return an error that points at the text after SET, given an offset in the query (None: unknown)."""
         return ConditionError(query, offset if offset is None else assignments.map_offset(offset), reason)
 
     num_changed = 0

@@ -195,9 +195,9 @@ def _list_keywords(terminals: Iterable[str]) -> list[str]:
 def parse_by_grammar(
     text: str, tokens: list[Token], parameters: dict[int, Parameter]
 ) -> tuple[s.Statement, conditions.OffsetMap]:
-    """Return the statement that ``tokens`` form, and the offset in ``text`` of each token of its condition.
+    """Return the statement that ``tokens`` form, and a map from offsets in its condition to offsets in ``text``.
 
-    ``parameters`` has the parameters by offset in ``text``.
+    The map is empty if the statement has no condition. ``parameters`` has the parameters by offset in ``text``.
     """
     parser: Any = _load_grammar().parse_interactive()
     position = 0

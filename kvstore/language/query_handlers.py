@@ -224,7 +224,7 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
 
 
 def run_query(context: StatementContext, statement: s.Select, reader: TableReader, prefix: str = "") -> Selection:
-    """Return the rows of a query on one state, with ``prefix`` prepended to the query.
+    """Return the rows of a query on one state, with ``prefix``, such as EXPLAIN QUERY PLAN, prepended to the query.
 
     Errors point at the position in the user's text.
     """

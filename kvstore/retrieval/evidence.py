@@ -228,10 +228,11 @@ class Trace:
 
     @contextmanager
     def record_requests(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
-        """Record one step for each read request that ``reading`` answers in the body of a ``with`` statement.
+        """Record a step for each request that the body of a ``with`` statement sends to the reader ``reading``.
 
-        ``names`` are the names of the steps, in the order of the requests. Yields the notes of the steps, whose details
-        and counts the body sets. A step ends when its request is answered; the last step, when the body ends.
+        ``names`` are the names of the steps, in the order of the requests. Yields the notes of each step, whose detail
+        and count the body sets. A step ends, and the next begins, when its request is answered; the last step ends with
+        the body.
         """
         notes = [StepNotes() for _ in names]
         times = [self._read_clock()]

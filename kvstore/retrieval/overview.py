@@ -189,9 +189,9 @@ def _asks_for_everything(question: str, stems: Set[str]) -> bool:
 
 
 def _build_summary_request(words: Collection[str], *, covers_all: bool) -> SummaryRequest:
-    """Return the request to summarize a subject, given by its words; the years among them are separated.
+    """Return the request to summarize the subject with these words; the years among them become its ``years``.
 
-    ``covers_all``: all documents are meant if no title has the words.
+    ``covers_all`` is True if the request means all documents, unless titles have the words.
     """
     years = frozenset(filter(_YEAR_PATTERN.fullmatch, words))
     return SummaryRequest(frozenset(words) - years, years, covers_all)

@@ -57,9 +57,10 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
     capitalized_only: bool = False
 
     def fetch(self, state: State) -> list[QuestionEntity]:
-        """Return the entities that the question names, in ascending order of their number of places.
+        """Return the entities that the question names, the rarest first.
 
-        Places in documents and trees are counted. An entity without any is omitted.
+        The rarest entity is the one that the fewest places in documents and trees name. Entities that no place names
+        are omitted.
         """
         folded = fold(self.question)  # the normal form, which maps its offsets to those of the question
         matches = state.filter.recognize(folded, state.settings.name_words)

@@ -404,7 +404,7 @@ def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
 def _make_blocks(
     text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = ""
 ) -> list[Block]:
-    """Return a list with the block of a token, without white space at its ends; an empty list if it is blank."""
+    """Return a list with the block of a Markdown token, with this kind, level and title; empty if its text is blank."""
     start, end = _get_span(token, line_starts)
     lines = text[start:end]
     start += len(lines) - len(lines.lstrip())

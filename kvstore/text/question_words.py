@@ -191,7 +191,7 @@ def _build_phrase_pattern(
             phrases.append(_SplitPhrase(words, words_after_gap, kind))
 
     def count_words(words: str) -> int:
-        """Return the number of words, or of characters in writing without spaces."""
+        """Return the number of words, or of characters in writing without spaces, with the longest of each choice."""
         words = _CHOICE_PATTERN.sub(
             lambda choice: max(choice[1].split("/"), key=lambda option: len(option.split())), words
         )

@@ -102,8 +102,8 @@ def find_candidates(
 ) -> Candidates:
     """Return a superset of the matches of a query, from the candidates that ``find_phrase`` returns for each phrase.
 
-    Candidates are sets of any kind; the other functions intersect and unite two of them. Parts after NOT exclude
-    nothing, because a candidate for such a part may not match it.
+    Candidates are sets of any type, such as arrays of chunk ids; ``intersect`` and ``unite`` combine two of them. Parts
+    after NOT exclude nothing, because a candidate for such a part may not match it.
 
     >>> query = parse_text_query("leave OR holiday NOT sick")
     >>> sorted(find_candidates(query, lambda phrase: {phrase.words[0].word}, set.intersection, set.union))

@@ -185,11 +185,11 @@ class PassageReading(NamedTuple):
 def read_passages(
     reader: AnswerReader, passages: Sequence[Passage], scorer: SnippetScorer, *, may_be_chain: bool
 ) -> PassageReading | None:
-    """Let the answer reader read the likeliest snippets of the passages; return its results, best first, or None.
+    """Let the answer reader read the likeliest snippets (sentences, items, rows) of passages, and return its results.
 
-    There is no result if no snippet can be chosen. The reader gets the sentence that asks, as in training. The
-    sentences before it only help to choose the snippets. ``may_be_chain`` is True if the question may need facts of
-    several passages, so that no single snippet answers it.
+    Returns None if no snippet can be chosen. ``scorer`` has the question, and scores snippets by rules. The reader gets
+    only the sentence of the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
+    of several passages, so that no single snippet answers it.
     """
     question = find_asking_sentence(scorer.question)
     windows = select_windows(detect_answer_type(question), passages, scorer)
@@ -492,7 +492,7 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
 
 
 def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
-    """Return the span of the answer of ``best`` in the paragraph of ``text`` at ``offset``; None if it is not there."""
+    """Return where the answer of ``best`` is in the paragraph of ``text`` at ``offset``; None if it is not there."""
     words = neutralize_citations(best.answer).strip()
     start = text[offset:].partition("\n\n")[0].find(words) if words else -1
     return None if start < 0 else AnswerSpan(words, offset + start, offset + start + len(words))
