@@ -168,9 +168,10 @@ def validate(
 ) -> ValidDocument:
     """Check the fields of a document and return a :class:`ValidDocument`. Raises InputError if one is invalid.
 
-    ``source`` is the file that the document comes from, and ``format`` is ``text``, ``markdown`` or ``pairs``, rows of
-    a tree. ``left_out`` is the number of characters of the source page that were removed as navigation. ``chunks`` are
-    the chunks that the user sets: ``whole``, or spans in characters; None to chunk automatically.
+    ``source`` is the file that the document comes from, ``meta`` is its metadata, and ``format`` is ``text``,
+    ``markdown`` or ``pairs`` (rows of a tree). ``left_out`` is the number of characters of the source page that were
+    removed as navigation. ``chunks`` are the chunks that the user sets: ``whole``, or spans in characters; None to
+    chunk automatically.
     """
     check_integer("left_out", left_out, 0, MAX_TEXT_BYTES)
     for field, value in (("key", key), ("text", text), ("title", title), ("source", source)):

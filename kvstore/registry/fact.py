@@ -161,7 +161,10 @@ class StatedFact(Fact[Key, Value]):
 
     @abstractmethod
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: Key, value: Value) -> None:
-        """Store a fact. ``ids`` maps the normal form of each name that the value introduces to the entity's id."""
+        """Store a fact.
+
+        ``ids`` maps the normal form of each name that the value introduces to the entity's id.
+        """
 
 
 class DocumentFact(StatedFact[str, Value]):
@@ -248,7 +251,7 @@ class DocumentFact(StatedFact[str, Value]):
         return value
 
     def remove(self, context: ChangeContext, key: str, value: Value) -> None:
-        """Delete the fact about the document with this key, in the table that has a row for each document."""
+        """Delete the fact about the document with this key from the table that has a row for each document."""
         context.write.delete(self.tables[0], _make_row_key(context.state, key))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Value) -> None:

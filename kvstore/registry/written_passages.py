@@ -266,7 +266,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return ModelTexts(texts_by_digest, tuple(unassigned))
 
     def to_fields(self, value: ModelTexts) -> Sequence[Any]:
-        """Return the one field of an export line: a list of (digest of the passage, model, texts)."""
+        """Return ``value`` as the one field of an export line: a list of (digest of the passage, model, texts)."""
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.by_digest.items())]]
 
     def merge(self, value: ModelTexts, new_value: ModelTexts) -> ModelTexts:
@@ -276,7 +276,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
     def fit_to_document(
         self, value: ModelTexts, document: Callable[[], ChunkedText], same_text: bool
     ) -> ModelTexts | None:
-        """Return the texts whose passages the document still has.
+        """Return the texts in ``value`` whose passages the document still has, possibly none.
 
         Texts that were stored without a passage are assigned to one. ``document`` returns the current document.
         ``same_text`` has no effect: passages are compared even if the text of the document is the same.

@@ -175,7 +175,7 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
 
 
 def _make_equality(field: Field, name: str, value: Any) -> Condition:
-    """Build the condition that a field equals a value, or is missing or null if the value is None."""
+    """Build the condition that a field equals a value (None: is missing or null); ``name`` is for messages."""
     return Not(Present(field)) if value is None else _make_comparison(field, "=", _to_field_value(name, value))
 
 

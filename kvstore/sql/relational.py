@@ -183,9 +183,10 @@ class _VirtualTable:
         self._names = list(table.all_columns)
 
     def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
-        """Choose the access path for a query; called by SQLite's planner with the constraints it can use.
+        """Choose the access path for a query; called by SQLite's planner.
 
-        Returns True, because every constraint can be left to SQLite.
+        ``info`` has the constraints that can be used, and gets the choice and its estimated cost. Returns True, because
+        every constraint can be left to SQLite.
         """
         constraints = []
         for index in range(info.nConstraint):

@@ -212,7 +212,7 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
 
 
 def _format_path(label: NodeLabel) -> str:
-    """Return the path of a chunk's hit, such as 'community "Bergen" (level 1) → Oslo': the node that led to it."""
+    """Return a hit's path, such as 'community "Bergen" (level 1) → Oslo'; ``label`` names the node that led to it."""
     names = []
     if label.community is not None:
         title, level = label.community

@@ -184,7 +184,7 @@ class UnitGraph:
         return self._documents[row], number
 
     def compute_similarities(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:
-        """Return the dot products of the vectors of units (sentences) with ``vector``, which can have any length."""
+        """Return the dot products of the vectors of the units in ``rows`` with ``vector``, which has any length."""
         # For vectors of length 1, these are their cosines.
         return cosines(self.vectors[rows], vector).astype(np.float64)
 

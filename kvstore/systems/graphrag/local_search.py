@@ -313,7 +313,8 @@ def _rank_pools(
 ) -> list[LocalResult]:
     """Return the ranking of each search's candidate chunks (``pools``) by entities, cosine and the question's words.
 
-    Reads the cosines and word scores of all searches together. ``weights`` are the BM25 weights of the words.
+    Reads the cosines and word scores of all searches together. ``weights`` are the BM25 weights of the words. A ranking
+    has at most ``top`` chunks.
     """
     all_chunks = np.unique(np.concatenate([pool.chunks for pool in pools]))
     if not len(all_chunks):

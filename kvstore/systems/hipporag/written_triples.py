@@ -141,19 +141,19 @@ class _WrittenTriples(WrittenListFact):
         parse_triple(text.split("\t"))
 
     def list_introductions(self, value: ModelTexts) -> Iterable[tuple[str, str]]:
-        """Return (name, kind of entity) for each subject and object of a document's triples, which become entities.
+        """Return (name, kind of entity) for each subject and object of the triples in ``value``, which become entities.
 
         The name is as the model wrote it; the kind says that a triple introduced it.
         """
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_spellings_by_key().values())
 
     def list_links(self, state: State, value: ModelTexts) -> Iterable[tuple[int, int, int]]:
-        """Return (entity, entity, kind of link) for each pair of known entities that a triple joins."""
+        """Return (entity, entity, kind of link) for each pair of known entities that a triple in ``value`` joins."""
         return ((first, second, TRIPLE_LINK) for first, second in find_linked_pairs(_to_triples(value), state.filter))
 
 
 def _to_triples(value: ModelTexts) -> DocumentTriples:
-    """Return the distinct triples that a model wrote about a document, in order."""
+    """Return the distinct triples in ``value``, the texts that a model wrote about a document, in order."""
     return DocumentTriples((), tuple(dict.fromkeys(Triple(*text.split("\t")) for text in value.list_texts())))
 
 

@@ -50,7 +50,7 @@ class _WrittenContext(WrittenFact):
         return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
 
     def build_contexts(self, value: ModelTexts, document: ChunkedText) -> list[str]:
-        """Return, for each chunk, the sentences that a model wrote about its document and section; "" for none."""
+        """Return, for each chunk, the sentences in ``value`` about its document and section; "" for no sentence."""
         return build_context_headers(value, document)
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
