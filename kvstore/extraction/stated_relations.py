@@ -108,7 +108,7 @@ def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str
             yield from _pair_with_ancestor(HEADING, headings, block, _get_heading_name(block.title, is_english))
         elif block.kind == "item" and block.title:
             yield from _pair_with_ancestor(LIST, items, block, _get_item_name(block.title))
-        elif block.level == 0:
+        elif block.level == 0:  # text outside the list ends it
             items.clear()
 
 
