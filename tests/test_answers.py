@@ -71,6 +71,19 @@ def test_the_newest_version_of_a_document_answers_unless_the_question_names_a_ye
     assert "ten days" in answer("How long could a member keep the harbor key in 2023?")
 
 
+def test_the_years_of_file_names_show_the_newest_version_of_documents_with_one_title(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store(settings={"stemmer": "portuguese"})
+    store.set("least_confidence", 0)
+    for year, days in ((2023, 7), (2025, 14)):
+        text = f"Cada sócio pode reservar um barco com a antecedência de {days} dias."
+        store.put(f"normas_{year}.md", text, title="Normas do clube")
+    question = "Com que antecedência pode um sócio reservar um barco"
+    assert "14 dias" in store.ask(f"{question}?").text.partition(" [1]")[0]
+    assert "7 dias" in store.ask(f"{question} nas normas antigas, de 2023?").text.partition(" [1]")[0]
+
+
 def test_a_document_cites_nothing_and_its_marks_are_not_shown(ask: Callable[..., kvstore.Answer]) -> None:
     answer = ask("The *Heron* was built in 1902. [2] She sank in Corrin Sound.[7]", "When was the Heron built?")
     assert "[2]" not in answer.text and "[7]" not in answer.text

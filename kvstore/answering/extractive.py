@@ -104,9 +104,13 @@ _TOKEN_PATTERN = compile_lazily(
 _YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 #: Stands for the year of a title without one, and is greater than every year.
 _NO_YEAR = "9999"
-#: A year, or a word that asks for an older version.
+#: A year, or a word that asks for an older version, in English and in the languages of ``kvstore/text/questions``.
 _YEAR_OR_OLDER_PATTERN = compile_lazily(
-    rf"{_YEAR_PATTERN.pattern}|\b(?:old|older|former|formerly|previous|previously|earlier|original|last)\b",
+    rf"{_YEAR_PATTERN.pattern}|旧|以前|古い|\b(?:old|older|former|formerly|previous|previously|earlier|original|last"
+    r"|alte[nrs]?|früher\w*|ehemalig\w*|bisherig\w*|vorherig\w*|ancien\w*|précédent\w*|anterior\w*|antigu\w*|antig[ao]s?"
+    r"|vecchi[oae]?|precedent[ei]|oude?|vorige|vroegere?|eerdere?|poprzedni\w*|star[yae]|starego|starej|dawn[yae]\w*"
+    r"|стар[ыо]\w*|прежн\w*|предыдущ\w*|раньше|eski\w*|önceki\w*|gammal\w*|gamla|tidigare|förra|föregående"
+    r"|\w*قديم\w*|\w*سابق\w*)\b",
     re.IGNORECASE,
 )
 
@@ -450,18 +454,33 @@ def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[i
     """Return the indexes of the passages of older versions of documents whose newer version is among the passages.
 
     Versions have the same title (or file name, without a title) except for its year, such as "Booking policy 2024" and
-    "Booking policy 2025"; one without a year is the newest. If the question asks for a year or for an older version, no
-    version is outdated.
+    "Booking policy 2025". If their title has no year, their file names or folders differ only in the year. A version
+    without a year is the newest. If the question asks for a year or for an older version, no version is outdated.
     """
     if _YEAR_OR_OLDER_PATTERN.search(question):
         return set()
-    years_by_title: dict[str, dict[int, str]] = {}
+    years_by_name: dict[str, dict[int, str]] = {}
     for index, passage in enumerate(passages):
-        title = passage.plain_title or PurePosixPath(passage.document).stem
-        year = max(_YEAR_PATTERN.findall(title), default=_NO_YEAR)
-        base_title = " ".join(segment_words(_YEAR_PATTERN.sub(" ", title)))
-        years_by_title.setdefault(base_title, {})[index] = year
-    return {index for years in years_by_title.values() for index, year in years.items() if year < max(years.values())}
+        for name in _list_version_names(passage):
+            year = max(_YEAR_PATTERN.findall(name), default=_NO_YEAR)
+            base_name = " ".join(segment_words(_YEAR_PATTERN.sub(" ", name).replace("_", " ")))
+            years_by_name.setdefault(base_name, {})[index] = year
+    return {index for years in years_by_name.values() for index, year in years.items() if year < max(years.values())}
+
+
+def _list_version_names(passage: Passage) -> list[str]:
+    """Return the names that a document shares with its other versions, except for the year in them.
+
+    They are its title if that has a year, and otherwise the title together with the file name. Without a year in
+    either, the document can also be the newest version of one with a year in its title.
+    """
+    path = PurePosixPath(passage.document)
+    title = passage.plain_title
+    if not title or _YEAR_PATTERN.search(title):
+        return [title or path.stem]
+    file_name = path.stem if _YEAR_PATTERN.search(path.stem) else str(path.with_suffix(""))
+    name = f"{title} {file_name}"
+    return [name] if _YEAR_PATTERN.search(name) else [title, name]
 
 
 def _is_changelog_or_index(passage: Passage) -> bool:
