@@ -62,6 +62,31 @@ def test_german_compounds_are_divided_and_composed(make_store: Any) -> None:
     assert steps["respell question"] == "as in the documents: Frist → Kündigungsfrist"
 
 
+#: The same in stores of other languages: another form of a word, a compound, and a typing error.
+FOREIGN_WORDS = [
+    ("portuguese", "A inscrição custa 5 euros.", "Quanto custam as inscrições?", "Quanto custam as inscricao?"),
+    ("portuguese", "O estacionamento é novo.", "onde fica o estacionamneto", "onde fica o estacionamento"),
+    ("swedish", "Rektorn heter Ek.", "Vem är rektor?", "Vem är rektorn?"),
+    ("swedish", "Anmäl den som är sjuk.", "Hur ska jag sjukanmäla mig?", "Hur ska jag sjuk-anmala mig?"),
+    ("dutch", "De opening en de tijden.", "Wat zijn de openingstijden?", "Wat zijn de openings-tijden?"),
+    ("russian", "Это главный бухгалтер.", "Кто главный бугхалтер?", "Кто главный бухгалтер?"),
+    ("german", "Der Jahresbeitrag ist hoch.", "was kostet der jahresbeitarg", "was kostet der jahresbeitrag"),
+    # Known words stay, and so do capitalized words, short words and words of documents with other last letters.
+    ("spanish", "Se puede pasar.", "¿Hay que pagar?", None),
+    ("spanish", "La estación cierra.", "¿Dónde está la Estacoin?", None),
+    ("italian", "La prenotazione.", "il prenotazionx", None),
+    ("none", "The location.", "which locatoin", None),
+]
+
+
+def test_unknown_words_of_other_languages_are_replaced_by_similar_ones(make_store: Any) -> None:
+    for number, (stemmer, stored, question, sought) in enumerate(FOREIGN_WORDS):
+        store: kvstore.Store = make_store(f"s{number}", embedder="hashing:16", settings={"stemmer": stemmer})
+        store.put("a", stored)
+        with store.state() as state:
+            assert respell_question(question, state)[0] == (sought or question)
+
+
 def test_every_strategy_finds_the_other_spelling_and_explain_reports_it(make_store: Any) -> None:
     store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules"})
     store.put("a", "The team is colored red.")

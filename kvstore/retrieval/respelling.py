@@ -1,8 +1,9 @@
 """Unknown words of a question: replace typing errors, and spellings (British or American) that no document uses.
 
 In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
-has it in any form. In a store of German words, compounds are replaced instead (:mod:`.compounds`). Dates get the form
-that documents use (:mod:`.date_forms`).
+has it in any form. In other languages than English, unknown words are replaced by other forms of them, or without their
+typing error (:mod:`.foreign_respelling`), and German nouns by compounds or their parts (:mod:`.compounds`). Dates get
+the form that documents use (:mod:`.date_forms`).
 
 *Spellings.* A word is replaced by its other spelling if some chunk has that.
 
@@ -18,15 +19,16 @@ without errors. Source: Damerau, "A technique for computer detection and correct
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, lru_cache
 from string import ascii_lowercase
 
 from ..structures.state import State
 from ..text.everyday_words import is_everyday, iter_base_forms
-from ..text.languages import detect_question_language, open_question_stemmer
+from ..text.languages import detect_question_language, get_main_language, open_question_stemmer
 from ..text.patterns import compile_lazily
-from ..text.words import FUNCTION_WORDS, MULTILINGUAL, QuestionStemmer
+from ..text.words import FUNCTION_WORDS, MULTILINGUAL, is_unspaced, list_stemmed_languages
+from .word_counts import count_chunks
 
 #: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
 _SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
@@ -80,20 +82,32 @@ def _respell_words(
 ) -> tuple[str, list[tuple[str, str]]]:
     """Return a question with the words respelled that no chunk has, and the pairs of each word and the new word.
 
-    The question is unchanged if its ``language`` is neither English nor German.
+    ``language`` is the name of a stemmer. The question is unchanged if no Snowball stemmer has this name.
     """
-    if language == "german":
-        from .compounds import find_compound_replacements
-
-        compounds = find_compound_replacements(question, state, stem)
-        respelled = re.sub(r"\w+", lambda match: compounds.get(match.group(), match.group()), question)
-        return respelled, list(compounds.items())
     if language != "english":
-        return question, []
+        return _respell_foreign_words(question, state, stem, language)
     replacements = _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
     if not replacements:
         return question, []
     respelled = _SPELLED_WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
+    return respelled, list(replacements.items())
+
+
+def _respell_foreign_words(
+    question: str, state: State, stem: Callable[[str], str], stemmer: str
+) -> tuple[str, list[tuple[str, str]]]:
+    """Return a question in another language with unknown words replaced by known ones, and the replacements."""
+    language = get_main_language(stemmer, {})
+    if language is None or stemmer not in list_stemmed_languages() or is_unspaced(question):
+        return question, []
+    from .foreign_respelling import find_foreign_replacements
+
+    replacements = find_foreign_replacements(question, language, state, stem)
+    if language == "german":
+        from .compounds import find_compound_replacements
+
+        replacements |= find_compound_replacements(question, state, stem)
+    respelled = re.sub(r"\w+", lambda match: replacements.get(match.group(), match.group()), question)
     return respelled, list(replacements.items())
 
 
@@ -134,12 +148,12 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
     omitted.
     """
     words = list(dict.fromkeys(_TYPED_WORD_PATTERN.findall(question)))
-    counts = _count_chunks(words, state, stem)
+    counts = count_chunks(words, state, stem)
     corrections = {}
     # Chunks have nearly all words, so few questions need the vocabulary of English.
     for word in (word for word in words if not counts[word] and not _is_english(word)):
         candidates = _list_candidates(word)
-        candidate_counts = _count_chunks(candidates, state, stem)
+        candidate_counts = count_chunks(candidates, state, stem)
         likely = [candidate for candidate in candidates if candidate_counts[candidate] or is_everyday(candidate)]
         if likely:
             corrections[word] = max(
@@ -147,19 +161,6 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
                 key=lambda candidate: (candidate in _load_vocabulary(), candidate_counts[candidate], candidate),
             )
     return corrections
-
-
-def _count_chunks(words: Sequence[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
-    """Return, by word, the approximate number of chunks that contain it in any form.
-
-    In a store of several languages, the chunks with its stem in each language are added up.
-    """
-    terms_by_word = {
-        word: stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)] for word in words
-    }
-    terms = dict.fromkeys(term for word_terms in terms_by_word.values() for term in word_terms)
-    counts = state.postings.count_chunks_by_term(list(terms))
-    return {word: sum(counts[term] for term in word_terms) for word, word_terms in terms_by_word.items()}
 
 
 @lru_cache(maxsize=1024)

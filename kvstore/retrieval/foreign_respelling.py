@@ -1,0 +1,158 @@
+"""Words of questions in languages other than English: replace an unknown word by a known word that is nearly the same.
+
+In: a question, its language and a state. Out: the words that no chunk has in any form, with their replacements, which
+chunks have. There are three kinds:
+
+- Another form of the word that has another stem, because the stemmer of the language does not know the endings
+  (Swedish *rektor*, *rektorn*; Portuguese *inscrição*, *inscrições*).
+- In Germanic languages, the parts of a compound in lower case (*sjukanmäla* becomes *sjuk-anmäla*).
+- The word without a typing error: one letter is missing, added or wrong, or two letters are in the wrong order. The
+  vocabulary of these languages is unknown, so only long words are corrected. Their first and last letters are kept, as
+  in :mod:`.respelling`.
+
+The forms of words are compared without accents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from string import ascii_lowercase
+
+from ..structures.state import State
+from ..text.function_words import FUNCTION_WORDS_BY_LANGUAGE
+from ..text.normalize import fold_text
+from ..text.patterns import compile_lazily
+from .word_counts import count_chunks
+
+#: Words in lower case, without identifiers and parts of paths. Capitalized words may be names.
+_WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{4,}(?![\w/@=-]|\.\w)")
+_CYRILLIC_LETTERS = "абвгдежзийклмнопрстуфхцчшщъыьэюя"
+#: The minimum length of a word with two letters in the wrong order, and with any other typing error.
+_MIN_SWAPPED, _MIN_CORRECTED = 6, 9
+#: The minimum length of the stem of a correction: letters in the wrong order, an added or missing one, or a wrong one.
+_MIN_SWAPPED_STEM, _MIN_ADDED_STEM, _MIN_WRONG_STEM = 4, 6, 7
+#: Pairs of endings, without accents, that two forms of one word have.
+_ENDINGS = {
+    "portuguese": (
+        ("cao", "coes"), ("ao", "oes"), ("ao", "aes"), ("al", "ais"), ("el", "eis"), ("il", "is"), ("m", "ns"),
+    ),
+    "spanish": (("z", "ces"),),
+    "french": (("ail", "aux"), ("al", "aux")),
+    "swedish": (("a", "an"), ("", "n"), ("", "et"), ("e", "et"), ("", "en"), ("", "arna"), ("", "erna")),
+    "danish": (("e", "en"), ("e", "et"), ("", "et"), ("", "en")),
+    "norwegian": (("e", "en"), ("e", "et"), ("", "et"), ("", "en"), ("e", "a")),
+}  # fmt: skip
+#: Languages that write compounds as one word, and the letters that can join the parts.
+_COMPOUNDING_LANGUAGES = frozenset(("swedish", "danish", "norwegian", "dutch", "german"))
+_LINKS = ("", "s", "e", "en", "er")
+_MIN_PART = 4
+
+
+def find_foreign_replacements(question: str, language: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
+    """Return the words of a question that no chunk contains, each with its replacement.
+
+    ``language`` is the language of the question, and ``stem`` the stemming function for it. A word without a
+    replacement, or that begins with a capital letter, is omitted.
+    """
+    function_words = FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset())
+    folded_words = {
+        word: folded
+        for word in dict.fromkeys(_WORD_PATTERN.findall(question))
+        if word.islower() and (folded := fold_text(word)) not in function_words
+    }
+    counts = count_chunks(list(folded_words.values()), state, stem)
+    replacements: dict[str, str] = {}
+    for word, folded in folded_words.items():
+        if counts[folded]:
+            continue
+        corrections = list_corrections(folded)
+        candidate_lists = (
+            _list_forms(folded, language),
+            _list_divisions(folded, state, stem) if language in _COMPOUNDING_LANGUAGES else (),
+            [correction for correction in corrections if _is_likely_correction(folded, correction, stem)],
+        )
+        for candidates in candidate_lists:
+            candidate = _find_most_frequent(candidates, state, stem)
+            if candidate is not None and candidate not in function_words:
+                replacements[word] = candidate
+                break
+    return replacements
+
+
+def _find_most_frequent(candidates: Iterable[str], state: State, stem: Callable[[str], str]) -> str | None:
+    """Return the candidate in the most chunks, or None if no chunk has any. The parts of a compound are known."""
+    candidates = list(candidates)
+    counts = count_chunks([candidate for candidate in candidates if "-" not in candidate], state, stem)
+    best = max(candidates, key=lambda candidate: (counts.get(candidate, 1), candidate), default=None)
+    return None if best is None or not counts.get(best, 1) else best
+
+
+def _is_likely_correction(word: str, correction: str, stem: Callable[[str], str]) -> bool:
+    """True if the stem of a correction is long enough for the kind of typing error.
+
+    Otherwise, any letters with the ending of another word would be a form of it: Dutch *leedingen* of *leden*.
+    """
+    min_length = _MIN_WRONG_STEM if len(word) == len(correction) else _MIN_ADDED_STEM
+    if sorted(word) == sorted(correction):
+        min_length = _MIN_SWAPPED_STEM
+    return len(stem(correction)) >= min_length
+
+
+@lru_cache(maxsize=1024)
+def _list_forms(word: str, language: str) -> list[str]:
+    """Return other forms of a word with other endings; cached.
+
+    >>> _list_forms("inscricoes", "portuguese"), _list_forms("rektor", "swedish")[:2]
+    (['inscricao'], ['rektorn', 'rektoret'])
+    """
+    forms: dict[str, None] = {}
+    for endings in _ENDINGS.get(language, ()):
+        for ending, other in (endings, endings[::-1]):
+            if word.endswith(ending) and len(word) - len(ending) >= _MIN_PART:
+                forms[word.removesuffix(ending) + other] = None
+    return list(forms)
+
+
+def _list_divisions(word: str, state: State, stem: Callable[[str], str]) -> list[str]:
+    """Return the division of a compound with the longest last part, with a hyphen, if chunks have both parts."""
+    divisions = [(word[:end], word[end:]) for end in range(_MIN_PART, len(word) - _MIN_PART + 1)]
+    forms = {first: list(_iter_first_forms(first)) for first, _ in divisions}
+    parts = [*(last for _, last in divisions), *(form for first in forms for form in forms[first])]
+    counts = count_chunks(parts, state, stem)
+    for first, last in divisions:
+        if counts[last] and any(counts[form] for form in forms[first]):
+            return [f"{first}-{last}"]
+    return []
+
+
+def _iter_first_forms(part: str) -> Iterator[str]:
+    """Yield the first part of a compound as written, and without each linking element at its end."""
+    for link in _LINKS:
+        if part.endswith(link) and len(part) - len(link) >= _MIN_PART:
+            yield part.removesuffix(link)
+
+
+@lru_cache(maxsize=1024)
+def list_corrections(word: str) -> list[str]:
+    """Return the words that differ from a word by one typing error, but not in the first letter; cached.
+
+    >>> list_corrections("rekotr"), "estacionamento" in list_corrections("estacionamneto")
+    (['rkeotr', 'reoktr', 'rektor', 'rekort'], True)
+    """
+    letters = _CYRILLIC_LETTERS if re.search("[а-я]", word) else ascii_lowercase if word.isascii() else ""
+    candidates: dict[str, None] = {}
+    if not letters or len(word) < _MIN_SWAPPED:
+        return []
+    for index in range(1, len(word)):
+        before, letter, after = word[:index], word[index], word[index + 1 :]
+        if after:
+            candidates[before + after[0] + letter + after[1:]] = None
+            if len(word) >= _MIN_CORRECTED:
+                candidates |= dict.fromkeys(f"{before}{other}{after}" for other in letters)
+                candidates[before + after] = None
+        if len(word) >= _MIN_CORRECTED:
+            candidates |= dict.fromkeys(f"{before}{other}{letter}{after}" for other in letters)
+    candidates.pop(word, None)
+    return list(candidates)
