@@ -38,6 +38,7 @@ SENTENCES = {
         "Потом была война.",
     ],
     "polish": ["Ul. Długa i pl. Wolności, np. Kraków, to św. Anny.", "Było to w 1871 r.", "Potem była wojna."],
+    "swedish": ["Mötet börjar kl. 18 på S:t Eriks skola, dvs. i dag.", "Enl. bil. 2 kostar det ca. 90 kr.", "Slut."],
     "turkish": ["Dr. Ayşe ve Prof. Ali, örn. Ankara, Atatürk Cad. No. 5.", "Sonra gitti."],
     "arabic": ["هل جاء د. أحمد؟", "نعم، جاء.", "ثم ذهب."],
     "chinese": ["他来了。", "真的吗？", "是的！", "好。"],

@@ -63,6 +63,11 @@ QUESTIONS = {
         ("Ile kosztuje karta?", "money", "Karta kosztuje 20 złotych.", "Karta jest zielona."),
         ("Gdzie urodziła się poetka?", "place", "Poetka urodziła się w Toruniu.", "Poetka urodziła się na wsi."),
     ],
+    "swedish": [
+        ("När byggdes bron?", "time", "Bron byggdes i maj.", "Bron är av sten."),
+        ("Vad kostar kortet?", "money", "Kortet kostar tolv kronor.", "Kortet är grönt."),
+        ("Varför stängde fabriken?", "reason", "Den stängde eftersom gasen var billigare.", "Fabriken stängde."),
+    ],
     "turkish": [
         ("Köprü ne zaman yapıldı?", "time", "Köprü mart ayında yapıldı.", "Köprü taştan."),
         ("Kart kaç lira?", "money", "Kart elli lira.", "Kart yeşil."),
@@ -169,6 +174,14 @@ EVERYDAY_QUESTIONS = {
         ("Какая доля возвращается?", "percentage", "50 процентов.", "Взнос."),
         ("На какой срок выбирают совет?", "duration", "На четыре года.", "Совет."),
     ],
+    "swedish": [
+        ("Hur lång är uppsägningstiden?", "duration", "Den är tre månader.", "Den är lång."),
+        ("Hur högt är bidraget?", "money", "Det är 2 000 kr.", "Det är högt."),
+        ("Hur ofta provas larmet?", "frequency", "Varannan vecka.", "Larmet provas."),
+        ("Vilken tid stänger badet?", "time", "Det stänger kl. 18.", "Det stänger sent."),
+        ("Hur många elever betalar?", "number", "Det är 40.", "Enligt paragraf 4."),
+        ("Vem leder skolan?", "person", "Den leds av Karin Lövgren.", "Den leds väl."),
+    ],
     "turkish": [
         ("Fiyatlar ne kadar?", "money", "50 lira.", "Fiyatlar yüksek."),
         ("Bilet için ne kadar ödemem gerekiyor?", "money", "Bilet elli lira.", "Bilet yeşil."),
@@ -202,6 +215,7 @@ TOPIC_REQUESTS = {
     "dutch": ("Vertel me iets over honden", "honden"),
     "polish": ("Opowiedz mi o psach", "psach"),
     "russian": ("Расскажи мне о собаках", "собаках"),
+    "swedish": ("Berätta om hundar", "hundar"),
     "turkish": ("Köpekler hakkında bilgi ver", "Köpekler"),
     "arabic": ("أخبرني عن الكلاب", "الكلاب"),
     "chinese": ("介绍一下狗", "狗"),
@@ -222,16 +236,107 @@ SUMMARIES = {
     "dutch": ("Waar gaan deze documenten over?", "Wat staat er in deze map?", "Vat het reglement samen."),
     "polish": ("O czym są te dokumenty?", "Co zawiera ten folder?", "Podsumuj regulamin."),
     "russian": ("О чём эти документы?", "Обобщи документы.", "Перескажи устав."),
+    "swedish": ("Vad handlar dokumenten om?", "Vad finns i den här mappen?", "Sammanfatta stadgarna."),
     "turkish": ("Bu belgeler ne hakkında?", "Belgeleri özetle.", "Yönetmeliği özetle."),
     "arabic": ("ما موضوع هذه الوثائق؟", "لخص المستندات", "لخص العقد"),
     "chinese": ("这些文件讲什么？", "这个文件夹里有什么内容？", "总结年假政策"),
     "japanese": ("これらの文書は何についてですか", "文書を要約してください", "就業規則を要約して"),
 }
 
+#: The same request for an overview, in a polite form or an indirect question.
+INDIRECT_OVERVIEWS = {
+    "german": ("Sag mir, worum es in den Dokumenten geht", "Kannst du die Dokumente zusammenfassen?"),
+    "french": ("Dis-moi de quoi parlent ces documents", "Peux-tu résumer ces documents ?"),
+    "spanish": ("Dime de qué tratan estos documentos", "¿Puedes resumir los documentos?"),
+    "italian": ("Dimmi di cosa parlano questi documenti", "Puoi riassumere i documenti?"),
+    "portuguese": ("Diga-me de que tratam estes documentos", "Você pode resumir os documentos?"),
+    "dutch": ("Vertel me waar deze documenten over gaan", "Kun je de documenten samenvatten?"),
+    "polish": ("Powiedz mi, o czym są te dokumenty", "Czy możesz podsumować dokumenty?"),
+    "russian": ("Расскажи, о чём эти документы", "Можешь кратко пересказать документы?"),
+    "turkish": ("Bana belgelerin ne hakkında olduğunu söyle", "Belgelerin konusu nedir?"),
+    "swedish": ("Berätta vad dokumenten handlar om", "Kan du sammanfatta dokumenten?"),
+    "arabic": ("أخبرني عما تتحدث هذه المستندات", "هل يمكنك تلخيص المستندات؟"),
+    "chinese": ("请告诉我这些文件讲的是什么", "能总结一下这些文件吗？"),
+    "japanese": ("この文書の内容を教えてください", "文書を要約してもらえますか"),
+}
+
+#: Questions that are typed without accents, and their kinds. A conjunction without an accent asks for nothing.
+UNACCENTED_QUESTIONS = {
+    "german": [("wie hoch ist die gebuhr", "money"), ("fur wie lange", "duration")],
+    "french": [
+        ("a quelle heure ferme le bureau", "time"),
+        ("ou se trouve la cle", "place"),
+        ("peut-on venir lundi ou mardi", "thing"),
+    ],
+    "spanish": [
+        ("cuanto cuesta la entrada", "money"),
+        ("donde esta la oficina", "place"),
+        ("cuando abre la piscina", "time"),
+        ("cual es el numero de telefono", "telephone number"),
+        ("se puede entrar cuando llueve", "thing"),
+    ],
+    "portuguese": [("qual e o preco da aula", "money"), ("horario do ginasio", "time")],
+    "polish": [("ile placi czlonek", "money"), ("w ktorym roku", "time")],
+    "swedish": [("nar oppnar badet", "time"), ("varfor stangdes badet", "reason")],
+    "turkish": [("ucret ne kadar", "money"), ("kac lira", "money")],
+    "arabic": [("اين المكتب", "place")],
+}
+
+#: Answers to "when" that name a day of each month, and to "where" without a name.
+DAYS_OF_THE_MONTH = {
+    "german": ("Wann kommt der Lohn?", "Er kommt am 25. jedes Monats."),
+    "french": ("Quand paie-t-on le loyer ?", "On le paie le 5 de chaque mois."),
+    "spanish": ("¿Cuándo se paga la cuota?", "Se paga el día 8."),
+    "italian": ("Quando si paga la quota?", "Si paga il giorno 8 di ogni mese."),
+    "portuguese": ("Quando se paga a quota?", "Paga-se até ao dia 8 de cada mês."),
+    "dutch": ("Wanneer komt het loon?", "Het komt op de 25e van de maand."),
+    "polish": ("Kiedy płaci się składkę?", "Płaci się do 10. dnia każdego miesiąca."),
+    "russian": ("Когда платят зарплату?", "Зарплата выплачивается 10-го и 25-го числа."),
+    "swedish": ("När kommer lönen?", "Den kommer den 25 varje månad."),
+}
+PLACES_WITHOUT_A_NAME = {
+    "french": ("Où est la clé ?", "Elle est derrière la porte.", "Elle est petite."),
+    "spanish": ("¿Dónde está la llave?", "Está detrás de la puerta.", "Es pequeña."),
+    "italian": ("Dove si trova la chiave?", "Si trova dietro la porta.", "La chiave è piccola."),
+    "portuguese": ("Onde está a chave?", "Está atrás da porta.", "A chave é pequena."),
+    "dutch": ("Waar ligt de sleutel?", "Die ligt achter de deur.", "Die is klein."),
+    "polish": ("Gdzie jest klucz?", "Jest obok drzwi.", "Jest mały."),
+    "russian": ("Где оставить машину?", "Есть стоянка у восточных ворот.", "Стоянка бесплатная."),
+    "swedish": ("Var parkerar besökare?", "De parkerar bakom idrottshallen.", "De parkerar gratis."),
+}
+
+
+@pytest.mark.parametrize("language", INDIRECT_OVERVIEWS)
+def test_indirect_requests_for_an_overview_are_recognized(language: str) -> None:
+    assert all(is_overview_question(question, language) for question in INDIRECT_OVERVIEWS[language])
+
+
+@pytest.mark.parametrize("language", UNACCENTED_QUESTIONS)
+def test_questions_can_be_typed_without_accents(language: str) -> None:
+    for question, kind in UNACCENTED_QUESTIONS[language]:
+        assert detect_answer_type(question, language).name == kind, question
+
+
+@pytest.mark.parametrize("language", DAYS_OF_THE_MONTH)
+def test_a_day_of_each_month_answers_when(language: str) -> None:
+    question, answer = DAYS_OF_THE_MONTH[language]
+    answer_type = detect_answer_type(question, language)
+    assert answer_type.name == "time" and answer_type.is_present_in(answer)
+
+
+@pytest.mark.parametrize("language", PLACES_WITHOUT_A_NAME)
+def test_a_place_without_a_name_answers_where(language: str) -> None:
+    question, answer, non_answer = PLACES_WITHOUT_A_NAME[language]
+    answer_type = detect_answer_type(question, language)
+    assert answer_type.name == "place" and answer_type.is_present_in(answer)
+    assert not answer_type.is_present_in(non_answer)
+    assert not answer_type.is_present_in("From: Petra Wallin <petra@example.org> Date: Mon, 10 Feb 2025 16:05:00 +0100")
+
 
 def test_every_language_is_tested_above() -> None:
     languages = {path.stem for path in FOLDER.glob("*.toml")}
     assert languages == QUESTIONS.keys() == EVERYDAY_QUESTIONS.keys() == SUMMARIES.keys() == TOPIC_REQUESTS.keys()
+    assert languages == INDIRECT_OVERVIEWS.keys()
 
 
 @pytest.mark.parametrize("language", SUMMARIES)
@@ -267,6 +372,22 @@ def test_a_german_store_is_summarized_in_german(tmp_path: Path) -> None:
         text = store.ask("Worum geht es in den Dokumenten?").text
         assert "- Protokoll vom 3. Mai: Die Versammlung wählte am Montag einen Vorstand. [1]" in text
         assert store.ask("Fasse die Satzung zusammen.").text.startswith("Der Verein heißt Tidemoor")
+
+
+def test_a_swedish_store_is_asked_in_swedish(tmp_path: Path) -> None:
+    settings = {"stemmer": "swedish"}
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings=settings) as store:
+        store.put(
+            "protokoll_skolrad_2025-03-04",
+            "Mötet började kl. 18 i aulan. Rektor Karin Lövgren hälsade alla välkomna till mötet.",
+        )
+        store.put("regler", "Vårdnadshavare anmäler senast kl. 7.45 att eleven är sjuk. Bad är gratis för elever.")
+        # The minutes are found by other forms of the words of their key.
+        assert store.ask("Sammanfatta protokollet från skolrådet").text.startswith("Mötet började kl. 18 i aulan.")
+        # A compound, and a typing error.
+        answer = store.ask("Senast vilken tid måste jag sjukanmäla eleven?")
+        assert answer.text.startswith("Vårdnadshavare anmäler senast kl. 7.45 att eleven är sjuk.")
+        assert "Karin Lövgren" in store.ask("Vem är rekotr?").text.partition("\n")[0]
 
 
 @pytest.mark.parametrize("language", QUESTIONS)

@@ -202,6 +202,8 @@ _MAX_SUBJECT_WORDS = 5
 #: The number of other words among the first words of a text that explains a subject.
 _NUM_OPENING_WORDS = 3
 _WORD_PATTERN = compile_lazily(r"\w+")
+#: A line of the header of an e-mail.
+_MAIL_HEADER_PATTERN = compile_lazily(r"(?m)\b(?:From|To|Cc|Sent|Date): [^\n]*[@\d][^\n]*")
 #: The number of characters of a question that decide its answer type. The end of a longer text asks.
 _MAX_QUESTION_LENGTH = 4000
 #: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
@@ -281,6 +283,8 @@ class ForeignAnswerType(AnswerType):
             return False
         if self.name in _AMOUNT_TYPES:
             text = vocabulary.label.sub(" ", text)
+        if self.name == "place":  # the names in the header of an e-mail are no places
+            text = _MAIL_HEADER_PATTERN.sub(" ", text)
         if self.name == "number":
             text = vocabulary.date.sub(" ", text)
         if self.name == "reason":  # a form can ask and answer, as Italian *perché* does

@@ -81,6 +81,8 @@ _CONTENT_PATTERN = compile_lazily(
 _YEAR_PATTERN = compile_lazily(r"(?:19|20)\d\d")
 #: The number of letters at the start of a word that stemming does not change.
 _NUM_COMPARED_LETTERS = 2
+#: The minimum length of a stem that another one may continue, by this number of letters at most.
+_MIN_STEM, _MAX_ENDING = 5, 3
 #: Questions without a noun, for what the store has: "What is this about?", "What can I ask you?"
 _STORE_PATTERN = compile_lazily(
     r"\s*what(?:['’]s| is) (?:(?:all )?(?:this|it)(?: all)? about|(?:in )?here)\W*\Z"
@@ -93,12 +95,14 @@ class SummaryRequest(NamedTuple):
     """The subject of a question for a summary.
 
     ``subject`` are the words that are not about summaries, documents or their points, and ``years`` those that are
-    years. ``covers_all`` is true if the question means all documents (unless words of it are in titles).
+    years. ``covers_all`` is true if the question means all documents (unless words of it are in titles). If the
+    question ``is_foreign`` (not in English), a word may have another ending in a title.
     """
 
     subject: frozenset[str]
     years: frozenset[str]
     covers_all: bool
+    is_foreign: bool = False
 
     def find_title_positions(self, titles: Iterable[str], stem: Callable[[str], str]) -> list[int]:
         """Return the positions of the titles that have all words of the subject; empty without a subject.
@@ -115,10 +119,24 @@ class SummaryRequest(NamedTuple):
             # Comparing the first letters rules out most titles without stemming.
             if not title.isascii() or all(map(title.lower().__contains__, beginnings)):
                 stems = set(map(stem, segment_words(title.replace("_", " "))))
-                if subject <= stems:
+                if all(self._is_in_title(subject_stem, stems) for subject_stem in subject):
                     stems_by_position[position] = stems
         with_years = [position for position, stems in stems_by_position.items() if self.years <= stems]
         return with_years or list(stems_by_position)
+
+    def _is_in_title(self, stem: str, title_stems: Set[str]) -> bool:
+        """True if a title has a stem or, in another language than English, one with other last letters.
+
+        Stemmers do not know all endings: in Swedish, *protokollet* (the minutes) and *protokoll* have two stems.
+        """
+        if stem in title_stems:
+            return True
+        return self.is_foreign and any(
+            min(len(stem), len(title_stem)) >= _MIN_STEM
+            and abs(len(stem) - len(title_stem)) <= _MAX_ENDING
+            and (stem.startswith(title_stem) or title_stem.startswith(stem))
+            for title_stem in title_stems
+        )
 
 
 def is_overview_question(question: str, likely_language: str | None = None) -> bool:
@@ -149,7 +167,7 @@ def parse_summary_request(question: str, likely_language: str | None = None) -> 
     if vocabulary is None or subject is None:
         return None
     words = {word for word in segment_words(subject) if word not in vocabulary.function_words}
-    return _build_summary_request(words, covers_all=not words)
+    return _build_summary_request(words, covers_all=not words)._replace(is_foreign=True)
 
 
 def _parse_english_request(question: str) -> SummaryRequest | None:

@@ -88,7 +88,8 @@ _OTHERS: Mapping[str, str] = {
         pode podem deve devem ser está estão estava a o as e no nos nas num numa à às aos me meu minha nosso nossa te
         teu tua eu nós eles elas lhe lhes este esta estes estas esse essa esses essas aquele aquela já até sem sob sobre
         entre depois antes muito muitos pouco todo toda todos todas outro outra outros outras nem ou mas pelos pelas
-        cada posso podemos devo devemos tenho temos ter fazer preciso precisa
+        cada posso podemos devo devemos tenho temos ter fazer preciso precisa vai vão vou vamos estar ficar fica ficam
+        haver seu sua seus suas isso isto você vocês
     """,
     "dutch": """
         met is der den wie wat wanneer waar waarom welke welk hoeveel hoe heeft hebben had hadden was waren kan kunnen
@@ -102,7 +103,10 @@ _OTHERS: Mapping[str, str] = {
     """,
     "swedish": """
         vem vad när var varför vilken vilket vilka hur jag du han hon vi ni de dem sig sin sitt sina min mitt mina i om
-        så under över efter utan mot hade blev blir bli skulle måste där här då nu mycket alla denna dessa de
+        så under över efter utan mot hade blev blir bli skulle måste där här då nu mycket alla denna dessa de mig oss er
+        din ditt dina vår vårt våra hans hennes deras får fick få kunde vill ville finns fanns bör behöver ju också bara
+        sedan innan mellan vid hos genom kring inom ingen inget inga någon något några annan annat andra vart varifrån
+        vems hurdan ens sådan sådant sådana varit vore göra gör gjorde är
     """,
     "danish": """
         at for hvem hvad hvornår hvor hvorfor hvilken hvilket hvilke hvordan du han hun vi i de dem sig sin sit sine min

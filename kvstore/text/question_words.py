@@ -12,12 +12,13 @@ phrase ``wie viel … gekostet`` is in *Wie viel hat das neue Dach gekostet?*. O
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
+from .normalize import fold_text
 from .patterns import compile_lazily
 
 FOLDER = Path(__file__).parent / "questions"
@@ -44,6 +45,9 @@ _DIGITAL_TIME = (
 )
 #: A year, but not a round number such as 1900, and the years, months and days of Chinese and Japanese.
 _YEAR = r"(?<![\d.,])(?:1[5-9]|20)\d\d(?<!00)(?![.,]?\d)|\d{1,4}\s?[年月日]"
+_LETTERS_PATTERN = compile_lazily(r"[^\W\d_]+")
+#: The end of a text before a word that continues its clause.
+_CLAUSE_PATTERN = compile_lazily(r"\w\W?\Z")
 #: One of several words in a phrase.
 _CHOICE_PATTERN = compile_lazily(r"\(([^()]*)\)")
 #: The ``…`` of a phrase: the maximum number of words that it is, and of characters in writing without spaces.
@@ -52,25 +56,44 @@ _GAP, _MAX_GAP_WORDS, _MAX_GAP_CHARACTERS = " … ", 10, 12
 _MAX_NOUN_GAP_WORDS = 3
 
 
-class QuestionVocabulary(NamedTuple):
-    """The question words of a language.
+class _QuestionPatterns(NamedTuple):
+    """The patterns of the question words of a language.
 
     ``asking`` matches interrogative phrases (*how much*), which are not searched for. ``noun`` matches phrases that
     name the kind of answer (*telephone number*); it takes precedence. Each phrase is a group of its pattern, and
-    ``kinds`` maps the name of the group to the kind of answer, such as ``time``. ``forms`` are the patterns of answers
-    by kind; an answer of a kind without a form is not recognized in texts. ``label`` matches a number that is a name,
-    as in *Article 7*, and ``date`` one that is part of a date. ``summary`` matches phrases that ask for a summary, and
-    ``general`` the words for documents and their contents that say nothing about a subject.
+    ``kinds`` maps the name of the group to the kind of answer, such as ``time``. ``initial`` are the groups that ask
+    only at the start of a clause. ``summary`` matches phrases that ask for a summary, and ``general`` the words for
+    documents and their contents that say nothing about a subject.
     """
 
     asking: re.Pattern[str]
     noun: re.Pattern[str]
     kinds: Mapping[str, str]
+    initial: frozenset[str]
+    summary: re.Pattern[str]
+    general: re.Pattern[str]
+
+    def iter_matches(self, pattern: re.Pattern[str], question: str) -> Iterator[re.Match[str]]:
+        """Yield the matches of ``asking`` or ``noun`` in a question in lower case."""
+        for match in pattern.finditer(question):
+            if match.lastgroup not in self.initial or not _CLAUSE_PATTERN.search(question, 0, match.start()):
+                yield match
+
+
+class QuestionVocabulary(NamedTuple):
+    """The question words of a language.
+
+    ``accented`` are the patterns of its question words, and ``unaccented`` those for questions that are typed without
+    accents (None if they are the same). ``forms`` are the patterns of answers by kind; an answer of a kind without a
+    form is not recognized in texts. ``label`` matches a number that is a name, as in *Article 7*, and ``date`` one that
+    is part of a date.
+    """
+
+    accented: _QuestionPatterns
+    unaccented: _QuestionPatterns | None
     forms: Mapping[str, re.Pattern[str]]
     label: re.Pattern[str]
     date: re.Pattern[str]
-    summary: re.Pattern[str]
-    general: re.Pattern[str]
     function_words: frozenset[str]
 
     def find_kind(self, question: str) -> str | None:
@@ -78,11 +101,16 @@ class QuestionVocabulary(NamedTuple):
 
         >>> load_question_words("german").find_kind("In welchem Jahr wurde die Brücke gebaut?")
         'time'
+        >>> load_question_words("spanish").find_kind("cuanto cuesta la entrada")
+        'money'
         """
         question = _to_lower_same_length(question)
+        patterns = self._select_patterns(question)
         # A noun is more exact than an interrogative: "Which telephone number" does not ask for a number.
-        match = self.noun.search(question) or self.asking.search(question)
-        return None if match is None or match.lastgroup is None else self.kinds[match.lastgroup]
+        for pattern in (patterns.noun, patterns.asking):
+            for match in patterns.iter_matches(pattern, question):
+                return None if match.lastgroup is None else patterns.kinds[match.lastgroup]
+        return None
 
     def remove_interrogatives(self, question: str) -> str:
         """Return a question with each interrogative phrase replaced by a space.
@@ -90,7 +118,9 @@ class QuestionVocabulary(NamedTuple):
         >>> load_question_words("french").remove_interrogatives("Combien de temps dure le préavis ?")
         '  dure le préavis ?'
         """
-        matches = self.asking.finditer(_to_lower_same_length(question))
+        lower = _to_lower_same_length(question)
+        patterns = self._select_patterns(lower)
+        matches = patterns.iter_matches(patterns.asking, lower)
         for match in reversed(list(matches)):  # from the end, so that the other offsets stay valid
             question = f"{question[: match.start()]} {question[match.end() :]}"
         return question
@@ -102,9 +132,14 @@ class QuestionVocabulary(NamedTuple):
         ['das', 'handbuch', 'in', '.']
         """
         lower = _to_lower_same_length(question)
-        if not self.summary.search(lower):
+        patterns = self._select_patterns(lower)
+        if not patterns.summary.search(lower):
             return None
-        return self.general.sub(" ", self.summary.sub(" ", lower))
+        return patterns.general.sub(" ", patterns.summary.sub(" ", lower))
+
+    def _select_patterns(self, question: str) -> _QuestionPatterns:
+        """Return the patterns for a question in lower case: those without accents if it has none."""
+        return self.accented if self.unaccented is None or _fold_words(question) != question else self.unaccented
 
 
 def _to_lower_same_length(text: str) -> str:
@@ -133,28 +168,18 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     data = None if language is None else read_language_file(language)
     if language is None or data is None:
         return None
-    asks = {kind: split_phrases(phrases) for kind, phrases in data["asks"].items()}
-    nouns = {kind: split_phrases(phrases) for kind, phrases in data["nouns"].items()}
     answers = {name: split_phrases(phrases) for name, phrases in data["answers"].items()}
     has_spaces = bool(data["spaced"])
-    asking, asking_kinds = _build_phrase_pattern("asking", asks, has_spaces, _MAX_GAP_WORDS)
-    noun, noun_kinds = _build_phrase_pattern("noun", nouns, has_spaces, _MAX_NOUN_GAP_WORDS)
-    summary_phrases = {"summary": split_phrases(data["summaries"]["requests"])}
-    summary, _ = _build_phrase_pattern("summary", summary_phrases, has_spaces, _MAX_GAP_WORDS)
-    general = _build_alternation(split_phrases(data["summaries"]["general"]), has_spaces)
     labels, months = (_build_alternation(answers[name], has_spaces) for name in ("labels", "months"))
     return QuestionVocabulary(
-        asking=compile_lazily(asking),
-        noun=compile_lazily(noun),
-        kinds=asking_kinds | noun_kinds,
+        accented=_build_question_patterns(data, has_spaces, str),
+        unaccented=_build_question_patterns(data, has_spaces, _fold_words) if _has_accents(data) else None,
         forms=_build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
         label=compile_lazily(rf"(?:{labels}) ?\d[\d.,/-]*|§+ ?\d+", re.IGNORECASE),
         date=compile_lazily(
             rf"(?:\b\d{{1,2}}[.º°]?\s(?:de\s)?)?(?:{months})(?:\s\d{{1,2}}(?![\d.,]*\d))?|{_YEAR}|{_DIGITAL_TIME}",
             re.IGNORECASE,
         ),
-        summary=compile_lazily(summary),
-        general=compile_lazily(rf"(?:(?<!\d)\d{{1,3}}\s*)?{general}"),  # with a count: "3 sentences"
         function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
     )
 
@@ -162,6 +187,54 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
 def split_phrases(text: str) -> list[str]:
     """Split a list of phrases at its commas, and return the phrases with single spaces and none after a slash."""
     return [" ".join(phrase.split()).replace("/ ", "/") for phrase in text.split(",") if phrase.strip()]
+
+
+def _fold_words(text: str) -> str:
+    """Return a text whose words are in normal form, without accents; the characters between them are unchanged."""
+    return (
+        text if text.isascii() else _LETTERS_PATTERN.sub(lambda match: fold_text(match.group()).replace("ё", "е"), text)
+    )
+
+
+def _has_accents(data: Mapping[str, Any]) -> bool:
+    """True if a word file has a question word with an accent."""
+    phrases = " ".join([*data["asks"].values(), *data["nouns"].values(), data["summaries"]["requests"]])
+    return _fold_words(phrases) != phrases
+
+
+def _build_question_patterns(
+    data: Mapping[str, Any], has_spaces: bool, fold_phrase: Callable[[str], str]
+) -> _QuestionPatterns:
+    """Return the patterns of the question words in the ``data`` of a word file, each phrase after ``fold_phrase``.
+
+    An interrogative that has no accent only after that (French *où*, Spanish *cuándo*) asks at the start of a clause;
+    elsewhere, the word without an accent can be a conjunction.
+    """
+
+    def fold_by_kind(section: str) -> dict[str, list[str]]:
+        """Return the folded phrases of a section, by kind."""
+        return {kind: list(map(fold_phrase, split_phrases(phrases))) for kind, phrases in data[section].items()}
+
+    asking, asking_groups = _build_phrase_pattern("asking", fold_by_kind("asks"), has_spaces, _MAX_GAP_WORDS)
+    noun, noun_groups = _build_phrase_pattern("noun", fold_by_kind("nouns"), has_spaces, _MAX_NOUN_GAP_WORDS)
+    words = {phrase for phrases in data["asks"].values() for phrase in split_phrases(phrases) if phrase.isalpha()}
+    initial_words = set(map(fold_phrase, words)) - words
+    requests = {"summary": list(map(fold_phrase, split_phrases(data["summaries"]["requests"])))}
+    summary, _ = _build_phrase_pattern("summary", requests, has_spaces, _MAX_GAP_WORDS)
+    general = _build_alternation(map(fold_phrase, split_phrases(data["summaries"]["general"])), has_spaces)
+    groups = asking_groups | noun_groups
+    return _QuestionPatterns(
+        asking=compile_lazily(asking),
+        noun=compile_lazily(noun),
+        kinds={group: phrase.kind for group, phrase in groups.items()},
+        initial=frozenset(
+            group
+            for group, phrase in asking_groups.items()
+            if phrase.words in initial_words and not phrase.words_after_gap
+        ),
+        summary=compile_lazily(summary),
+        general=compile_lazily(rf"(?:(?<!\d)\d{{1,3}}\s*)?{general}"),  # with a count: "3 sentences"
+    )
 
 
 class _SplitPhrase(NamedTuple):
@@ -177,8 +250,8 @@ class _SplitPhrase(NamedTuple):
 
 def _build_phrase_pattern(
     name: str, phrases_by_kind: Mapping[str, Iterable[str]], has_spaces: bool, max_gap_words: int
-) -> tuple[str, dict[str, str]]:
-    """Return a pattern for the phrases of questions, and the kind of answer of each of its groups.
+) -> tuple[str, dict[str, _SplitPhrase]]:
+    """Return a pattern for the phrases of questions, and the phrase of each of its groups.
 
     At the same offset, the phrase with the most words before its ``…`` matches, and the match ends there. Each
     phrase has a group, whose name begins with ``name``. ``has_spaces``: the language separates words by spaces.
@@ -186,8 +259,8 @@ def _build_phrase_pattern(
     """
     phrases: list[_SplitPhrase] = []
     for kind, kind_phrases in phrases_by_kind.items():
-        for phrase in kind_phrases:
-            words, _, words_after_gap = phrase.partition(_GAP)
+        for kind_phrase in kind_phrases:
+            words, _, words_after_gap = kind_phrase.partition(_GAP)
             phrases.append(_SplitPhrase(words, words_after_gap, kind))
 
     def count_words(words: str) -> int:
@@ -204,13 +277,14 @@ def _build_phrase_pattern(
         else rf"[^。？！?!]{{0,{_MAX_GAP_CHARACTERS}}}?"
     )
     start = r"(?<!\w)" if has_spaces else ""
-    alternatives, kinds = [], {}
-    for index, (words, words_after_gap, kind) in enumerate(phrases):
+    alternatives, groups = [], {}
+    for index, phrase in enumerate(phrases):
+        words, words_after_gap, _ = phrase
         group = f"{name}{index}"
         lookahead = f"(?={gap}{_escape_phrase(words_after_gap, has_spaces)})" if words_after_gap else ""
         alternatives.append(f"(?P<{group}>{_escape_phrase(words, has_spaces)}{lookahead})")
-        kinds[group] = kind
-    return f"{start}(?:{'|'.join(alternatives)})", kinds
+        groups[group] = phrase
+    return f"{start}(?:{'|'.join(alternatives)})", groups
 
 
 def _build_alternation(phrases: Iterable[str], has_spaces: bool) -> str:
@@ -289,7 +363,10 @@ def _build_name_patterns(
     """
     patterns: dict[str, re.Pattern[str]] = {}
     if capitalizes_names:
-        patterns["person"] = patterns["place"] = compile_lazily(_CAPITALIZED)
+        patterns["person"] = compile_lazily(_CAPITALIZED)
+        # A place without a name is known by the word before it: "behind the gym".
+        place_pattern = rf"(?i:{_build_alternation(places, has_spaces)}) (?:\w+ )?[^\W\d_]+" if places else r"(?!)"
+        patterns["place"] = compile_lazily(rf"{_CAPITALIZED}|{place_pattern}")
     elif has_spaces:
         if any(title.isascii() for title in titles):  # other scripts have no capitals
             word = r"[A-ZÄÖÜ][\w'’-]+"
