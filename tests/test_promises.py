@@ -220,7 +220,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
-    "kvstore never requests a stored text from the model again.": (
+    "kvstore stores the texts that the model writes, and never requests a stored text again.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
@@ -277,19 +277,18 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Readers never wait for a writer and need no server.": ONE_WRITER,
     "LMDB ends a commit by writing one page, so after a crash the store has either the state before the "
     "commit or the state after it.": ("test_crashes.py::test_a_writer_killed_at_any_time",),
-    "LMDB allows one writer at a time and needs a local disk.": ONE_WRITER,
-    "LMDB needs a memory map as large as the store may become.": (
+    "LMDB has its limits: it allows one writer at a time and needs a local disk.": ONE_WRITER,
+    "It also needs a memory map as large as the store may become.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
     "The map reserves addresses, but no disk space.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
-    "kvstore collects these small changes in the change buffer, and later writes the changes of many "
-    "commits at once.": (
+    "kvstore collects these changes in the change buffer, and later writes the changes of many commits at once.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
-    "A commit changes many places of the data file a little.": (
+    "A commit makes small changes in many places of the data file.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
@@ -350,9 +349,8 @@ DESCRIPTIONS = {
     "Some questions are multi-hop: they need several chunks, because one chunk names the subject of the next chunk.",
     "Some strategies use communities, which are groups of related entities (people, places and things).",
     "For these strategies, first run the statement CREATE INDEX communities.",
-    "For the measure of the last row, the repository of fast-graphrag reports these shares of other "
-    "systems: 0.42 for a vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for "
-    "fast-graphrag.",
+    "For 2WikiMultiHopQA, the repository of fast-graphrag reports these shares of other systems: 0.42 for a "
+    "vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
     "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
     "kvstore is not a server.",
     "kvstore does not work on network file systems, because they do not reliably provide file locks and memory maps.",
@@ -376,11 +374,9 @@ DESCRIPTIONS = {
     "scores are computed.",
     "An index of titles and metadata values speeds up conditions (WHERE).",
     "All data that this section describes is in the file data.mdb.",
-    "LMDB is the storage library of kvstore.",
-    "LMDB has two limits.",
     "Some data would be expensive to update in every commit, such as summaries of many documents or the "
     "groups of related entities.",
-    "LMDB stores all data in one memory-mapped, copy-on-write file.",
+    "LMDB, the storage library of kvstore, stores all data in one memory-mapped, copy-on-write file.",
     'The page "The source" has a picture of the layers.',
     'The page "Ask" has figures for questions about the subject of the documents that no document answers.',
     "Facts are the statements that users add, such as an alias of an entity.",
