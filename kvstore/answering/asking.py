@@ -55,7 +55,6 @@ class _PreparedAnswer(NamedTuple):
     question. ``max_words`` limits an extractive answer, if it is given.
     """
 
-    question: str
     strategy: Strategy
     clauses: Clauses
     query: Query
@@ -132,14 +131,7 @@ class Asker:
             if confidence.value < self.get_session().least_confidence:
                 from .extractive import build_refusal
 
-                refusal = build_refusal(
-                    query,
-                    evidence,
-                    scored_passages,
-                    None if reading is None else {snippet.position: snippet.score for snippet in reading.readings},
-                    unknown=confidence.unknown,
-                    missing_type=confidence.formless,
-                )
+                refusal = build_refusal(query, evidence, scored_passages, confidence, reading)
                 abstained = Answer(
                     refusal.text,
                     refusal.citations,
@@ -159,7 +151,6 @@ class Asker:
                 )
 
         prepared = _PreparedAnswer(
-            question=question,
             strategy=strategy,
             clauses=clauses,
             query=query,
@@ -469,14 +460,7 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
             extracted = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
         else:
             extracted = extract_answer(evidence, scored_passages, prepared.max_words)
-        content = extracted or build_refusal(
-            prepared.query,
-            evidence,
-            scored_passages,
-            reader_scores=None,
-            unknown=confidence.unknown,
-            missing_type=confidence.formless,
-        )
+        content = extracted or build_refusal(prepared.query, evidence, scored_passages, confidence)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
         chooser = "rules" if prepared.reading is None else "the answer reader"
         step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(content.citations)

@@ -42,6 +42,8 @@ from .snippets import Snippet, truncate_snippet
 
 if TYPE_CHECKING:
     from ..retrieval.query import Query
+    from .answer_reader.reading import PassageReading
+    from .confidence import Confidence
 
 NO_ANSWER = "The documents do not say this."
 #: The maximum number of hits whose snippets are scored, and of sentences shown if the store does not answer.
@@ -390,25 +392,23 @@ def build_refusal(
     query: Query,
     evidence: Evidence,
     scored_passages: ScoredPassages,
-    reader_scores: Mapping[SnippetPosition, float] | None,
-    *,
-    unknown: Sequence[str],
-    missing_type: str,
+    confidence: Confidence,
+    reading: PassageReading | None = None,
 ) -> ExtractedAnswer:
     """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
 
-    ``reader_scores`` are the scores of the answer reader, by which these sentences are chosen (None: the scores of
+    ``reading`` is the answer reader's result, by whose scores these sentences are chosen (None: by the scores of
     ``scored_passages``). If the evidence has summaries or reports, their beginnings replace the sentences. If the
-    condition selects no documents, nothing follows. ``unknown`` are names of the question that no document has.
-    ``missing_type`` is what the question asks for, such as a telephone number, if no passage has any.
+    condition selects no documents, nothing follows. The text also names what ``confidence`` found to be missing: names
+    of the question, or what it asks for, such as a telephone number.
     """
     if query.allowed is not None and not len(query.allowed.documents):
         return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
     heading = NO_ANSWER
-    if unknown:
-        heading += f" No document names {' or '.join(unknown)}."
-    if missing_type:
-        heading += f" No passage found has any {missing_type}."
+    if confidence.unknown:
+        heading += f" No document names {' or '.join(confidence.unknown)}."
+    if confidence.formless:
+        heading += f" No passage found has any {confidence.formless}."
     if any(hit.kind in ("summary", "report") for hit in evidence.hits):
         citations = [cite_hit(number, hit) for number, hit in enumerate(evidence.hits[:MAX_NEAREST], 1)]
         paragraphs = [
@@ -416,7 +416,10 @@ def build_refusal(
             for citation in citations
         ]
         return ExtractedAnswer("\n\n".join([f"{heading} Nearest:", *paragraphs]), citations)
-    scores = scored_passages.snippet_scores.scores if reader_scores is None else reader_scores
+    if reading is None:
+        scores = scored_passages.snippet_scores.scores
+    else:
+        scores = {snippet.position: snippet.score for snippet in reading.readings}
     excerpts = list_best_excerpts(scored_passages.passages, scores, MAX_NEAREST)
     text, citations = render_excerpts(scored_passages.passages, excerpts, scored_passages.scorer)
     return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)

@@ -132,7 +132,7 @@ class Snippet:
 
     @property
     def labeled_text(self) -> str:
-        """The text after its label, such as the term that it defines, if it has one."""
+        """The text after the label of the snippet (its term, speaker or header row), if it has one."""
         return f"{self.label}: {self.text}" if self.label else self.text
 
 

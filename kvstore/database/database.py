@@ -221,7 +221,7 @@ class Database(Handle):
         model: str | None = None,
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Let a language model write texts about the documents' passages, such as their ``units``, and store them.
+        """Let a language model write texts about passages of documents, such as ``units`` (statements), and store them.
 
         ``share`` (a fraction of all tokens to send) or ``within`` (a number of tokens) limits what is sent. ``by`` then
         names the method that selects the passages: ``confusability`` (default), ``bleu``, ``pagerank`` or ``random``.

@@ -58,7 +58,7 @@ class HitCounts:
         self._thread = threading.local()  # ``paused``: do not count the hits of this thread
 
     def add(self, keys: Iterable[str]) -> None:
-        """Count a hit of each name (normal form), unless this thread has paused counting."""
+        """Count a hit (lookup) of each name (normal form), unless this thread has paused counting."""
         if getattr(self._thread, "paused", False):
             return
         with self._lock:

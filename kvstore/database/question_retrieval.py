@@ -130,7 +130,7 @@ def prepare_query(
 def _restrict_documents(
     query: Query, where: str | Mapping[str, Any], parameters: Sequence[Any] | Mapping[str, Any]
 ) -> None:
-    """Restrict a query to the documents that satisfy ``where``, and trace how they were found."""
+    """Restrict a query to the documents that satisfy ``where``, and record how they were found as a step."""
     from ..sql.document_filter import filter_documents
 
     with query.trace.step("filter documents") as step:

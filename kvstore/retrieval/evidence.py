@@ -270,8 +270,8 @@ class StepNotes:
 class Location:
     """One location of an entity: a node of a tree with one parent, or an abstract (summary) of a document.
 
-    ``level`` counts edges from the tree's root, or is the abstract's height above the leaves. ``parent`` is the
-    parent's name or heading; ``abstract`` is the abstract's number in its document.
+    ``level`` counts edges from the tree's root, or is the abstract's height above the lowest abstracts. ``parent`` is
+    the parent's name or heading; ``abstract`` is the abstract's number in its document.
     """
 
     entity: str

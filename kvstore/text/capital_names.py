@@ -207,7 +207,7 @@ class CapitalNames:
         return end
 
     def _is_start_of_next_line(self, word: str) -> bool:
-        """True if the last word of a run is an article or another function word, so it begins the next line."""
+        """True if a function word, such as an article, ends a run of capitalized words, so it begins the next line."""
         return not word.isupper() and word.lower() in self._words.function_words
 
     def _is_capitalized_function_word(self, token: str) -> bool:

@@ -23,7 +23,7 @@ _MAX_CACHED_RUNS = 1 << 12
 
 
 class Segmenter:
-    """A stemmer that leaves words unchanged, with ``split_run``, which splits a run without spaces into words."""
+    """A stemmer that leaves words unchanged. ``split_run`` splits a run of characters without spaces into words."""
 
     def __init__(self, split_run: Callable[[str], tuple[str, ...]]) -> None:
         """Store the function that splits a run of characters into words."""
@@ -58,7 +58,7 @@ def open_segmenter(name: str) -> Segmenter:
 
     @lru_cache(maxsize=_MAX_CACHED_RUNS)
     def split_run(run: str) -> tuple[str, ...]:
-        """Return the words of a run. Thread-safe and cached."""
+        """Return the words of a run of characters without spaces. Thread-safe and cached."""
         with lock:
             return tuple(split(run))
 
