@@ -40,7 +40,7 @@ POINTS: list[tuple[str, Any, str, bool]] = [
     ("commit", WriteTransaction, "commit", False),
     ("committed", WriteTransaction, "commit", True),
     ("finish", Changes, "finish", False),
-    ("link older", Linker, "link_stored_chunks", False),
+    ("link older", Linker, "link_new_names", False),
     ("flush postings", PostingWriter, "flush", False),
     ("flush vectors", VectorWriter, "flush", False),
     ("flush filter", EntityFilter, "flush", False),

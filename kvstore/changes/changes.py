@@ -53,7 +53,7 @@ from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents
 
 @dataclass(frozen=True, slots=True)
 class _LinkingContext(ChangeContext):
-    """The context in which facts are stored, with the whole linker: facts themselves only link tree nodes."""
+    """The context in which facts are stored. ``linker`` has more methods than facts use, which only link tree nodes."""
 
     linker: Linker
 
@@ -64,8 +64,10 @@ class Changes:
     def __init__(
         self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter, traces: TraceCache | None = None
     ) -> None:
-        """Open a writer for each part of the store on ``view``; ``traces`` is the process's trace cache, if any.
+        """Open a writer for each part of the store on ``view``, a write transaction.
 
+        ``entity_filter`` is the index from names to entities. ``traces`` has fingerprints of recently stored texts,
+        which rule out that a name occurs in them (None: the fingerprints of this transaction only).
         Raises StoreFormatError if the store has structures of a version that this kvstore does not maintain.
         """
         require_maintained(view)
@@ -195,10 +197,11 @@ class Changes:
             linker.link_document(record, sections, chunks, extracted.parts, extracted.language)
 
     def _flush_batch(self, linker: Linker, *, more_follow: bool) -> None:
-        """Write what a batch collected: mentions, structures, postings and vectors.
+        """Write what a batch collected: mentions, derived structures, postings and vectors.
 
-        While linking is deferred, structures wait, and postings are written once per two batches of documents that are
-        linked together. Unless ``more_follow``, the deferred documents are linked now.
+        While linking documents to names is deferred, derived structures are not updated, and postings are written once
+        per two batches of documents that are linked together. Unless ``more_follow`` (more batches come at once), the
+        deferred documents are linked now.
         """
         if self._unlinked is None:
             self._update_structures(linker)
@@ -395,9 +398,7 @@ class Changes:
         ids_by_key = dict(zip(new_keys, new_ids, strict=True))
         ids = names.write_records(ids_by_key)
         self._entities.put_names(ids_by_key)
-        linker.add_new_names(ids_by_key)
-        if self._unlinked is None:
-            linker.link_stored_chunks(ids_by_key)
+        linker.link_new_names(ids_by_key, in_stored_chunks=self._unlinked is None)
         return ids
 
     def _store_document(
@@ -441,17 +442,8 @@ class Changes:
             left_out=extracted.left_out,
             own_chunks=pack_chunks(extracted.own_chunks),
         )
-        sections = [
-            Section(
-                level=section.level,
-                title=section.title,
-                parent=section.parent,
-                start=section.start,
-                end=section.end,
-                abstract=abstract_ids[section.abstract],
-            )
-            for section in extracted.sections
-        ]
+        # A section extracted from a text has the index of its abstract among those of the document.
+        sections = [replace(section, abstract=abstract_ids[section.abstract]) for section in extracted.sections]
         self.documents.put(record, extracted.text, sections)
         introduced_entities = [(ids[name.key], name) for name in extracted.introductions]
         slots = [(entity, names.slots[entity, name.form, name.kind]) for entity, name in introduced_entities]

@@ -334,7 +334,7 @@ class _Checker:
     def _check_orphans(self) -> Iterator[str]:
         """Yield a sentence for postings, vectors, chunks, mentions and abstracts whose document does not exist.
 
-        Sums of the postings and vectors of a chunk that its document's check has not taken out belong to no document.
+        The check of each document removed the sums of its postings and vectors; the remaining sums are of no document.
         """
         documents = self._sizes
         for chunk in self._posting_sums.iter_nonzero():
@@ -354,8 +354,8 @@ class _Checker:
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
         """Yield a sentence for each fact of a kind whose document does not exist, or that introduces an unknown name.
 
-        An introduction is a statement that makes a name known. They are counted by entity, spelling and kind of name,
-        for the check of the entities.
+        An introduction is a statement that makes a name known. Introductions are counted by entity, spelling and kind
+        of name, for the check of the entities.
         """
         if isinstance(fact, DocumentFact):
             for row_key, _ in self._state.lmdb.scan(fact.tables[0]):
@@ -382,7 +382,7 @@ class _Checker:
                     yield f"{problem} has the source {record.source!r}"
 
     def _check_forest(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the forest (trees of names), and sum the hashes of its addresses."""
+        """Yield a sentence for each fault of the trees of names, and sum the hashes of each entity's nodes in them."""
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():
@@ -405,10 +405,10 @@ class _Checker:
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
     def _check_entities(self) -> Iterator[str]:
-        """Yield a sentence for each difference between the entities and the filter, the index of names, or the sums.
+        """Yield a sentence if the entities differ from the filter (the index of names) or from sums of earlier checks.
 
-        The sums are those of earlier checks: of the statements that make each entity known (introductions), and of its
-        addresses, in documents, edges and aliases.
+        These sums are over the statements that make each entity known (introductions), and over its addresses (the
+        texts and tree nodes where it occurs).
         """
         state = self._state
         differences = find_differences(

@@ -106,7 +106,8 @@ def _dump_documents(state: State, documents: Mapping[int, DocumentRecord], logic
 def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: LogicalNames) -> DumpTables:
     """Return the rows of names, their introductions, mentions and addresses, and of postings, by name of the table.
 
-    ``documents`` are all records by id, and ``logical`` replaces internal ids by names and ordinals.
+    An introduction makes a name known, and an address is a place where it occurs. ``documents`` are all records by id,
+    and ``logical`` replaces internal ids by names and ordinals.
     """
     filter_keys = [key for key, _ in state.filter.iter_entries()]
     return {

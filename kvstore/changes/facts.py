@@ -137,7 +137,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
         """Yield comments for the dump about the user's vectors, the user's chunks and omitted parts of pages.
 
-        Each is a pair: the comment, and the values of its parameters, of which it has none.
+        Each is a pair (comment, values of its parameters); these comments have no parameters.
         """
         num_own_vectors = num_partial = num_own_chunks = 0
         for record in state.documents.scan():
@@ -185,7 +185,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
             yield f"the dump omits the triples imported for {documents}; use EXPORT TO to keep them", ()
 
     def estimate_size(self, value: DocumentTriples) -> int:
-        """Return the memory that triples take while they wait to be stored, in chunks: one per name and triple."""
+        """Return an estimate of the memory of pending triples, in units of a chunk: one unit per name and triple."""
         return len(value.names) + len(value.triples)
 
     def count_items(self, value: DocumentTriples) -> int:
@@ -430,9 +430,9 @@ def list_document_fact_kinds() -> list[DocumentFact[Any]]:
 
 
 def list_stored_document_fact_kinds(state: State) -> list[DocumentFact[Any]]:
-    """Return the kinds of facts about documents, such as triples, of which a state contains at least one.
+    """Return the kinds of facts about documents, such as triples, of which a state contains at least one fact.
 
-    Systems whose facts it does not contain are not imported.
+    Systems that declare other kinds of facts are not imported.
     """
 
     def has_records(table: str) -> bool:

@@ -44,7 +44,7 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
 
 
 def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
-    """Yield a sentence for each edge that does not refer to the documents (or the user) that state it, or the reverse.
+    """Yield a sentence for each disagreement between the edges and the documents (or the user) that state them.
 
     ``sizes`` has the text sizes of documents by id.
     """

@@ -144,7 +144,7 @@ class Linker:
 
         Must be called after the last change.
         """
-        # If a document has other changed chunks, those with other mentions are also reported as changed.
+        # A document is reported with changed chunks or with changed mentions. If it has both, all are changed chunks.
         for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
             self._changed_chunks[document].update(self._mentioned_chunks.pop(document))
         changed_chunks = set(chain(*self._changed_chunks.values(), *self._mentioned_chunks.values()))
@@ -185,12 +185,6 @@ class Linker:
         """Record that entities no longer occur at nodes of trees of names; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
-
-    def add_new_names(self, ids_by_key: Mapping[str, int]) -> None:
-        """Record names that became known, and cache their keys (normal forms)."""
-        added = {entity: key for key, entity in ids_by_key.items()}
-        self._names_added.update(added)
-        self._keys.update(added)
 
     def link_document(
         self,
@@ -325,12 +319,16 @@ class Linker:
         if document not in self._new_documents:
             self._changed_chunks.setdefault(document, set()).update(chunks)
 
-    def link_stored_chunks(self, ids_by_key: Mapping[str, int]) -> None:
-        """Link newly known names to the stored chunks and headings that mention them.
+    def link_new_names(self, ids_by_key: Mapping[str, int], *, in_stored_chunks: bool) -> None:
+        """Record names that became known, given as entities by normal form.
 
-        Only texts that have all words of a name, by the postings, are searched.
+        With ``in_stored_chunks``, also link them to the stored chunks and headings that mention them. Only texts that
+        have all words of a name, by the postings, are searched.
         """
-        if not self._state.counters.chunks:
+        added = {entity: key for key, entity in ids_by_key.items()}
+        self._names_added.update(added)
+        self._keys.update(added)
+        if not in_stored_chunks or not self._state.counters.chunks:
             return
         names_by_chunk: dict[int, list[int]] = {}
         for name_index, chunks in self._find_candidates(list(ids_by_key)):
@@ -376,10 +374,12 @@ class Linker:
                 yield index, chunks
 
     def _link_stored_documents(self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames) -> None:
-        """Find new names in the candidate chunks and in the headings of stored documents (by id), and store the links.
+        """Find new names in stored documents, and store the links.
 
-        A link is the mention of a name in a chunk or heading, and the address of that text in the list of the name.
-        Mentions are written at once; addresses, and the changed chunks for the delta, are collected.
+        ``candidates`` has by document id the chunks whose words include all words of a new name; they and the headings
+        of the document are searched. A link is the mention of a name in a chunk or heading, and the address of that
+        text in the list of the name. Mentions are written at once; addresses, and the changed chunks for the delta, are
+        collected.
         """
         records = self._state.documents.get_many(candidates)
         sections_by_document = self._state.documents.get_sections_many(candidates)

@@ -42,7 +42,7 @@ class NameChanges:
         self._introductions.setdefault(key, []).append((spelling, kind))
 
     def withdraw(self, entity: int, spelling: str, kind: str) -> None:
-        """Record that one document or fact less states a spelling of an entity, as a ``kind`` of name."""
+        """Record that a document or fact no longer states a spelling of an entity, as a ``kind`` of name."""
         self._load_records([entity])
         record = self._records[entity]
         record.remove_introduction(record.get_slot_index(spelling, kind))

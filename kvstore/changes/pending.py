@@ -8,7 +8,7 @@ again, only its changed texts are embedded; vectors that the user supplied are n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -65,13 +65,8 @@ class PendingDocument:
         return self.content.document if isinstance(self.content, ChunkedDocument) else self.content
 
     @property
-    def is_derived(self) -> bool:
-        """True if the chunks, terms, abstracts, names and relations of the document are derived."""
-        return isinstance(self.content, ExtractedDocument)
-
-    @property
     def extracted(self) -> ExtractedDocument:
-        """The extracted document. May be read only if ``is_derived``."""
+        """The document with its derived data; :func:`derive_documents` must have derived them."""
         assert isinstance(self.content, ExtractedDocument)
         return self.content
 
@@ -136,7 +131,8 @@ class PendingChanges:
         stays as it is; otherwise, they would have to be embedded again.
         """
         for document in self.new_documents:
-            if document.is_derived and document.vectors.keys() <= {CHUNK_VECTORS.name}:
+            is_derived = isinstance(document.content, ExtractedDocument)
+            if is_derived and document.vectors.keys() <= {CHUNK_VECTORS.name}:
                 source_fields = {field.name: getattr(document.content, field.name) for field in fields(ValidDocument)}
                 self.documents[document.document.key] = replace(document, content=ValidDocument(**source_fields))
         self.parts = {}
@@ -198,9 +194,10 @@ def make_pending(
 
 
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
-    """Return documents with their chunks, terms, abstracts, names and relations, derived unless they are already.
+    """Return documents with their chunks, terms, abstracts, names and relations.
 
-    The prose of all documents is parsed together, which is faster. Raises LanguageError.
+    Documents that already have them keep them. The prose of the others is parsed together, which is faster. Raises
+    LanguageError.
     """
     contents = [
         document.content
@@ -243,14 +240,13 @@ def embed_documents(
             )
         if not any(missing_texts):
             return derived_documents
-        texts = (
-            (derived_document.extracted.key, set(chain(*texts_by_space.values())))
-            for derived_document, texts_by_space in zip(derived_documents, missing_texts, strict=True)
-        )
-        reusable_embeddings = find_reusable_embeddings(
-            stored_state, ((key, wanted_texts) for key, wanted_texts in texts if wanted_texts)
-        )
-    vectors = collect_vectors(missing_texts, embed, reusable_embeddings)
+        stored_vectors: dict[tuple[str, str], Matrix] = {}
+        for derived_document, texts_by_space in zip(derived_documents, missing_texts, strict=True):
+            texts = set(chain(*texts_by_space.values()))
+            record = stored_state.documents.find_by_key(derived_document.extracted.key) if texts else None
+            if record is not None:
+                stored_vectors.update(_read_stored_vectors(stored_state, record, texts))
+    vectors = collect_vectors(missing_texts, embed, stored_vectors)
     return [
         replace(document, vectors={**document.vectors, **new_vectors})
         for document, new_vectors in zip(derived_documents, vectors, strict=True)
@@ -293,8 +289,7 @@ def complete_pending(
     This covers the documents, which are derived together, and the derived parts of stored documents whose facts
     changed. ``find_vectors`` takes a document key and texts, and returns known vectors of them by space and text.
     """
-    underived_documents = [document for document in pending.new_documents if not document.is_derived]
-    for document in derive_documents(underived_documents, state.settings):
+    for document in derive_documents(pending.new_documents, state.settings):
         pending.documents[document.document.key] = document
     derivations = list_maintained_derivations(state.lmdb)
     # The kinds of changed facts on which derived parts or the embedding texts of chunks depend.
@@ -365,20 +360,17 @@ def _derive_changed_parts(
     return parts
 
 
-def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
-    """Return the vectors, by vector space and text, that new documents take over from the documents they replace.
+def _read_stored_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
+    """Return the stored vectors that the embedder computed for ``texts`` of a document, by vector space and text.
 
-    ``documents`` are the keys of the new documents, each with its texts to embed.
+    Texts without a stored vector are left out. The vectors that the user supplied for chunks are not returned.
     """
-    embeddings: dict[tuple[str, str], Matrix] = {}
-    for key, texts in documents:
-        record = state.documents.find_by_key(key)
-        if record is not None:
-            chunk_vectors = {} if record.own_vectors else _read_chunk_vectors(state, record, texts)
-            # The vectors of chunks are those of the embedder, so they also serve the same texts of derived parts.
-            embeddings.update({(ANY_SPACE, text): vector for text, vector in chunk_vectors.items()})
-            embeddings.update(read_derived_vectors(state, record, texts))
-    return embeddings
+    chunk_vectors = {} if record.own_vectors else _read_chunk_vectors(state, record, texts)
+    # The vectors of chunks are those of the embedder, so they also serve the same texts of derived parts.
+    return {
+        **{(ANY_SPACE, text): vector for text, vector in chunk_vectors.items()},
+        **read_derived_vectors(state, record, texts),
+    }
 
 
 def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:

@@ -186,9 +186,8 @@ class BatchedChanges:
 
     def _chunk_document(self, document: PendingDocument) -> ChunkedText:
         """Return the chunks and headings of a pending document, without triples and other facts stated about it."""
-        if not document.is_derived:
-            (document,) = derive_documents([document], self._settings)
-        return build_chunked_text(document.extracted, {})
+        (derived_document,) = derive_documents([document], self._settings)
+        return build_chunked_text(derived_document.extracted, {})
 
     def _find_chunked_text(self, key: str) -> ChunkedText:
         """Return the chunks and headings of the document with this key, which must exist, without facts about it."""
