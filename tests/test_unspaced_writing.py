@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 import kvstore
-from kvstore.answering.extractive import NO_ANSWER
+from kvstore.answering.refusals import NO_ANSWER
 from kvstore.integrations.explore.ask_page import build_answer_data
 from kvstore.integrations.store_tools import StoreTools
 from kvstore.text.sentences import split_sentences

@@ -129,7 +129,7 @@ class Asker:
                     max_words = _MAX_CHAIN_WORDS
                 reading = None  # rules choose the sentences
             if confidence.value < self.get_session().least_confidence:
-                from .extractive import build_refusal
+                from .refusals import build_refusal
 
                 refusal = build_refusal(query, evidence, scored_passages, confidence, reading)
                 abstained = Answer(
@@ -448,7 +448,7 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     ``problem`` explains why the language model did not answer; None if it was not asked.
     """
     from .answer import Answer
-    from .extractive import ExtractedAnswer, build_refusal, extract_answer
+    from .extractive import ExtractedAnswer, extract_answer
 
     evidence, confidence, scored_passages = prepared.evidence, prepared.confidence, prepared.scored_passages
     with prepared.query.trace.step("choose sentences") as step:
@@ -460,7 +460,11 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
             extracted = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
         else:
             extracted = extract_answer(evidence, scored_passages, prepared.max_words)
-        content = extracted or build_refusal(prepared.query, evidence, scored_passages, confidence)
+        content = extracted
+        if content is None:
+            from .refusals import build_refusal
+
+            content = build_refusal(prepared.query, evidence, scored_passages, confidence)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
         chooser = "rules" if prepared.reading is None else "the answer reader"
         step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(content.citations)

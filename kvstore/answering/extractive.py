@@ -25,29 +25,25 @@ from ..text.words import find_reference_numbers, list_terms, segment_words
 from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .answer_types import detect_answer_type
 from .block_kinds import FIELD_PATTERN
-from .citations import Citation, cite_hit, neutralize_citations
+from .citations import Citation, neutralize_citations
 from .excerpts import (
     MAX_WORDS,
     Excerpt,
     SnippetPosition,
     Stem,
-    list_best_excerpts,
     put_best_first,
     render_excerpt,
     select_excerpts,
 )
 from .passages import Passage
 from .question_form import find_topic
-from .snippets import Snippet, truncate_snippet
+from .snippets import Snippet
 
 if TYPE_CHECKING:
-    from ..retrieval.query import Query
-    from .answer_reader.reading import PassageReading
-    from .confidence import Confidence
+    pass
 
-NO_ANSWER = "The documents do not say this."
-#: The maximum number of hits whose snippets are scored, and of sentences shown if the store does not answer.
-MAX_CHUNKS, MAX_NEAREST = 8, 3
+#: The maximum number of hits whose snippets are scored.
+MAX_CHUNKS = 8
 #: The maximum number of snippets embedded for an answer.
 MAX_EMBEDDED_SNIPPETS = 48
 #: The weights of the parts of a snippet's score:
@@ -386,43 +382,6 @@ def _select_group_excerpts(
             for index in range(excerpt.first, excerpt.last + 1):
                 remaining_scores.pop((excerpt.passage_index, index), None)
     return excerpts
-
-
-def build_refusal(
-    query: Query,
-    evidence: Evidence,
-    scored_passages: ScoredPassages,
-    confidence: Confidence,
-    reading: PassageReading | None = None,
-) -> ExtractedAnswer:
-    """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
-
-    ``reading`` is the answer reader's result, by whose scores these sentences are chosen (None: by the scores of
-    ``scored_passages``). If the evidence has summaries or reports, their beginnings replace the sentences. If the
-    condition selects no documents, nothing follows. The text also names what ``confidence`` found to be missing: names
-    of the question, or what it asks for, such as a telephone number.
-    """
-    if query.allowed is not None and not len(query.allowed.documents):
-        return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
-    heading = NO_ANSWER
-    if confidence.unknown:
-        heading += f" No document names {' or '.join(confidence.unknown)}."
-    if confidence.formless:
-        heading += f" No passage found has any {confidence.formless}."
-    if any(hit.kind in ("summary", "report") for hit in evidence.hits):
-        citations = [cite_hit(number, hit) for number, hit in enumerate(evidence.hits[:MAX_NEAREST], 1)]
-        paragraphs = [
-            f"{neutralize_citations(truncate_snippet(to_plain_text(citation.text)))} [{citation.number}]"
-            for citation in citations
-        ]
-        return ExtractedAnswer("\n\n".join([f"{heading} Nearest:", *paragraphs]), citations)
-    if reading is None:
-        scores = scored_passages.snippet_scores.scores
-    else:
-        scores = {snippet.position: snippet.score for snippet in reading.readings}
-    excerpts = list_best_excerpts(scored_passages.passages, scores, MAX_NEAREST)
-    text, citations = render_excerpts(scored_passages.passages, excerpts, scored_passages.scorer)
-    return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
 
 
 def _find_technical_tokens(text: str) -> list[str]:

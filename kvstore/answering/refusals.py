@@ -1,0 +1,62 @@
+"""Refusals: the text of an answer that abstains, because the documents do not answer the question.
+
+In: the evidence, its scored passages, and the confidence. Out: a text that says so and shows the nearest sentences,
+with their citations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..retrieval.evidence import Evidence
+from ..retrieval.query import Query
+from ..text.blocks import to_plain_text
+from .citations import cite_hit, neutralize_citations
+from .excerpts import list_best_excerpts
+from .extractive import ExtractedAnswer, ScoredPassages, render_excerpts
+from .snippets import truncate_snippet
+
+if TYPE_CHECKING:
+    from .answer_reader.reading import PassageReading
+    from .confidence import Confidence
+
+NO_ANSWER = "The documents do not say this."
+#: The maximum number of sentences that a refusal shows.
+MAX_NEAREST = 3
+
+
+def build_refusal(
+    query: Query,
+    evidence: Evidence,
+    scored_passages: ScoredPassages,
+    confidence: Confidence,
+    reading: PassageReading | None = None,
+) -> ExtractedAnswer:
+    """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
+
+    ``reading`` is the answer reader's result, by whose scores these sentences are chosen (None: by the scores of
+    ``scored_passages``). If the evidence has summaries or reports, their beginnings replace the sentences. If the
+    condition selects no documents, nothing follows. The text also names what ``confidence`` found to be missing: names
+    of the question, or what it asks for, such as a telephone number.
+    """
+    if query.allowed is not None and not len(query.allowed.documents):
+        return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
+    heading = NO_ANSWER
+    if confidence.unknown:
+        heading += f" No document names {' or '.join(confidence.unknown)}."
+    if confidence.formless:
+        heading += f" No passage found has any {confidence.formless}."
+    if any(hit.kind in ("summary", "report") for hit in evidence.hits):
+        citations = [cite_hit(number, hit) for number, hit in enumerate(evidence.hits[:MAX_NEAREST], 1)]
+        paragraphs = [
+            f"{neutralize_citations(truncate_snippet(to_plain_text(citation.text)))} [{citation.number}]"
+            for citation in citations
+        ]
+        return ExtractedAnswer("\n\n".join([f"{heading} Nearest:", *paragraphs]), citations)
+    if reading is None:
+        scores = scored_passages.snippet_scores.scores
+    else:
+        scores = {snippet.position: snippet.score for snippet in reading.readings}
+    excerpts = list_best_excerpts(scored_passages.passages, scores, MAX_NEAREST)
+    text, citations = render_excerpts(scored_passages.passages, excerpts, scored_passages.scorer)
+    return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
