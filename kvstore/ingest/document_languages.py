@@ -33,7 +33,7 @@ class DocumentLanguages:
 
     @property
     def is_full(self) -> bool:
-        """True if ``FIRST_DOCUMENTS`` documents are counted, so that no more are."""
+        """True if ``FIRST_DOCUMENTS`` documents are counted; further documents are not counted."""
         return self._num_documents >= FIRST_DOCUMENTS
 
     def add(self, document: ValidDocument) -> None:

@@ -32,8 +32,7 @@ _MAX_PROBLEMS_SHOWN = 100
 class IngestReport:
     """The outcome of an ingest. ``documents`` and ``chunks`` count those written; ``seconds`` is wall time.
 
-    ``added``, ``changed``, ``unchanged`` and ``removed`` count documents, compared with the store before, and ``known``
-    counts the files that are unchanged since an earlier ingest.
+    ``added``, ``changed``, ``unchanged`` and ``removed`` count documents, compared with the store before.
     ``skipped_by`` counts the skipped files by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...), and
     ``skipped`` is their sum. ``remarks`` are sentences about possibly unintended effects. Documents to which a file
     adds facts count as changed if that changes anything, else as unchanged. ``left_out`` maps each page that was read
@@ -217,7 +216,7 @@ def list_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
 def list_ingest_patterns(include: str | Sequence[str], exclude: str | Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the patterns of files to include, and those of files and folders to exclude.
 
-    Raises InputError for an empty one.
+    Raises InputError for an empty pattern.
     """
     return _list_patterns("include", include), _list_patterns("exclude", exclude)
 

@@ -182,12 +182,12 @@ class _IngestRun:
         """
         sources = self._find_sources(paths)
         try:
-            yield from self._iter_steps(sources, prune)
+            yield from self._ingest_sources(sources, prune)
         except KeyboardInterrupt:
             yield self._build_progress(self._num_files_done, len(sources), "")
             raise
 
-    def _iter_steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
+    def _ingest_sources(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
         """Process the items of all files in order, and yield the progress before each file and after each commit.
 
         At the end, commit the rest and, with ``prune``, remove documents of vanished files; then complete the report.
@@ -232,7 +232,8 @@ class _IngestRun:
     def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
         """Return the files of all paths, each once.
 
-        Adds skipped files and failures to the report, and records which folders are covered, and what is unreadable.
+        Adds skipped files and failures to the report, and records which folders this ingest covers, and which files and
+        folders could not be read.
         """
         sources_by_location: dict[tuple[str, str], Source] = {}
         for path in paths:
@@ -364,21 +365,16 @@ class _IngestRun:
                 self._stored_chunks = state.counters.chunks
         batch_limit = min(self._stored_chunks // STORE_DIVISOR, MAX_BATCH_SIZE)
         # A few seconds of waiting for more documents save commits, each of which searches older texts for new names.
-        if self._is_batch_embedded and time.monotonic() < self._batch_start + self._get_max_wait():
+        # The wait shrinks toward the end, because workers run in parallel with every commit except the last one.
+        seconds_left = self._pace.estimate_seconds_left()
+        max_wait = MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)
+        if self._is_batch_embedded and time.monotonic() < self._batch_start + max_wait:
             batch_limit = MAX_BATCH_SIZE
         return (
             len(self._batch) >= max(BATCH_DOCUMENTS, batch_limit)
             or self._batch_chunks >= max(BATCH_CHUNKS, batch_limit)
             or self._batch_bytes >= BATCH_BYTES
         )
-
-    def _get_max_wait(self) -> float:
-        """Return the seconds that a batch waits for more documents.
-
-        The wait shrinks toward the end: workers continue during a commit, but none runs during the last one.
-        """
-        seconds_left = self._pace.estimate_seconds_left()
-        return MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)
 
     def _record_duplicate_key(self, key: str, visit: FileVisit) -> None:
         """Record the file ``visit`` if it is also stored under another key, because another parent folder was named.

@@ -248,7 +248,7 @@ class _FileSearch:
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 
     def _has_known_format(self, relative_path: str) -> bool:
-        """True if the options or a file's name determine its format, so that its content need not be inspected."""
+        """True if a file is taken without a look at its content: by its name, a given format or include patterns."""
         return self._has_include or self._format is not None or find_format(relative_path) is not None
 
     def _count_skipped(self, relative_path: str) -> None:
@@ -282,7 +282,7 @@ class _FileSearch:
     def _add_folder(self, root: Path) -> None:
         """Add the files of a folder that match the patterns to include or, without patterns, have a known format.
 
-        The others are counted as skipped, and so are, without patterns, the sources of built pages.
+        The other files are counted as skipped. Without patterns, the sources of built pages are skipped too.
         """
         real_root = _escape_path(os.path.realpath(root))
         self._add_coverage(real_root, self._accepts)
@@ -328,8 +328,8 @@ class _FileSearch:
         """Yield (path, path relative to the root) of the files below a folder, at most ``max_depth`` folders down.
 
         ``max_depth`` None means no limit. Hidden and excluded names, links to folders and stores are counted as
-        skipped.
-        Unreadable folders and files are added to the failures, except broken links that ``selects`` rejects.
+        skipped. Unreadable folders and files are added to the failures, except broken links that ``selects`` rejects (a
+        function that takes a relative path; None: it selects every path).
         """
         real_root = os.path.realpath(root)
         pending = [(root, "", 0)]  # a stack of (path, relative path, depth)

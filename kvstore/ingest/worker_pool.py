@@ -143,8 +143,8 @@ class WorkerPool:
 
     def _poll_workers(self) -> None:
         """Wait for messages of the workers and handle them; remove workers that died or are silent for too long."""
-        # Past the limit, read only from the worker at the first unfinished file and from those that are not ready; the
-        # others wait.
+        # If too many bytes wait, read only from the worker at the first unfinished file and from workers that are not
+        # ready. The other workers block.
         polled = {
             worker.handle: worker
             for worker in self._workers
@@ -160,7 +160,7 @@ class WorkerPool:
             if data:
                 worker.last_heard = now
                 self._handle_messages(worker, data)
-            elif data is not None:
+            elif data is not None:  # empty: the worker has ended
                 self._remove_worker(worker, self._explain_worker_exit(handle.kill()), culprit=None)
         for worker in polled.values():
             if (
@@ -226,10 +226,10 @@ class WorkerPool:
         self._is_done[file_number] = True
 
     def _remove_worker(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:
-        """Remove a worker that ended for a ``reason``; the file that ended it fails, its others are assigned again.
+        """Remove a worker that ended for a ``reason``, let the file that ended it fail, and reassign its other files.
 
-        ``culprit`` is that file, or None if it is unknown: then its files are retried, each in its own task. Raises an
-        error if too many workers ended before they were ready.
+        ``culprit`` is the number of that file. None means that it is unknown: each file is then retried in its own
+        task. Raises an error if too many workers ended before they were ready.
         """
         self._workers.remove(worker)
         task, next_task = self._skip_received(worker.task), self._skip_received(worker.next_task)

@@ -52,7 +52,7 @@ class ProcessEngine:
             return [key.data for key, _ in selector.select(seconds)]
 
     def start_sending_content(self, source: Source) -> str | None:
-        """Return the reason why the content of ``source`` is not sent: a local worker sees all files unless deleted."""
+        """Return why the content of a file is not sent: a local worker can read every file that was not deleted."""
         return "the file was deleted during the ingest"
 
     def release(self) -> None:
