@@ -33,14 +33,14 @@ _LEAP_YEAR = 2024
 
 
 class _WrittenDate(NamedTuple):
-    """A date as written in a text, its possible readings as pairs (month, day), and its year (None: not stated)."""
+    """A date as written in a text, its possible readings as pairs (month, day), and its year (None: it has none)."""
 
     text: str
     readings: list[tuple[int, int]]
     year: int | None
 
     def may_be(self, other: _WrittenDate) -> bool:
-        """True if some reading of another date is one of this date, and if that has the year, if this states one."""
+        """True if this date can be the other date: they share a reading and, if this date has a year, also the year."""
         return self.year in (None, other.year) and not set(self.readings).isdisjoint(other.readings)
 
 
@@ -64,9 +64,11 @@ def find_date_replacements(
 def _count_forms(
     asked_date: _WrittenDate, state: State, stem: Callable[[str], str], language: str | None
 ) -> Counter[str]:
-    """Return the forms, in lower case, in which documents write a date, with the number of chunks of each.
+    """Return the forms (in lower case) in which documents write a date, each with the number of chunks that have it.
 
-    If the date has no year, only forms of the latest year in documents are returned, and those without a year.
+    Only chunks that contain all words of a possible form are read. If the date has no year, the forms are those with
+    the latest year that documents write with this date, and those without a year. ``stem`` is the stemming function for
+    the question, and ``language`` its language (None: unclear).
     """
     years = _list_years(state) if asked_date.year is None else [asked_date.year]
     forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, asked_date.year, language)]
@@ -84,20 +86,20 @@ def _count_forms(
     num_chunks = Counter[str]()
     for chunk in ChunkReadRequest(sorted(candidates)).fetch(state):
         text = "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))
-        dates = {found.text.lower(): found for found in _iter_dates(text, language) if asked_date.may_be(found)}
+        dates = {other.text.lower(): other for other in _iter_dates(text, language) if asked_date.may_be(other)}
         written_dates |= dates
         num_chunks.update(dates.keys())
-    latest_year = max((found.year for found in written_dates.values() if found.year is not None), default=None)
+    latest_year = max((other.year for other in written_dates.values() if other.year is not None), default=None)
     return Counter({form: num for form, num in num_chunks.items() if written_dates[form].year in (None, latest_year)})
 
 
 def _make_restriction(allowed: AllowedDocuments) -> Callable[[Ids], Ids]:
-    """Return a function that removes the chunks of documents that the query's condition excludes."""
+    """Return a function that removes, from an array of chunk ids, the chunks of documents that are not ``allowed``."""
     return lambda chunks: chunks[allowed.get_chunk_mask(chunks)]
 
 
 def _list_terms(form: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the index terms of a date: one if it is indexed as a whole (``14.03.2026``), else those of its parts."""
+    """Return the index terms of a date: itself if it is indexed as a whole (``14.03.2026``), else its words."""
     return find_technical_tokens(form) or list_content_terms(form, stem)
 
 
@@ -108,7 +110,10 @@ def _list_years(state: State) -> list[int]:
 
 
 def _list_word_forms(month: int, day: int, year: int | None, language: str | None) -> list[str]:
-    """Return the forms of a date with the name of the month, in English and in the language of the question."""
+    """Return the forms of a date that name the month, in English and in a language (None: only English).
+
+    A form has no year if ``year`` is None.
+    """
     names = [name for name, number in list_month_names(language).items() if number == month]
     suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
     days = (str(day), f"{day}{suffix}", *(["1er"] if day == 1 else []))  # 1er mars
@@ -134,7 +139,7 @@ def _list_numeric_forms(year: int, month: int, day: int) -> list[str]:
 
 
 def _iter_dates(question: str, language: str | None) -> Iterator[_WrittenDate]:
-    """Yield the dates in a question; a numeric one can have two readings."""
+    """Yield the dates in a text in a language (None: English). A numeric date can have two readings."""
     month_names = list_month_names(language)
     for match in _compile_date_pattern(language).finditer(question):
         groups = match.groupdict()

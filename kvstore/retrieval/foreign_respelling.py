@@ -24,7 +24,7 @@ from ..structures.state import State
 from ..text.function_words import FUNCTION_WORDS_BY_LANGUAGE
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
-from .word_counts import count_chunks
+from .lexical_search import count_chunks_with_words
 
 #: Words in lower case, without identifiers and parts of paths. Capitalized words may be names.
 _WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{4,}(?![\w/@=-]|\.\w)")
@@ -62,7 +62,7 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
         for word in dict.fromkeys(_WORD_PATTERN.findall(question))
         if word.islower() and (folded := fold_text(word)) not in function_words
     }
-    counts = count_chunks(list(folded_words.values()), state, stem)
+    counts = count_chunks_with_words(list(folded_words.values()), state, stem)
     replacements: dict[str, str] = {}
     for word, folded in folded_words.items():
         if counts[folded]:
@@ -82,17 +82,20 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
 
 
 def _find_most_frequent(candidates: Iterable[str], state: State, stem: Callable[[str], str]) -> str | None:
-    """Return the candidate in the most chunks, or None if no chunk has any. The parts of a compound are known."""
+    """Return the candidate in the most chunks, or None if no chunk has any.
+
+    A candidate with a hyphen is a compound whose parts chunks have; it counts as one chunk.
+    """
     candidates = list(candidates)
-    counts = count_chunks([candidate for candidate in candidates if "-" not in candidate], state, stem)
+    counts = count_chunks_with_words([candidate for candidate in candidates if "-" not in candidate], state, stem)
     best = max(candidates, key=lambda candidate: (counts.get(candidate, 1), candidate), default=None)
     return None if best is None or not counts.get(best, 1) else best
 
 
 def _is_likely_correction(word: str, correction: str, stem: Callable[[str], str]) -> bool:
-    """True if the stem of a correction is long enough for the kind of typing error.
+    """True if the stem of a correction is long enough for the kind of typing error that it corrects.
 
-    Otherwise, any letters with the ending of another word would be a form of it: Dutch *leedingen* of *leden*.
+    A short stem occurs in chunks by chance: the Dutch correction *leedingen* would be a form of *leden*.
     """
     min_length = _MIN_WRONG_STEM if len(word) == len(correction) else _MIN_ADDED_STEM
     if sorted(word) == sorted(correction):
@@ -116,11 +119,14 @@ def _list_forms(word: str, language: str) -> list[str]:
 
 
 def _list_divisions(word: str, state: State, stem: Callable[[str], str]) -> list[str]:
-    """Return the division of a compound with the longest last part, with a hyphen, if chunks have both parts."""
+    """Return a list with the compound divided by a hyphen, if chunks have both parts; otherwise an empty list.
+
+    Of several divisions, the one with the longest last part is returned.
+    """
     divisions = [(word[:end], word[end:]) for end in range(_MIN_PART, len(word) - _MIN_PART + 1)]
     forms = {first: list(_iter_first_forms(first)) for first, _ in divisions}
     parts = [*(last for _, last in divisions), *(form for first in forms for form in forms[first])]
-    counts = count_chunks(parts, state, stem)
+    counts = count_chunks_with_words(parts, state, stem)
     for first, last in divisions:
         if counts[last] and any(counts[form] for form in forms[first]):
             return [f"{first}-{last}"]

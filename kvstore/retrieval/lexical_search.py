@@ -182,6 +182,19 @@ def _sort_rarest_first(weights: TermWeights) -> list[str]:
     return sorted(weights.rarities, key=lambda term: -weights.rarities[term])
 
 
+def count_chunks_with_words(words: Sequence[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
+    """Return, by word, the approximate number of chunks that contain it in any form.
+
+    In a store of several languages, the chunks with its stem in each language are added up.
+    """
+    terms_by_word = {
+        word: stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)] for word in words
+    }
+    terms = dict.fromkeys(term for word_terms in terms_by_word.values() for term in word_terms)
+    counts = state.postings.count_chunks_by_term(list(terms))
+    return {word: sum(counts[term] for term in word_terms) for word, word_terms in terms_by_word.items()}
+
+
 class TermCountRequest(ReadRequest[Mapping[str, int]]):
     """A request for the number of chunks that contain each term."""
 

@@ -28,7 +28,7 @@ from ..text.everyday_words import is_everyday, iter_base_forms
 from ..text.languages import detect_question_language, get_main_language, open_question_stemmer
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, MULTILINGUAL, is_unspaced, list_stemmed_languages
-from .word_counts import count_chunks
+from .lexical_search import count_chunks_with_words
 
 #: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
 _SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
@@ -148,12 +148,12 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
     omitted.
     """
     words = list(dict.fromkeys(_TYPED_WORD_PATTERN.findall(question)))
-    counts = count_chunks(words, state, stem)
+    counts = count_chunks_with_words(words, state, stem)
     corrections = {}
     # Chunks have nearly all words, so few questions need the vocabulary of English.
     for word in (word for word in words if not counts[word] and not _is_english(word)):
         candidates = _list_candidates(word)
-        candidate_counts = count_chunks(candidates, state, stem)
+        candidate_counts = count_chunks_with_words(candidates, state, stem)
         likely = [candidate for candidate in candidates if candidate_counts[candidate] or is_everyday(candidate)]
         if likely:
             corrections[word] = max(

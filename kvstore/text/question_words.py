@@ -74,7 +74,10 @@ class _QuestionPatterns(NamedTuple):
     general: re.Pattern[str]
 
     def iter_matches(self, pattern: re.Pattern[str], question: str) -> Iterator[re.Match[str]]:
-        """Yield the matches of ``asking`` or ``noun`` in a question in lower case."""
+        """Yield the matches of a pattern (``asking`` or ``noun``) in a question in lower case.
+
+        Matches of groups that ask only at the start of a clause (``initial``) are omitted elsewhere.
+        """
         for match in pattern.finditer(question):
             if match.lastgroup not in self.initial or not _CLAUSE_PATTERN.search(question, 0, match.start()):
                 yield match
