@@ -188,7 +188,7 @@ def check_format(format: str) -> None:
 
 
 def _get_format(format: str) -> _Format:
-    """Return a format by its name. Raises InputError for an unknown one."""
+    """Return a format by its name. Raises InputError for an unknown name."""
     if format in _FORMATS:
         return _FORMATS[format]
     line_reader = _get_line_readers().get(format)
@@ -396,8 +396,8 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
 def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
     """Return a document read from ``enclosed``, with the metadata of the file that contains it.
 
-    The document's own values win. An alternative key is used if another file has the same key. A document whose key
-    begins with that of ``enclosed`` gets one that begins with the alternative key of ``enclosed``.
+    The document's own values win. ``other_key`` is used if another file has the same key. A document without one, whose
+    key begins with the key of ``enclosed``, gets an ``other_key`` that begins with that of ``enclosed``.
     """
     other_key = document.other_key
     if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):

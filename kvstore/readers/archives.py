@@ -165,7 +165,7 @@ def _read_member(archive: tarfile.TarFile, header: tarfile.TarInfo) -> bytes:
 def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
     """Yield the readable files among the members of an archive by path, and a SkippedPart for each other file.
 
-    Raises ReaderError after them if no file is readable.
+    Raises ReaderError after the last member if no file is readable.
     """
     from . import describe_skipped, find_format
 

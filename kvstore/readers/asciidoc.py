@@ -173,9 +173,10 @@ class _AsciiDocFile:
         line = lines[start]
         heading = _HEADING_PATTERN.match(line) if depth == 0 else None
         if heading is not None:
-            level, begins_header = len(heading[1]), not blocks and len(heading[1]) == 1
+            level = len(heading[1])
+            is_title = level == 1 and not blocks
             blocks.append(make_heading(level, self._render_inline(heading[2], plain=True)))
-            return self._parse_header(lines, start + 1) if begins_header else start + 1
+            return self._parse_header(lines, start + 1) if is_title else start + 1
         if match := _TABLE_PATTERN.match(line):
             end = find_line(lines, start + 1, line.__eq__)
             blocks += self._parse_table(lines[start + 1 : end], match[1], attributes, depth)
@@ -377,7 +378,7 @@ class _AsciiDocFile:
         return index
 
     def _continues_item(self, line: str) -> bool:
-        """True if a line continues the text of the item above it: it is not blank, another item, ``+`` or a block."""
+        """True if a line continues the item above it: it is not blank or ``+``, and begins no other item or block."""
         return bool(line) and line != "+" and not self._is_item(line) and not self._can_interrupt_paragraph(line)
 
     @staticmethod

@@ -163,7 +163,7 @@ class _BibEntry:
 def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
     """Return the document of an entry; ``entry_type`` is its type, such as ``article``.
 
-    ``fields`` has the values by name, with LaTeX markup. ``other_key`` replaces ``key`` if another file has the same.
+    ``fields`` has the values by name, with LaTeX markup. ``other_key`` replaces ``key`` if another file has this key.
     """
     plain_fields = {
         name: _remove_latex(value) for name, value in fields.items() if name not in _IGNORED_FIELDS and value.strip()

@@ -46,7 +46,7 @@ def detect_bom_encoding(start: bytes) -> str | None:
 
 
 def is_utf8(data: bytes) -> bool:
-    """True if bytes are valid UTF-8; files that declare another encoding often are."""
+    """True if bytes are valid UTF-8. Many files that declare another encoding are UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

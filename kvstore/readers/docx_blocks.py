@@ -287,7 +287,7 @@ class DocxBody:
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
         """Return the table as a list of one block; a table of one cell becomes the blocks of that cell.
 
-        Of vertically merged cells, each repeats the text of the first one.
+        Each of several vertically merged cells repeats the text of the first one.
         """
         rows = [
             [cell for cell in _iter_unwrapped(row) if cell.tag == _CELL_TAG]

@@ -319,9 +319,9 @@ class _PageWalker:
         return leave
 
     def _open_list_child(self, html_list: HtmlList, tag: str) -> _OnLeave:
-        """Begin an item, a definition or a term of a list; any other element only ends the paragraph before it.
+        """Begin an item, a definition or a term of a list, and return a function that ends the element.
 
-        Return a function that ends it.
+        Any other element only ends the paragraph in it.
         """
         if tag == "li":
             return self._open_container(html_list.add_item)
@@ -402,7 +402,7 @@ def _ends_like_running_text(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """Return the first text of an element, or its last text if ``at_end``; empty if something else is there."""
+    """Return the text with which an element begins, or ends if ``at_end``; empty if an image, say, is there."""
     edge: LexborNode | None = node
     for _ in range(_MAX_EDGE_DEPTH):
         if edge is None or edge.tag == "-text":

@@ -400,7 +400,7 @@ class NavigationFilter:
 
 
 def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_match: re.Match[str]) -> str | None:
-    """Return the reason to leave out an element that consists of links because of its class or id, or None.
+    """Return the reason that the class or id of an element gives to leave out its links, or None to keep them.
 
     ``class_and_id`` is its class and id in lowercase, and ``class_match`` the match of ``_NAVIGATION_NAME_PATTERN`` in
     them, whose named groups say what the name stands for: ``contents``, ``navigation``, ``beside`` or ``footing``.
@@ -469,7 +469,7 @@ def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
 
 
 def _is_fine_print(node: LexborNode, stats: ElementStats) -> bool:
-    """True if a short element has words of a copyright notice or the like."""
+    """True if a short element has words of fine print, such as a copyright notice or the date of the last update."""
     return (
         stats.text_length < _MAX_FINE_PRINT_CHARACTERS
         and stats.num_elements <= MAX_INSPECTED_ELEMENTS

@@ -165,7 +165,10 @@ class LatexCursor:
             self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))
 
     def _read_plain_definition(self, command: str) -> None:
-        """Read the definition of a macro after ``def``, ``gdef`` or ``edef``, and store it; skip that after ``let``."""
+        """Read the definition of a macro after ``def``, ``gdef`` or ``edef``, and store the macro.
+
+        The definition after ``let`` is read, but not stored.
+        """
         name = self._read_argument().strip()
         if command == "let":
             self._skip_space()

@@ -221,19 +221,22 @@ def _is_text_type(content_type: str) -> bool:
 def _choose_alternative(part: Message) -> Message | None:
     """Return the alternative of a ``multipart/alternative`` MIME part to read (RFC 2046, 5.1.4).
 
-    This is the plain text, unless it is missing or another alternative has much more text; then it is the last other
-    one with text. If none has text, return the plain text, which can be empty, or None if it is missing.
+    This is the plain text if it has enough words compared with the longest alternative, else the last other alternative
+    with words. If no alternative has words, return the plain text, which can be empty, or None without plain text.
     """
     payload = part.get_payload() if part.is_multipart() else []
     alternatives = [alternative for alternative in payload if isinstance(alternative, Message)]
     word_counts = {id(alternative): _count_words(alternative) for alternative in alternatives}
-    plain_text = next((form for form in alternatives if form.get_content_type() == "text/plain"), None)
+    plain_texts = (alternative for alternative in alternatives if alternative.get_content_type() == "text/plain")
+    plain_text = next(plain_texts, None)
     max_words = max(word_counts.values(), default=0)
     num_plain_words = word_counts[id(plain_text)] if plain_text is not None else 0
     if num_plain_words and num_plain_words >= _MIN_PLAIN_SHARE * max_words:
         return plain_text
-    other_forms = (form for form in reversed(alternatives) if form is not plain_text and word_counts[id(form)])
-    return next(other_forms, plain_text)
+    for alternative in reversed(alternatives):
+        if alternative is not plain_text and word_counts[id(alternative)]:
+            return alternative
+    return plain_text
 
 
 def _count_words(alternative: Message) -> int:

@@ -77,7 +77,7 @@ class _ManualPage(ManualBlocks):
                 self._add_source(line.content)
 
     def build_title(self) -> str | None:
-        """Return ``name(section): description``, or None if the page has none of them."""
+        """Return ``name(section): description``, or the part of it that the page has; None if it has neither part."""
         description = self._description
         for dash in (" - ", " — ", " – ", " -- "):
             _, separator, purpose = description.partition(dash)

@@ -262,7 +262,7 @@ def make_code_block(code: str, language: str = "") -> MarkdownBlock:
 
 
 def make_quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
-    """Return a block quotation."""
+    """Return a block quotation with these blocks in it."""
     return MarkdownBlock("quote", "\n".join(f"> {line}".rstrip() for line in join_blocks(blocks).split("\n")))
 
 

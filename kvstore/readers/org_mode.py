@@ -166,7 +166,7 @@ class _OrgFile:
         body = list(lines[start + 1 : end])
         if block_type in ("src", "example", "export") or depth >= _MAX_DEPTH:
             margin = get_margin(body)
-            language = begin[2] or "" if block_type == "src" else ""
+            language = (begin[2] or "") if block_type == "src" else ""
             if any(body):
                 # A comma escapes a line that would end the block or be a heading.
                 code = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", body_line[margin:]) for body_line in body)
@@ -242,7 +242,7 @@ def _split_cells(line: str) -> list[str]:
 
 def _render_inline(text: str, plain: bool = False) -> str:
     """Convert inline markup to Markdown; with ``plain``, remove it."""
-    protected_texts = ProtectedTexts()  # replaces code and the like by placeholders, so that no pattern changes it
+    protected_texts = ProtectedTexts()  # replaces code, addresses and dates by placeholders, so no pattern changes them
     emphasis = "" if plain else "*"  # for strong text too
     text = _CODE_PATTERN.sub(
         lambda match: protected_texts.protect(match[2] if plain else make_code_span(match[2])), text

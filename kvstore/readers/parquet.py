@@ -61,7 +61,7 @@ def _iter_objects(file: Any, names: list[str]) -> Iterator[dict[str, JSON] | Bad
 
 
 def _to_json(value: Any) -> JSON:
-    """Convert a value of Arrow to JSON. Raises BadLineError for one that JSON cannot express."""
+    """Convert a value of Arrow to JSON. Raises BadLineError for a value that JSON cannot express."""
     if isinstance(value, str):
         if "\0" in value:
             raise BadLineError("contains a NUL character; remove it")

@@ -160,9 +160,9 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
 
 
 def _has_page_numbers(occurrences: Sequence[tuple[int, PageLine]]) -> bool:
-    """True if the same number of each line, such as the last one, rises by one from page to page.
+    """True if a number at the same position in each line, such as the last one, rises by one from page to page.
 
-    ``occurrences`` are indexes of pages and lines that differ only in numbers.
+    ``occurrences`` are pairs (index of a page, line on it); the lines differ only in numbers.
     """
     numbers = [
         [int(number) - page_index for number in _DIGITS_PATTERN.findall(line.text)] for page_index, line in occurrences

@@ -326,9 +326,7 @@ class RoffInterpreter:
     def _count_expansion(self, *expansions: str) -> None:
         """Subtract the characters of expanded macros or strings, and a fixed cost for each, from the limit of the page.
 
-        The cost makes endless empty expansions end too.
-
-        Raises RoffError above the limit.
+        The fixed cost makes endless empty expansions end too. Raises RoffError above the limit.
         """
         self._characters_left -= _EXPANSION_COST + sum(map(len, expansions)) + _EXPANSION_COST * len(expansions)
         if self._characters_left < 0:

@@ -419,7 +419,10 @@ def _get_language(element: Element) -> str:
 
 
 def _format_person(element: Element) -> str:
-    """Return the name of a person, given names first; without a surname, the text of the element or first child."""
+    """Return the name of a person, given names first; without a surname, the text of the element's first child.
+
+    The text of the element itself is returned if it has no children.
+    """
     texts = {get_local_name(child): get_text(child) for child in element.iter()}
     given_names = next((texts[name] for name in ("firstname", "given-names", "forename") if texts.get(name)), "")
     surname = texts.get("surname", "")
