@@ -270,7 +270,8 @@ def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
     A question should be refused if it has no answer. Questions with and without an answer have the same total weight.
     """
     is_answerable = [outcome.question.kind == "answerable" for outcome in outcomes]
-    weights = {kind: len(outcomes) / (2 * max(1, is_answerable.count(kind))) for kind in (True, False)}
+    # By True or False: the weight of a question that is answerable or not.
+    weights = {value: len(outcomes) / (2 * max(1, is_answerable.count(value))) for value in (True, False)}
     return [
         weights[should_answer] if outcome.answered == should_answer else 0.0
         for outcome, should_answer in zip(outcomes, is_answerable, strict=True)

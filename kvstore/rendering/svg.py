@@ -67,7 +67,10 @@ def truncate(text: str, size: float, width: float) -> str:
 
 
 def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]:
-    """Break a text of a font size into at most ``max_lines`` lines of a width in pixels. The last line is truncated."""
+    """Break a text into at most ``max_lines`` lines of at most ``width`` pixels, and truncate the last line.
+
+    ``size`` is the font size.
+    """
     lines: list[str] = []
     remaining = " ".join(text.split())
     while remaining and len(lines) < max_lines - 1:
