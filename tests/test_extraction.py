@@ -243,6 +243,11 @@ HEADED = {
         "ARTICLE 3 – BUREAU\n\nIl se réunit.\n",
         [None, "Article 1er. Objet", "Article 2. Membres", "ARTICLE 3 – BUREAU"],
     ),
+    "items of minutes": (
+        "ATA\n\nPonto 1 - Contas\nForam aprovadas.\n\nPonto 2 - Telhado\nDeixa entrar água.\n\n"
+        "Artigo do jornal.\n\nPonto 3 - Regata\nÉ em maio.\n",
+        [None, "Ponto 1 - Contas", "Ponto 2 - Telhado", "Ponto 3 - Regata"],
+    ),
     "articles without titles": ("§ 1\nEins.\n\n§ 2\nZwei.\n\n§ 3\nDrei.\n", ["§ 1", "§ 2", "§ 3"]),
     "articles of a sentence": ("§ 1 Es gilt das\nhier.\n\n§ 2 Und dies.\n\n§ 3 Auch das.\n", [None]),
     "a list": ("1. Apples\n\n2. Pears\n\n3. Plums and quinces\n", [None]),

@@ -305,6 +305,31 @@ PLACES_WITHOUT_A_NAME = {
     "swedish": ("Var parkerar besökare?", "De parkerar bakom idrottshallen.", "De parkerar gratis."),
 }
 
+#: A question for a deadline, an answer, and a time that is none.
+DEADLINES = {
+    "german": ("Bis wann muss ich zahlen?", "Zahlen Sie spätestens am 3. Mai.", "Am 3. Mai ist Markt."),
+    "french": ("Jusqu'à quand peut-on payer ?", "On paie avant le 3 mai.", "Le marché a lieu le 3 mai."),
+    "spanish": ("¿Hasta cuándo se puede pagar?", "Se paga hasta el día 8.", "El mercado es el día 8."),
+    "italian": ("Entro quando si paga?", "Si paga entro il 3 maggio.", "Il mercato è il 3 maggio."),
+    "portuguese": ("Até quando tenho de pagar?", "Paga-se até ao dia 8.", "O mercado é no dia 8."),
+    "dutch": ("Tot wanneer kan ik betalen?", "Betaal uiterlijk op 3 mei.", "Op 3 mei is er markt."),
+    "polish": ("Do kiedy trzeba zapłacić?", "Trzeba zapłacić do 3 maja.", "Targ jest 3 maja."),
+    "russian": ("До какого числа нужно заплатить?", "Заплатите не позднее 3 мая.", "Рынок 3 мая."),
+    "turkish": ("Ne zamana kadar ödemeliyim?", "3 Mayıs tarihine kadar ödeyin.", "Pazar 3 Mayıs günü."),
+    "swedish": ("Senast när ska jag betala?", "Betala senast den 3 maj.", "Den 3 maj är det marknad."),
+    "arabic": ("حتى متى يمكنني الدفع؟", "يمكنك الدفع حتى 3 مايو.", "السوق في 3 مايو."),
+    "chinese": ("什么时候之前要付款？", "5月3日之前付款。", "5月3日有集市。"),
+    "japanese": ("いつまでに払いますか？", "5月3日までに払います。", "5月3日は市場です。"),
+}
+
+
+@pytest.mark.parametrize("language", DEADLINES)
+def test_a_question_for_a_deadline_prefers_one_to_other_times(language: str) -> None:
+    question, deadline, time = DEADLINES[language]
+    answer_type = detect_answer_type(question, language)
+    assert answer_type.name == "deadline"
+    assert 0 < answer_type.compute_presence(time) < answer_type.compute_presence(deadline)
+
 
 @pytest.mark.parametrize("language", INDIRECT_OVERVIEWS)
 def test_indirect_requests_for_an_overview_are_recognized(language: str) -> None:
@@ -336,7 +361,7 @@ def test_a_place_without_a_name_answers_where(language: str) -> None:
 def test_every_language_is_tested_above() -> None:
     languages = {path.stem for path in FOLDER.glob("*.toml")}
     assert languages == QUESTIONS.keys() == EVERYDAY_QUESTIONS.keys() == SUMMARIES.keys() == TOPIC_REQUESTS.keys()
-    assert languages == INDIRECT_OVERVIEWS.keys()
+    assert languages == INDIRECT_OVERVIEWS.keys() == DEADLINES.keys()
 
 
 @pytest.mark.parametrize("language", SUMMARIES)

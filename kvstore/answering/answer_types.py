@@ -118,7 +118,9 @@ _AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percenta
 #: Types whose form almost every sentence that answers has.
 _DEMANDED_TYPES = KNOWN_BY_FORM | _AMOUNT_TYPES
 #: Types whose form nearly every sentence has that answers in another language than English.
-_FORMED_TYPES = _DEMANDED_TYPES | {"time", "person"}
+_FORMED_TYPES = _DEMANDED_TYPES | {"time", "deadline", "person"}
+#: The presence in a text of a time that is no deadline, if a question asks for a deadline.
+_OTHER_TIME_PRESENCE = 0.25
 _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
 )
@@ -243,6 +245,13 @@ class AnswerType:
         pattern = _TYPE_PATTERNS.get(self.name)
         return pattern is not None and self._has_new_match(pattern, text)
 
+    def compute_presence(self, text: str) -> float:
+        """Return 1 if a text contains something of the answer type that is not in the question, and otherwise 0.
+
+        A text that contains it in another role than the question asks for has a number in between.
+        """
+        return float(self.is_present_in(text))
+
     def _has_new_match(
         self, pattern: re.Pattern[str], text: str, function_words: frozenset[str] = FUNCTION_WORDS
     ) -> bool:
@@ -281,15 +290,25 @@ class ForeignAnswerType(AnswerType):
         vocabulary = self.language_words
         if not vocabulary or self.name not in vocabulary.forms:
             return False
-        if self.name in _AMOUNT_TYPES:
+        name = "time" if self.name == "deadline" else self.name
+        if name in _AMOUNT_TYPES:
             text = vocabulary.label.sub(" ", text)
-        if self.name == "place":  # the names in the header of an e-mail are no places
+        if name == "place":  # the names in the header of an e-mail are no places
             text = _MAIL_HEADER_PATTERN.sub(" ", text)
-        if self.name == "number":
+        if name == "number":
             text = vocabulary.date.sub(" ", text)
-        if self.name == "reason":  # a form can ask and answer, as Italian *perché* does
-            return vocabulary.forms[self.name].search(remove_long_runs(text)) is not None
-        return self._has_new_match(vocabulary.forms[self.name], text, vocabulary.function_words)
+        if name == "reason":  # a form can ask and answer, as Italian *perché* does
+            return vocabulary.forms[name].search(remove_long_runs(text)) is not None
+        return self._has_new_match(vocabulary.forms[name], text, vocabulary.function_words)
+
+    def compute_presence(self, text: str) -> float:
+        """Return 1 if a text has something of the answer type, a fraction if that is a time but no deadline, or 0."""
+        vocabulary = self.language_words
+        presence = float(self.is_present_in(text))
+        if self.name == "deadline" and presence and vocabulary is not None:
+            is_deadline = vocabulary.forms["deadline"].search(remove_long_runs(text)) is not None
+            return 1.0 if is_deadline else _OTHER_TIME_PRESENCE
+        return presence
 
 
 def find_quality(question: str) -> str | None:

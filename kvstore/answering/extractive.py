@@ -181,7 +181,7 @@ class SnippetScorer:
                 "own_terms": self.compute_rarity_fraction(snippet_terms[passage_index, index]),
                 "adjacent_terms": self.compute_rarity_fraction(set().union(*adjacent_terms)),
                 "rank": 1 / (1 + snippet.hit.rank),
-                "answer_type": float(answer_type.is_present_in(text)),
+                "answer_type": answer_type.compute_presence(text),
                 "field": float(self._asks_for_field(snippet)),
                 "number_mismatch": number_mismatches[passage_index],
                 "outdated": float(passage_index in outdated_passages),

@@ -27,7 +27,7 @@ from ..text.patterns import compile_lazily
 from .lexical_search import count_chunks_with_words
 
 #: Words in lower case, without identifiers and parts of paths. Capitalized words may be names.
-_WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{4,}(?![\w/@=-]|\.\w)")
+_WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{3,}(?![\w/@=-]|\.\w)")
 _CYRILLIC_LETTERS = "абвгдежзийклмнопрстуфхцчшщъыьэюя"
 #: The minimum length of a word with two letters in the wrong order, and with any other typing error.
 _MIN_SWAPPED, _MIN_CORRECTED = 6, 9
@@ -113,7 +113,8 @@ def _list_forms(word: str, language: str) -> list[str]:
     forms: dict[str, None] = {}
     for endings in _ENDINGS.get(language, ()):
         for ending, other in (endings, endings[::-1]):
-            if word.endswith(ending) and len(word) - len(ending) >= _MIN_PART:
+            min_length = len(ending) + (1 if min(map(len, endings)) > 1 else _MIN_PART)
+            if word.endswith(ending) and len(word) >= min_length:
                 forms[word.removesuffix(ending) + other] = None
     return list(forms)
 

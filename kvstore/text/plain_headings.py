@@ -29,9 +29,11 @@ _NUMBERED_PATTERN = compile_lazily(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \
 _NON_TITLE_PATTERN = compile_lazily(r"[.,;:]\Z|\. ?\. ?\.")
 #: The minimum number of numbered headings of a text.
 _MIN_NUMBERED_HEADINGS = 3
-#: The first line of an article of a law, a contract or a statute: its number, and its title if it has one.
+#: The first line of an article of a law, a contract or a statute, or of an item of minutes ("Item 3 - Accounts"): its
+#: number, and its title if it has one.
 _ARTICLE_PATTERN = compile_lazily(
-    r"(?:article|artikel|artículo|articolo|artigo|art\.|§)[ \t]?(?P<number>\d{1,3})(?:er|º|°)?(?!\w)(?P<title>[^\n]*)",
+    r"(?P<label>article|artikel|artículo|articolo|artigo|artykuł|art\.|§|статья|madde|item|punkt|point|punto|ponto|pkt\.|punt"
+    r"|пункт)[ \t]?(?P<number>\d{1,3})(?:er|º|°)?(?!\w)(?P<title>[^\n]*)",
     re.IGNORECASE,
 )
 #: The end of a sentence or clause, which the title of an article does not have.
@@ -153,11 +155,12 @@ def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
     an article has text that is not a title: it is too long, ends as a clause does, or continues in lower case.
     """
     headings: dict[int, PlainHeading] = {}
+    label = ""
     for start, end in paragraphs:
         match = _ARTICLE_PATTERN.match(text, start, end)
-        if match is None:
+        if match is None or (label and match["label"].lower() != label):
             continue
-        title = match["title"].strip()
+        label, title = match["label"].lower(), match["title"].strip()
         is_continued = text[match.end() : end].lstrip()[:1].islower()
         if (
             int(match["number"]) != len(headings) + 1

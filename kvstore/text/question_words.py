@@ -256,9 +256,9 @@ def _build_phrase_pattern(
 ) -> tuple[str, dict[str, _SplitPhrase]]:
     """Return a pattern for the phrases of questions, and the phrase of each of its groups.
 
-    At the same offset, the phrase with the most words before its ``…`` matches, and the match ends there. Each
-    phrase has a group, whose name begins with ``name``. ``has_spaces``: the language separates words by spaces.
-    ``max_gap_words`` is the maximum number of words in place of a ``…``.
+    At the same offset, a phrase for a deadline matches, or else the one with the most words before its ``…``. The match
+    ends there. Each phrase has a group, whose name begins with ``name``. ``has_spaces``: the language separates words
+    by spaces. ``max_gap_words`` is the maximum number of words in place of a ``…``.
     """
     phrases: list[_SplitPhrase] = []
     for kind, kind_phrases in phrases_by_kind.items():
@@ -273,7 +273,12 @@ def _build_phrase_pattern(
         )
         return len(re.findall(r"\w+", words)) if has_spaces else len(words)
 
-    phrases.sort(key=lambda split: (-count_words(split.words), -len(split.words_after_gap), -len(split.words), split))
+    def order(phrase: _SplitPhrase) -> tuple[Any, ...]:
+        """Return the key by which phrases are sorted. A deadline is more exact than a time."""
+        is_deadline = phrase.kind == "deadline"
+        return not is_deadline, -count_words(phrase.words), -len(phrase.words_after_gap), -len(phrase.words), phrase
+
+    phrases.sort(key=order)
     gap = (
         rf"(?:[^\w.?!;:؟]+\w++){{0,{max_gap_words}}}?[^\w.?!;:؟]+"
         if has_spaces
@@ -333,8 +338,13 @@ def _build_answer_patterns(
     amount = rf"{number}{middle}{gap}"
     times = _build_alternation([*answers["months"], *answers["days"], *answers["times"]], has_spaces)
     hours = rf"{_build_alternation(answers['before_hours'], has_spaces)}\s?{number}"
+    time = rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|{_DIGITAL_TIME}|{amount}(?:{units}|{times})|{hours}|{times}"
+    deadlines = _build_alternation(answers["deadlines"], has_spaces)
+    words_between = r"(?:[^\w.;!?]+\w+){0,3}?[^\w.;!?]*" if has_spaces else r".{0,6}?"
     expressions = {
-        "time": rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|{_DIGITAL_TIME}|{amount}(?:{units}|{times})|{hours}|{times}",
+        "time": time,
+        # The word for a deadline precedes the time ("until 3 May") or, in some languages, follows it.
+        "deadline": rf"{deadlines}{words_between}(?:{time})|(?:{time}){words_between}{deadlines}",
         "duration": rf"{amount}(?:{units})|{units}{_FIELD_END}",
         "number": number,
         "frequency": rf"{number}|{_build_alternation(answers['frequencies'], has_spaces)}(?:{gap}{units})?",
