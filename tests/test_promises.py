@@ -209,7 +209,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "The option exact = 1 makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
     "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
     "The statement REFRESH builds these summaries and groups, and kvstore reports how stale they are.": REFRESHED,
-    "Queries never return parts of stale groups that come from deleted documents, and assign new "
+    "Queries never return content of deleted documents from stale groups, and kvstore assigns new "
     "documents to the existing groups.": REFRESHED,
     "kvstore finds entities and relations with rules and a parser.": (
         *OFFLINE,
