@@ -132,11 +132,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Only one process at a time can write to a store.": ONE_WRITER,
     "Unless you configure a language model, answers consist of sentences of the documents.": EXTRACTIVE,
-    "kvstore finds entities (people, places and things) in prose in English and eight other languages.": NAMES_BY_RULE,
+    "It finds entities (people, places and things) in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
     "In all other languages, kvstore finds entities only in code, and in structure such as titles, "
     "headings and nested lists.": NAMES_BY_RULE,
-    "kvstore supports Linux with Python 3.11 or newer; see Platforms.": (
+    "It supports Linux with Python 3.11 or newer; see Platforms.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
     "kvstore refuses most questions about a subject that no document covers (98 % in a test with English "
@@ -177,7 +177,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_edge_filter.py::test_any_history_gives_the_statuses_of_the_remaining_documents",
         "test_edges.py::test_stating_twice_and_withdrawing_twice_change_nothing",
     ),
-    "kvstore accepts a displaced edge again when the edges that displaced it are removed.": (
+    "It accepts a displaced edge again when the edges that displaced it are removed.": (
         *SAME_DUMP,
         "test_store.py::test_expand_survives_a_cycle_and_reports_truncation",
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
