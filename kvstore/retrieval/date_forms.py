@@ -112,7 +112,7 @@ def _list_years(state: State) -> list[int]:
 def _list_word_forms(month: int, day: int, year: int | None, language: str | None) -> list[str]:
     """Return the forms of a date that name the month, in English and in a language (None: only English).
 
-    A form has no year if ``year`` is None.
+    Without ``year`` (None), forms have no year.
     """
     names = [name for name, number in list_month_names(language).items() if number == month]
     suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")

@@ -78,14 +78,15 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
 
 
 def _respell_words(
-    question: str, state: State, stem: Callable[[str], str], language: str
+    question: str, state: State, stem: Callable[[str], str], stemmer: str
 ) -> tuple[str, list[tuple[str, str]]]:
     """Return a question with the words respelled that no chunk has, and the pairs of each word and the new word.
 
-    ``language`` is the name of a stemmer. The question is unchanged if no Snowball stemmer has this name.
+    ``stem`` is the stemming function for the question, and ``stemmer`` its name, such as ``english``. The question is
+    unchanged if it is not the name of a Snowball stemmer.
     """
-    if language != "english":
-        return _respell_foreign_words(question, state, stem, language)
+    if stemmer != "english":
+        return _respell_foreign_words(question, state, stem, stemmer)
     replacements = _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
     if not replacements:
         return question, []
@@ -96,7 +97,11 @@ def _respell_words(
 def _respell_foreign_words(
     question: str, state: State, stem: Callable[[str], str], stemmer: str
 ) -> tuple[str, list[tuple[str, str]]]:
-    """Return a question in another language with unknown words replaced by known ones, and the replacements."""
+    """Return a question in another language than English with unknown words replaced by known ones, and these pairs.
+
+    A pair is the word and the new word. The question is unchanged if ``stemmer`` is not the name of a Snowball stemmer,
+    or if the language has no spaces between words.
+    """
     language = get_main_language(stemmer, {})
     if language is None or stemmer not in list_stemmed_languages() or is_unspaced(question):
         return question, []
