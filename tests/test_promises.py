@@ -312,7 +312,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_an_external_system_is_recorded_in_the_commit_and_shown",
     ),
-    "A system in your own program needs no change of kvstore.": (
+    "A system in your own program needs no change to kvstore.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_an_external_system_is_recorded_in_the_commit_and_shown",
     ),
