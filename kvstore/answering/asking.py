@@ -262,7 +262,7 @@ class Asker:
 
         @contextmanager
         def open_query(other_question: str) -> Iterator[Query]:
-            """Yield a query for another question, with the same clauses."""
+            """Yield a query for another question, with the clauses of the caller except the vector."""
             with self.open_query(other_question, base_clauses) as (_, query):
                 yield query
 

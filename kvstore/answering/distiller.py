@@ -115,7 +115,7 @@ class ModelDistiller:
             properties["questions"] = {"type": "array", "items": {"type": "string"}}
 
         def parse_points(answer: Any) -> DistillationResult:
-            """Convert the model's JSON. Drop points without a score or a valid passage number."""
+            """Return the points and questions in the model's JSON; drop points that cite no valid passage number."""
             points = []
             for point in answer["points"]:
                 numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(fitting))

@@ -323,7 +323,7 @@ def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collectio
     snippets = passage.snippets[excerpt.first : excerpt.last + 1]
 
     def opens_item(snippet: Snippet) -> bool:
-        """True if a snippet is a row, or the first sentence of an item. In plain text, a list is one block."""
+        """True if a snippet is a table row, or the first sentence of a list item, which begins with its marker."""
         has_marker = skip_marker(passage.text, snippet.start, snippet.end) > snippet.start
         return snippet.kind == "table" or (snippet.kind == "item" and has_marker)
 

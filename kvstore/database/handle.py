@@ -400,7 +400,7 @@ def copy_signature(
     """
 
     def decorate(function: Callable[..., Result]) -> Any:
-        """Return a method that calls ``function`` and looks like the Transaction method."""
+        """Return a method that calls ``function``, with the signature and docstring of the Transaction method."""
         return _OneShotMethod(get_method, lambda method, self, *args, **named: function(self, *args, **named))
 
     return decorate
@@ -418,7 +418,7 @@ def make_one_shot(
     """
 
     def call(method: Callable[..., Result], self: Handle, *args: Any, **kwargs: Any) -> Result:
-        """Run a Transaction method in a transaction of this handle, and commit it."""
+        """Run a Transaction method, with these arguments, in a new transaction of the handle, and commit it."""
         with self.transaction(models=models) as transaction:
             return method(transaction, *args, **kwargs)
 

@@ -231,7 +231,7 @@ def run_query(context: StatementContext, statement: s.Select, reader: TableReade
     start = context.text.find(statement.text, context.start)
 
     def make_error(position: int | None, reason: str) -> StatementError:
-        """Return an error that marks a position in the text that SQLite parsed, or the statement if it is None."""
+        """Return an error that marks a position in the text that SQLite parsed (None: it marks the whole statement)."""
         if position is None:
             return context.make_error(reason)
         return make_statement_error(context.text, start + max(0, position - len(prefix)), reason)

@@ -80,7 +80,7 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
 def _respell_words(
     question: str, state: State, stem: Callable[[str], str], stemmer: str
 ) -> tuple[str, list[tuple[str, str]]]:
-    """Return a question with the words respelled that no chunk has, and the pairs of each word and the new word.
+    """Return a question in which words that no chunk has are respelled, and pairs of each such word and the new word.
 
     ``stem`` is the stemming function for the question, and ``stemmer`` its name, such as ``english``. The question is
     unchanged if it is not the name of a Snowball stemmer.

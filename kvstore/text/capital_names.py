@@ -311,7 +311,7 @@ class CapitalNames:
         return not is_adjective and not any(map(self._is_common, nouns))
 
     def _is_plural(self, key: str) -> bool:
-        """True if a word has the ending of a plural, and not the ending of the name of a place or a family."""
+        """True if a word in normal form has the ending of a plural, and not that of a name of a place or a family."""
         return key.endswith(self._words.plural_endings) and not key.endswith(self._words.place_endings)
 
 

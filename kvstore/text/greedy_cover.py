@@ -132,7 +132,7 @@ def select_greedy_cover(
     document_counts: Counter[Hashable] = Counter()
 
     def compute_gain(index: int) -> float:
-        """Return the weight that a sentence adds to those selected so far, relative to its length."""
+        """Return the word weight that a sentence adds to the sentences selected so far, relative to its length."""
         # Added exactly, because a set has no order, and the same text must always get the same summary.
         gain = math.fsum(
             [

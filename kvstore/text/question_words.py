@@ -215,7 +215,7 @@ def _build_question_patterns(
     """
 
     def fold_by_kind(section: str) -> dict[str, list[str]]:
-        """Return the folded phrases of a section, by kind."""
+        """Return the phrases in a section of the word file, each after ``fold_phrase``, by the kind of answer."""
         return {kind: list(map(fold_phrase, split_phrases(phrases))) for kind, phrases in data[section].items()}
 
     asking, asking_groups = _build_phrase_pattern("asking", fold_by_kind("asks"), has_spaces, _MAX_GAP_WORDS)
