@@ -706,3 +706,14 @@ def test_an_address_after_a_long_line_is_recognized() -> None:
     kind = detect_answer_type("What is the e-mail address of the office?")
     assert kind.is_present_in(f"{'-' * 5000} office@example.org")
     assert not kind.is_present_in("-" * 5000)
+
+
+def test_the_name_of_a_file_is_searched_if_its_rows_have_no_title(store: kvstore.Store, tmp_path: Path) -> None:
+    for name, price in (("winter-storage-2026", 310), ("summer-berths-2026", 420)):
+        (tmp_path / f"{name}.csv").write_text(f"berth,price\nB1,{price} EUR\nB2,{price + 5} EUR\n")
+    store.ingest(tmp_path / "*.csv")
+    answer = store.ask("What does B1 cost in the winter storage 2026?")
+    assert answer.outcome == "answered"
+    assert "310 EUR" in answer.text
+    assert "420" not in answer.text.partition("\n")[0]
+    assert store.weigh("What does B1 cost in the winter storage 2031?")[1].unknown == ("2031",)

@@ -396,7 +396,7 @@ def make_sheet() -> bytes:
 def test_a_sheet_is_a_table_or_its_rows_are_documents(write_sheet: Callable[[], bytes]) -> None:
     data = write_sheet()
     document = read_one(data, "a.xlsx")
-    assert (document.key, document.title) == ("a.xlsx", "Ships")
+    assert (document.key, document.title) == ("a.xlsx", "a: Ships")
     assert document.text == (
         f"| id | text | built |\n| --- | --- | --- |\n| s1 | {PROSE[0]} | 1901-02-03 |\n| s2 | a\\|b | 4.5 |\n"
         "| s3 | TRUE |\n"
@@ -466,7 +466,7 @@ def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
         "| Item | Cost |\n| --- | --- |\n| Rent | 9 |\n| Total | 9 |\n\nStaff\n\n"
         "| Name | Hours |\n| --- | --- |\n| Ivo | 37.5 |\n"
     )
-    for name, title in (("Tabelle1", None), ("Sheet", None), ("Costs", "Costs")):
+    for name, title in (("Tabelle1", "a"), ("Sheet", "a"), ("Costs", "a: Costs")):
         workbook.active.title = name
         stream = io.BytesIO()
         workbook.save(stream)

@@ -245,8 +245,8 @@ def test_the_cells_of_an_opendocument_sheet_are_as_kept_and_the_sheets_apart() -
     )
     items = list(read_bytes(data, "a.ods"))
     assert [(item.key, item.title) for item in items if isinstance(item, RawDocument)] == [
-        ("a.ods/Two", "Two"),
-        ("a.ods/Lights", "Lights"),
+        ("a.ods/Two", "a: Two"),
+        ("a.ods/Lights", "a: Lights"),
     ]
     assert read_text(data, "a.ods").split("\n")[3:7] == [
         "| id | text | built |",

@@ -1141,7 +1141,7 @@ def test_csv_rows_are_documents() -> None:
 
 def test_csv_without_a_text_column_lists_its_columns() -> None:
     assert read_rows("Key;Name;City\nx;Ada;London\n", "a.csv") == [
-        RawDocument("x", None, "Name: Ada\nCity: London", {"Name": "Ada", "City": "London"}, "text", (), "a.csv:2")
+        RawDocument("x", "a", "Name: Ada\nCity: London", {"Name": "Ada", "City": "London"}, "text", (), "a.csv:2")
     ]
 
 

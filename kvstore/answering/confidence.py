@@ -211,8 +211,7 @@ def estimate_confidence(
     sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages.
     """
     hits = hits[:_MAX_CHUNKS]
-    # The name of its file replaces the missing title of a document.
-    hit_texts = (f"{hit.title or PurePosixPath(hit.document).name} {hit.heading} {hit.text}" for hit in hits)
+    hit_texts = (f"{PurePosixPath(hit.document).name} {hit.title or ''} {hit.heading} {hit.text}" for hit in hits)
     passages = list(map(PassageWords, [*hit_texts, *context]))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
@@ -237,12 +236,14 @@ def estimate_confidence(
     missing_names = [
         name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
     ]
+    # A name that no chunk has can be in the name of a file.
+    unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown)
     signals = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     if best_cosines:
         # Fall back to the best chunk if no sentence can be chosen.
         signals["similarity"] = get_nearest_cosine() or best_cosines[0]
         signals["nearby"] = math.fsum(best_cosines) / len(best_cosines)
-    logit = _compute_logit(weights, signals, reading, has_unknown_names=bool(question_terms.unknown))
+    logit = _compute_logit(weights, signals, reading, has_unknown_names=bool(unknown_names))
     formless = ""
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reading is None or reading.best.lacks_answer_type:
@@ -261,7 +262,7 @@ def estimate_confidence(
             "missing_kind": reading.best.lacks_answer_type,
         }
     value = 0.0 if formless else _to_probability(logit)
-    return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **{**optional_signals, **signals})
+    return Confidence(value=value, unknown=unknown_names, formless=formless, **{**optional_signals, **signals})
 
 
 def _build_confidence_without_passages(question_terms: _QuestionTerms) -> Confidence:

@@ -2,11 +2,12 @@
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
 ``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
-such as a title, become paragraphs. A title below an empty row begins another table. The title is the sheet's name, or
-the first paragraph if the name is a default. The key is the file's key; if there are several sheets, ``/`` and the
-sheet's name are appended. As rows: documents as of a CSV file (:func:`.tabular.iter_row_documents`), from the first
-sheet or the one in the option ``sheet``. Formulas yield their saved values; dates are in ISO 8601. A file that is not a
-workbook, is locked with a password or has no text is a ReaderError.
+such as a title, become paragraphs. A title below an empty row begins another table. The title of the document is the
+name of the file and of the sheet (``prices: Winter``). If the sheet's name is a default, it is the first paragraph or,
+without one, the name of the file. The key is the file's key; if there are several sheets, ``/`` and the sheet's name
+are appended. As rows: documents as of a CSV file (:func:`.tabular.iter_row_documents`), from the first sheet or the one
+in the option ``sheet``. Formulas yield their saved values; dates are in ISO 8601. A file that is not a workbook, is
+locked with a password or has no text is a ReaderError.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from ..errors import ReaderError
@@ -55,7 +57,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
                 text = join_blocks(blocks) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
                 first_title = blocks[0].text if blocks[0].kind == "paragraph" else None
-                title = first_title if _DEFAULT_NAME_PATTERN.fullmatch(name) else name
+                workbook_name = PurePosixPath(origin.name).stem
+                is_default = _DEFAULT_NAME_PATTERN.fullmatch(name) is not None
+                title = first_title or workbook_name if is_default else f"{workbook_name}: {name}"
                 documents.append(RawDocument(key, title, text, {"sheet": name}, "markdown"))
     if not documents:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")

@@ -79,7 +79,8 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 
     The key is the row's ``id`` or ``key`` column; if that is empty, or another file uses the key, it is the file's key
     and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
-    every other nonempty column. Columns other than key, title and text become metadata, with plain numbers as numbers.
+    every other nonempty column. The title is the ``title`` column; without it and the text column, it is the name of
+    the file. Columns other than key, title and text become metadata, with plain numbers as numbers.
     """
     yield from iter_row_documents(_iter_rows(stream, origin, options), origin, options)
 
@@ -97,6 +98,8 @@ def iter_row_documents(
     title_column = _find_column(header, origin, options.title, "title", _TITLE_COLUMNS)
     text_column = _find_column(header, origin, options.text, "text", _TEXT_COLUMNS)
     other_columns = [index for index in range(len(header)) if index not in (key_column, title_column, text_column)]
+    # The fields of a row name no subject; the name of the file does ("prices-2026").
+    default_title = PurePosixPath(origin.name).stem if text_column is None else ""
     is_empty = True
     used_keys: set[str] = set()
     for line_number, cells in rows:
@@ -114,15 +117,15 @@ def iter_row_documents(
             body = "\n".join(f"{name}: {value}" for name, value in nonblank_cells)
         else:
             body = cells[text_column]
-        name = cells[title_column] if title_column is not None else ""
-        if not body and not name:
+        title = default_title if title_column is None else cells[title_column]
+        if not body and (title_column is None or not title):
             yield ReadFailure(position, "has no text; fill in the cell or name another column WITH (text = ...)")
             continue
         meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
         default_key = f"{origin.key}:{line_number}"
         own_key = default_key if key_column is None else cells[key_column] or default_key
         other_key = choose_other_key(own_key, default_key, used_keys)
-        yield RawDocument(own_key, name or None, body or name, meta, "text", other_key=other_key)
+        yield RawDocument(own_key, title or None, body or title, meta, "text", other_key=other_key)
     if is_empty:
         raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
 
