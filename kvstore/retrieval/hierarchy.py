@@ -24,7 +24,7 @@ class Hierarchy:
         self._state = state
         self._max_relatives = max_relatives
         #: A cache of the state, which also builds the sentences.
-        self._decoded_nodes = state.get_decoded_nodes(max_relatives)
+        self._node_sentences = state.get_node_sentences(max_relatives)
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the nodes of the entity forest with each name (in normal form); an empty tuple for an unknown name."""
@@ -36,7 +36,7 @@ class Hierarchy:
 
         Nodes that are not cached are read and decoded.
         """
-        return self._decoded_nodes.describe(nodes, self._load_node)
+        return self._node_sentences.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
         """Return a node's name, its tree's name, its parent nodes and its first children, for the cache.

@@ -1,8 +1,8 @@
 """An in-memory cache of decoded data, shared by the snapshots of the same commit.
 
 In: the change number of a snapshot. Out: what earlier states of that commit decoded: counters, records, outlines and
-texts of documents, records of chunks, and the sizes of posting lists. Another change number drops all of it. The
-threads of a process share the cache; what one of them adds is never changed afterwards.
+texts of documents, records of chunks, and the sizes of posting lists. A request for another change number empties the
+cache. The threads of a process share the cache, and never modify a cached object.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic, TypeVar
 
-#: The maximum numbers of bytes of all cached texts together, of documents, of chunks, and of terms. Beyond one of them,
-#: what it limits is dropped.
+#: The maximum size of all cached texts together, and the maximum numbers of cached documents, chunks and terms. A part
+#: of the cache that would exceed its limit is emptied first.
 _MAX_TEXT_BYTES = 4 << 20
 _MAX_DOCUMENTS = 1 << 13
 _MAX_CHUNKS = 1 << 14
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class EntryCache(Generic[Key, Value]):
-    """Decoded entries by key. Beyond ``max_entries``, the older ones are dropped; a limit of 0 caches nothing."""
+    """Decoded values by key, at most ``max_entries``; a full cache is emptied first. With 0, nothing is cached."""
 
     def __init__(self, max_entries: int) -> None:
         """Create an empty cache of at most ``max_entries`` entries."""
@@ -31,7 +31,10 @@ class EntryCache(Generic[Key, Value]):
         self._max_entries = max_entries
 
     def get_many(self, keys: Collection[Key], read: Callable[[list[Key]], Iterable[Value]]) -> dict[Key, Value]:
-        """Return the value of each key, by key, in their order; ``read`` reads the values of the uncached keys."""
+        """Return a map from each key to its value, in the order of ``keys``.
+
+        ``read`` returns the values of the keys that are not cached, which are then cached.
+        """
         # Another thread may add entries to the dictionary or replace it, but never removes an entry from it.
         entries = self.entries
         try:
@@ -67,7 +70,7 @@ class DecodedData:
         self._num_text_bytes = 0
 
     def add_text(self, document: int, text: bytes) -> None:
-        """Add the text of a document, unless it is too long; if all texts together are too long, drop the others."""
+        """Cache the text of a document unless it is too long; if all texts would be too long, drop the others first."""
         with self._lock:
             if document in self.texts or len(text) > _MAX_TEXT_BYTES:
                 return
@@ -82,11 +85,11 @@ class DecodedDataCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._change = -1  # the change number of the cached data; no commit has this one
+        self._change = -1  # the change number of the cached data; no commit has the number -1
         self._data = DecodedData()
 
     def get(self, change: int) -> DecodedData:
-        """Return the data decoded from the commit with this change number; drop that of any other commit."""
+        """Return the cache of the data decoded from commit number ``change``; drop the data of any other commit."""
         with self._lock:
             if change != self._change:
                 self._change, self._data = change, DecodedData()

@@ -23,7 +23,7 @@ class DerivationSpec(Protocol):
 
     @property
     def name(self) -> str:
-        """The name, with which the names of the tables of derived data begin."""
+        """The name of the derivation, with which the names of its tables begin."""
         ...
 
     @property
@@ -49,12 +49,15 @@ def list_derivation_tables(derivation: DerivationSpec) -> list[LmdbTable]:
 
 
 def to_vector_id(document: int, text_index: int) -> int:
-    """Return the id of the vector of a text: the document's id, and the text's index among its derived texts."""
+    """Return the id of the vector of a text derived from a document; ``text_index`` numbers the document's texts.
+
+    The document id is in the upper 32 bits, the index in the lower ones.
+    """
     return document << 32 | text_index
 
 
 def split_vector_id(id: int) -> tuple[int, int]:
-    """Return the document id in a vector id, and the index of the vector's text among the document's derived texts."""
+    """Split the id of a derived text's vector into the document id and the text's index in the document."""
     return id >> 32, id & 0xFFFFFFFF
 
 

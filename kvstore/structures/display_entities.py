@@ -37,7 +37,7 @@ class DisplayEntities:
 
     @property
     def shown_entities(self) -> set[int]:
-        """The entities that other entities, their aliases, are shown as."""
+        """The entities under which at least one alias is shown."""
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
@@ -50,7 +50,7 @@ class DisplayEntities:
 
 
 def load_display_entities(state: State) -> DisplayEntities:
-    """Return which entity each entity is shown as; an alias or a merge joins its name to that entity."""
+    """Read from the aliases and merges of a state under which entity each entity is shown."""
     display_by_entity: dict[int, int] = {}
     for alias_key, _ in state.aliases.iter_all():
         identity = state.resolve(alias_key)

@@ -24,7 +24,7 @@ _KEY = b"language_version"
 
 
 def put_settings(view: WriteView, settings: FixedSettings) -> None:
-    """Store the settings of a store, which are fixed when it is created, and with which all data is derived."""
+    """Store the settings of a store. They are fixed when the store is created, and all data is derived with them."""
     # ``weights`` is a digest of the embedder's weights. Earlier versions cannot read a record that has it.
     stored_settings = {name: value for name, value in asdict(settings).items() if name != "weights" or value}
     view.put(tables.META, tables.SETTINGS_KEY, records.pack(stored_settings))
@@ -51,10 +51,10 @@ def get_stored_language_version(view: View) -> str:
 
 
 def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
-    """Return why a store whose texts another segmenter split must not be changed, as the end of a sentence.
+    """Return why a store must not be changed if another segmenter than the installed one split its texts into words.
 
-    With the installed segmenter, a removed text would have other terms, so its postings would remain. Returns None if
-    the segmenter is the same, or if the store uses none.
+    The reason is the end of a sentence. If a text were removed, the installed segmenter would give it other terms, so
+    its postings would remain. Returns None if the segmenter is the same, or if the store uses none.
     """
     installed_version = get_segmenter_version(settings.stemmer)
     stored_version = get_stored_language_version(view)
@@ -68,7 +68,7 @@ def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | Non
 
 
 def check_language_version(state: State) -> Iterator[str]:
-    """Yield a sentence for CHECK if the store was derived with a version other than the installed one."""
+    """Yield a sentence for CHECK if a version other than the installed one derived the data of the store."""
     language = state.settings.language
     stored_version, installed_version = get_stored_language_version(state.lmdb), _get_installed_version(state.settings)
     segmenter_mismatch = explain_segmenter_mismatch(state.lmdb, state.settings)

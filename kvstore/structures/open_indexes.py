@@ -62,7 +62,7 @@ class OpenIndexes:
 
     @cached_property
     def decoded_data(self) -> DecodedDataCache:
-        """The cache of records of the last commit after their decoding, such as documents; loaded on first use."""
+        """The cache of decoded records of the last commit, such as documents; its module is loaded on first use."""
         from .decoded_data import DecodedDataCache
 
         return DecodedDataCache()

@@ -58,7 +58,7 @@ def encode_term(term: str) -> bytes:
     return plain + b"\x00"
 
 
-def _decode(key: bytes, value: memoryview) -> TermPostings:
+def _decode_block(key: bytes, value: memoryview) -> TermPostings:
     """Return the postings of a stored block; raise CorruptionError if it is damaged."""
     payload = records.unseal(value, tables.POSTINGS, key)
     try:
@@ -104,7 +104,7 @@ class Postings(ViewReader):
 
     def iter_decoded_blocks(self, term: str) -> Iterator[TermPostings]:
         """Yield the postings of a term in order of chunk ids, one stored block of up to 256 postings at a time."""
-        return (_decode(key, value) for key, value in self.get_blocks(term))
+        return (_decode_block(key, value) for key, value in self.get_blocks(term))
 
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
         """Return the number of chunks that contain each term."""
@@ -173,7 +173,7 @@ class Postings(ViewReader):
         """Return the chunks with a term that begins with ``prefix``, ascending."""
         # Keys have only the first bytes of a long term, so a longer prefix can yield too many chunks.
         blocks = self._view.scan_prefixes(tables.POSTINGS, [prefix.encode()[:_MAX_TERM_BYTES]])
-        chunk_arrays = [_decode(key, value).chunks for key, value in blocks]
+        chunk_arrays = [_decode_block(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)
 
     def get_blocks(self, term: str) -> list[Record]:
@@ -205,7 +205,7 @@ class Postings(ViewReader):
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
         """Yield the postings in blocks, each with the bytes of its term, in order of the terms' bytes."""
         for key, value in self._view.scan(tables.POSTINGS):
-            yield key[:-_SUFFIX_BYTES], _decode(key, value)
+            yield key[:-_SUFFIX_BYTES], _decode_block(key, value)
 
     def scan_sizes(self) -> Iterator[tuple[bytes, TermSize]]:
         """Yield the stored numbers of postings and blocks of terms with several blocks, by the bytes of the terms."""
@@ -239,14 +239,14 @@ class PostingWriter(ViewWriter, Postings):
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 
     def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:
-        """Add the postings of a new chunk: its count of each term, and its length in words.
+        """Collect the postings of a new chunk: the count of each term in it, and its length in words.
 
         The id of the chunk must be larger than the id of any chunk added before.
         """
         self._changes.add(chunk, counts, length)
 
     def remove(self, chunk: int, terms: Iterable[str]) -> None:
-        """Remove a chunk's postings; ``terms`` must be the terms that it was added with."""
+        """Collect the removal of a chunk's postings; ``terms`` must be the terms that the chunk was added with."""
         self._changes.remove(chunk, terms)
 
     def get_sizes(self, terms: Sequence[str]) -> list[TermSize]:
@@ -301,6 +301,7 @@ class PostingWriter(ViewWriter, Postings):
         """
         counts_by_key = {}
         for key, counts in zip(keys, self._changes.get_counts(terms), strict=True):
+            # The postings of the term's last block before the changes, and the numbers of added postings and blocks.
             _, added_postings, added_blocks = counts
             if added_postings or added_blocks:
                 counts_by_key[key] = counts
@@ -310,7 +311,7 @@ class PostingWriter(ViewWriter, Postings):
         size_changes: dict[bytes, bytes | None] = {}
         for (key, counts), value in zip(counts_by_key.items(), stored_values, strict=True):
             last_block_postings, added_postings, added_blocks = counts
-            if value is None:  # the term had at most one block: one if it had postings
+            if value is None:  # the term had one block if it had postings, otherwise none
                 old_size = TermSize(last_block_postings, min(last_block_postings, 1))
             else:
                 old_size = _decode_size(key, value)

@@ -23,7 +23,7 @@ Ranking = list[tuple[int, float]]
 
 
 class SortKeySource(Protocol):
-    """A state, or a reader of one, which knows the sort keys of chunks."""
+    """An object that returns the sort keys of chunks: a state, or a reader of a state."""
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """Return the sort key of each chunk, which decides the order of chunks with equal scores."""
@@ -71,8 +71,8 @@ def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
     """Return the first ``top`` chunks of a ranking, extended by the chunks of other rankings (tails) if it is shorter.
 
     A strategy scores a fixed number of candidates, so that the first k results do not depend on how many are requested.
-    The added chunks come from ``tails``, the results of searches without such a limit, in turns. Their scores
-    decrease with the rank, starting from the last score of the ranking. An empty ranking is not extended.
+    The added chunks are taken from the ``tails`` in turns; these are results of searches without such a limit. Their
+    scores decrease with the rank, starting from the last score of the ranking. An empty ranking is not extended.
     """
     if len(ranking) >= top or not ranking:
         return ranking[:top]
@@ -82,7 +82,7 @@ def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
     candidates = dict.fromkeys(chunk for turn in zip_longest(*tail_chunks) for chunk in turn if chunk is not None)
     added = [chunk for chunk in candidates if chunk not in ranked][: top - len(ranking)]
     (_, last_score), size = ranking[-1], len(ranking)
-    # A negative score times the ratio of ranks would increase, so it stays.
+    # A negative score would increase if it were multiplied by the ratio of ranks, so it is used unchanged.
     return [
         *ranking,
         *((chunk, min(last_score, last_score * size / rank)) for rank, chunk in enumerate(added, size + 1)),

@@ -45,9 +45,9 @@ class ReadRequest(ABC, Generic[Answer]):
         """Read the answer to this request from a state."""
 
     def list_chunks(self, answer: Any) -> Iterable[int]:
-        """Return the chunks in ``answer``, whose sort keys (document key and chunk id) then need no further request.
+        """Return the chunks in ``answer``; by default, none.
 
-        By default there are none.
+        The caller can then read their sort keys (document key and chunk id) without another request.
         """
         return ()
 
@@ -62,7 +62,7 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
         return state.get_sort_keys(self.chunks)
 
     def list_chunks(self, answer: list[ChunkSortKey]) -> Iterable[int]:
-        """Return the requested chunks: the answer has the sort key of each (document key and chunk id)."""
+        """Return the requested chunks, because ``answer`` has their sort keys."""
         return self.chunks
 
 

@@ -52,7 +52,7 @@ class RestrictedState(State):
 
     @property
     def unrestricted(self) -> State:
-        """The state without the condition on documents."""
+        """The same state without the condition on documents."""
         return self._unrestricted
 
     @cached_property
@@ -250,7 +250,10 @@ class RestrictedForest(Forest):
         return (edge for edge in super().iter_edges() if self.get_assertions([edge])[edge])
 
     def get_edge_status(self, child: int, parent: int) -> int | None:
-        """Return the status of an edge if the user or a document that the query allows states it, or None."""
+        """Return the status of an edge (such as ACCEPTED) if it is visible, else None.
+
+        An edge is visible if the user or a document that the query allows states it.
+        """
         edge = child, parent
         return super().get_edge_status(child, parent) if self.get_assertions([edge])[edge] else None
 
@@ -272,7 +275,7 @@ class RestrictedFilter(EntityFilter):
         self._allowed = state.allowed
         self._forest = state.forest
         self._abstracts = state.abstracts
-        # Unrestricted, because the filter itself decides which of them are visible.
+        # Not restricted, because this filter decides which entities and aliases are visible.
         self._entities = Entities(state.lmdb)
         self._aliases = Aliases(state.lmdb)
         self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}  # a cache by name; None: hidden
@@ -295,7 +298,10 @@ class RestrictedFilter(EntityFilter):
         return entities
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """Return the entity and the first visible address (place of occurrence) of each name; 0 for none."""
+        """Return the entity and the first visible address (place of occurrence) of each name.
+
+        Both are 0 for a hidden or unknown name; the address is also 0 for a name without a visible address.
+        """
         entities, first_addresses = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         for index, key in enumerate(keys):
             visible_entry = self._look_up(key, limit=None, start=0)
@@ -342,7 +348,8 @@ class RestrictedFilter(EntityFilter):
         if not visible_entry:
             return None
         entry, visible_addresses = visible_entry
-        return entry, visible_addresses[int(np.searchsorted(visible_addresses, np.uint64(start))) :][:limit]
+        first_index = int(np.searchsorted(visible_addresses, np.uint64(start)))
+        return entry, visible_addresses[first_index:][:limit]
 
     def _read_visible_entry(self, key: str) -> tuple[FilterEntry, Ids] | None:
         """Return the filter entry of a normalized name, and its visible addresses (of nodes and abstracts).

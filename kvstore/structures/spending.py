@@ -52,6 +52,6 @@ def sum_spending(spending: Iterable[Spending]) -> list[Spending]:
 
 
 def add_spending(view: WriteView, spending: Iterable[Spending]) -> None:
-    """Add uses of language models to the stored ones, one row for each statement and model."""
+    """Add uses of language models to the stored totals, which have one row for each pair of statement and model."""
     rows = [list(astuple(entry)) for entry in sum_spending([*read_spending(view), *spending])]
     view.put(tables.META, _KEY, records.pack(rows))

@@ -110,9 +110,9 @@ class State:
         self.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return the reader or data of an additional structure (``part``), such as an index, in this state.
+        """Return what an additional structure (``part``), such as an index, reads from this state.
 
-        The data are read once and then cached, except None.
+        The result is cached unless it is None.
         """
         content: Read | None = self._parts.get(part.name)
         if content is None:
@@ -129,9 +129,9 @@ class State:
         return parts
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
-        """Read the data that derivations store for each document through ``parts``, by name of the derivation.
+        """Use ``parts``, by name of the derivation, for all later reads of the data derived from each document.
 
-        They are the writers of the transaction, so that their unwritten changes are seen.
+        The caller passes the writers of its transaction, so that the reads include changes that are not written yet.
         """
         self._derived_parts.update(parts)
 
@@ -243,14 +243,14 @@ class State:
 
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
-    def get_decoded_nodes(self, max_relatives: int) -> NodeSentences:
+    def get_node_sentences(self, max_relatives: int) -> NodeSentences:
         """Return the cache of the sentences about nodes of the entity forest in this state.
 
         A node is described with at most ``max_relatives`` ancestors and as many descendants.
         """
         if self._node_cache is None:
             self._node_cache = NodeCache()
-        return self._node_cache.get_nodes(self.counters.change, max_relatives)
+        return self._node_cache.get_sentences(self.counters.change, max_relatives)
 
     def resolve(self, key: str) -> Identity | None:
         """Return the entity that a name (its normal form) resolves to by aliases, or None if the name is unknown."""
@@ -275,8 +275,8 @@ class State:
     def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:
         """Return the first ``min_count`` addresses of an entity, and all others of the last one's rank, ascending.
 
-        An address is a rank and the id of a node or abstract, packed into an integer. The
-        order of addresses of equal rank depends on ids, so the caller must break such ties.
+        An address is a rank and the id of a node or abstract, packed into an integer. The order of addresses of equal
+        rank depends on ids, so the caller must break ties of rank.
         """
         import numpy as np
 

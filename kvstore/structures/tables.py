@@ -46,7 +46,7 @@ TRIPLES = "triples"
 INGESTED_FILES = "ingested_files"
 INDEXES = "indexes"
 WRITTEN = "written"
-#: The table of a kind of fact that the structures read too.
+#: The table of the triples that a language model wrote. A system defines it, but the structures read it too.
 WRITTEN_TRIPLES = "triple_texts"
 
 #: The key in ``meta`` of the settings that a store is created with.

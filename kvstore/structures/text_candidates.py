@@ -30,14 +30,14 @@ _ENDING_SUFFIXES = sorted({ending[start:] for ending in _ENDINGS for start in ra
 
 
 def iter_patterns(query: Phrase | Proximity) -> Iterator[WordPattern]:
-    """Yield the words of a phrase, or of phrases near each other."""
+    """Yield the words (whole words or prefixes) of a phrase, or of phrases that must be near each other."""
     phrases = [query] if isinstance(query, Phrase) else query.phrases
     for phrase in phrases:
         yield from phrase.words
 
 
 def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
-    """Return the ids of the chunks that may contain a word, or a word with the pattern's prefix, ascending."""
+    """Return the ids of the chunks that may contain a word that matches ``pattern`` (a word or a prefix), ascending."""
     stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
     if not pattern.is_prefix:
         terms = {stem(pattern.word) for stem in stemmers}  # a stemmer for each language of the store
@@ -62,7 +62,7 @@ def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
         term_sets = {frozenset(map(stem, whole_words)) for stem in stemmers}
         matching_chunks = union_sorted([state.postings.find_chunks_with_terms(terms) for terms in term_sets])
         chunk_arrays = (matching_chunks, *chunk_arrays)
-    # The intersection of all arrays.
+    # Intersect all arrays.
     return reduce(lambda chunks, other_chunks: np.intersect1d(chunks, other_chunks, assume_unique=True), chunk_arrays)
 
 

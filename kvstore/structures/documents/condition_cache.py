@@ -36,7 +36,7 @@ class ConditionCache:
         self._columns: tuple[int, NumberColumns] | None = None  # with their change number
 
     def get_columns(self, change: int) -> NumberColumns | None:
-        """Return the numeric columns of all documents at a change number, or None if they are not cached."""
+        """Return the numeric columns of all documents (arrays by name) at a change number, or None if not cached."""
         if self._columns is None:
             return None
         cached_change, columns = self._columns

@@ -74,7 +74,7 @@ class DocumentTriples:
         """
         phrases = (phrase for triple in self.triples for phrase in (triple.subject, triple.object))
         names = [*self.names, *filter(is_written_as_name, phrases)]
-        # The last assignment to a key stays, which is its first spelling.
+        # Reversed, so that the first spelling of a key is assigned last and kept.
         return {to_entity_key(name): name for name in reversed(names)}
 
     def merge(self, other: DocumentTriples) -> DocumentTriples:
@@ -94,7 +94,7 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
 
 
 def parse_triple(row: Sequence[str]) -> Triple:
-    """Parse one row of subject, relation and object; raise InputError if it is no such row or a text is invalid."""
+    """Parse a row of subject, relation and object; raise InputError if it is not such a row or a text is invalid."""
     if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
         raise InputError(f"a triple is a subject, a relation and an object, not {format_value(row)}")
     subject, relation, object = row
@@ -132,8 +132,9 @@ class Triples(ViewReader):
         triples = dict.fromkeys(Triple(*row) for row in rows)
         if texts is None:
             return DocumentTriples(tuple(names), tuple(triples))
+        # The first element of the record is a list of passages. A passage is its digest, the model, and the texts that
+        # the model wrote: triples with tabs between their parts.
         passages = records.unpack(texts, tables.WRITTEN_TRIPLES, key)[0]
-        # A passage is its digest, the model, and the texts that the model wrote: triples with tabs between their parts.
         models: dict[Triple, str] = {}
         for _, model, passage_texts in passages:
             written_triples = (Triple(*text.split("\t")) for text in passage_texts)

@@ -89,7 +89,7 @@ class GenerationBuilder(IndexFiller):
         self._open_indexes = open_indexes
 
     def refresh(self, index_kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
-        """Rebuild an index from the last commit and put the new rows in use; return True if there are any.
+        """Rebuild an index from the last commit and put its new rows in use; return True if that was done.
 
         A generation is the set of rows of one build; rows are written in bulk and never changed. Removes the rows and
         texts that belong to no generation in use. ``progress`` receives the progress (None: no reports). Returns False
@@ -117,7 +117,7 @@ class GenerationBuilder(IndexFiller):
     def write_texts(
         self, index_kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
     ) -> WritingReport:
-        """Let a language model write the missing texts, the largest weight first, up to its token limit.
+        """Let a language model write the missing texts of an index, the largest weight first, up to its token limit.
 
         Each text is embedded and stored in a commit of its own. An invalid answer is dropped and reported, and the next
         REFRESH requests it again. After several consecutive requests without a valid answer, no more are sent. Errors
@@ -166,10 +166,10 @@ class GenerationBuilder(IndexFiller):
     def _request_text(
         self, index_kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel
     ) -> Mapping[str, Any] | None:
-        """Request a text from a language model; return its fields, or None if a source no longer exists.
+        """Request the text of ``task`` from a language model; return its fields, or None if a source no longer exists.
 
-        A prompt that is too long for the model is built once more, with as many sources as fit. Raises the errors of
-        the model.
+        The sources are the texts that the prompt quotes. A prompt that is too long for the model is built once more,
+        with as many sources as fit. Raises the errors of the model.
         """
         from ...models.llm import compute_fitting_tokens
 
@@ -192,7 +192,10 @@ class GenerationBuilder(IndexFiller):
     def _build_prompt(
         self, index_kind: GenerationIndex[Any], task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for the text of ``task``, from the current state; None if a source no longer exists."""
+        """Return the prompt for the text of ``task``, from the current state; None if a source no longer exists.
+
+        The sources, which the prompt quotes, have at most ``max_tokens`` tokens (None: the default of the index kind).
+        """
         with self._open_state() as state:
             reader = bind_generation(state, index_kind)
             return None if reader is None else index_kind.build_prompt(reader, task, max_tokens)

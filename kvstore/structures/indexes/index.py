@@ -168,14 +168,14 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the next chunk id at which the store may need a file, given that it needs none in this state.
+        """Return the chunk id at which to check again if the store needs a file; it needs none in this state.
 
         ``record`` is its record (None: the index was dropped).
         """
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the chunk id from which the index file should be extended, once the store assigns it.
+        """Return the chunk id at which the index file is to be extended: once a chunk of the store has this id.
 
         ``head`` is the header of the file, or None if there is no file. Only automatic kinds, which kvstore extends in
         the background, implement the method.

@@ -158,7 +158,7 @@ class IndexBuilder(IndexFiller):
             return index_kind.compute_next_needed_chunk(Indexes(state.lmdb).get(index_kind), state)
 
     def find_next_and_due_chunk(self, index_kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """Return the next chunk id of the store, and the next chunk id at which the index file should be extended."""
+        """Return the next unused chunk id of the store, and the chunk id at which the index file is to be extended."""
         path = index_file.build_index_path(self._environment.path, index_kind.name)
         try:
             head = index_file.read_head(
@@ -172,7 +172,7 @@ class IndexBuilder(IndexFiller):
     def _trust_and_publish(
         self, draft: index_file.Draft, record: IndexRecord, token: bytes, is_cancelled: Callable[[], bool] | None
     ) -> bool:
-        """Add the token of a written file to the record of its index, and rename the file into place.
+        """Add the (random) token of a written file to the record of its index, and rename the file into place.
 
         Returns False if the index was dropped or created again meanwhile. Waits for other writers up to the store's
         lock timeout or, if ``is_cancelled`` is given, until it returns true. Raises LockTimeoutError.

@@ -223,8 +223,8 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions) -> _MergePlan | None:
     """Decide which segments of the index file the next file reuses, merges or drops; return None if nothing is new.
 
-    A segment is a graph of the vectors of some chunks.
-    Segments to be merged are verified. If one is damaged, nothing of the file is reused.
+    A segment is a graph of the vectors of some chunks. Segments to be merged are verified. If one is damaged, nothing
+    of the file is reused.
     """
     if old is None:
         return _MergePlan()
@@ -236,11 +236,12 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
         return None
     # Merge the new chunks with the last segments, as long as these are not much larger than the merged ones.
     num_unchanged, merged_size = len(old.segments), num_new
-    while num_unchanged and (
-        must_rebuild or (merged_size and len(old.segments[num_unchanged - 1]) < _GROWTH_FACTOR * merged_size)
-    ):
+    while num_unchanged:
+        last_size = len(old.segments[num_unchanged - 1])
+        if not must_rebuild and last_size >= _GROWTH_FACTOR * merged_size:
+            break
         num_unchanged -= 1
-        merged_size += len(old.segments[num_unchanged])
+        merged_size += last_size
     merged_segments = old.segments[num_unchanged:]
     try:
         for segment in merged_segments:

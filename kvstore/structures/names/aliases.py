@@ -99,9 +99,10 @@ class Aliases(ViewReader):
             yield bytes(key).decode(), records.unpack(value, tables.ALIAS_MEMBERS, bytes(key))
 
     def follow_aliases(self, key: str) -> Iterator[str]:
-        """Yield the entity that an alias means, the entity that this name in turn means, and so on, as normal forms.
+        """Yield the names that ``key`` leads to by aliases, one step at a time; all names are normal forms.
 
-        Raises CorruptionError if the stated aliases form a cycle.
+        The first is the name that ``key`` is an alias of; nothing is yielded if ``key`` is no alias. Raises
+        CorruptionError if the stated aliases form a cycle.
         """
         seen = {key}
         while (alias := self.get(key)) is not None:

@@ -172,9 +172,9 @@ class VerifiedBlocks:
         self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
 
     def get_many(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksum plus 2^32 of each verified block, and 0 for each other block.
+        """Return the checksum of each verified block, plus the flag 2^32, and 0 for each other block.
 
-        ``numbers`` must be ascending.
+        ``numbers`` are the numbers of the blocks, ascending.
         """
         checksums = self._checksums
         block_checksums = np.zeros(len(numbers), np.uint64)
@@ -183,7 +183,7 @@ class VerifiedBlocks:
         return block_checksums
 
     def put_many(self, numbers: npt.NDArray[np.int64], block_checksums: npt.NDArray[np.uint64]) -> None:
-        """Record verified blocks, numbers ascending, each by its checksum plus 2^32."""
+        """Record blocks as verified, given their ``numbers``, ascending, and their checksums plus the flag 2^32."""
         checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
             # Add room for more blocks than these, so that the array rarely grows.
