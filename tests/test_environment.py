@@ -1074,7 +1074,10 @@ def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Enviro
     assert environment.gate.num_open == 0
     # The same if it ends before the end is reported: it is reported when nothing holds the snapshot any more.
     snapshot = environment.snapshot()
-    with mock.patch.object(Environment, "handle_end", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with (
+        mock.patch.object(Environment, "release_view", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
         snapshot.close()
     del snapshot
     gc.collect()

@@ -390,12 +390,12 @@ class BufferedTableCache(dict[str, bool]):
     """
 
     def __init__(self, names: Set[str]) -> None:
-        """Start a cache of the answer if a table is buffered; ``names`` are the names of the buffered tables."""
+        """Create an empty cache; ``names`` are the names of the buffered tables."""
         super().__init__()
         self.names = names
 
     def __missing__(self, table: str) -> bool:
-        """Return and cache whether a table is buffered."""
+        """Cache and return True if changes to ``table`` are buffered, else False."""
         self[table] = table in self.names
         return self[table]
 

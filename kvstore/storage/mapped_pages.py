@@ -166,7 +166,10 @@ class VerifiedTransaction:
         return self.lmdb.get(key, db=db.handle)
 
     def make_reader(self, db: WrittenTable) -> Callable[[bytes], memoryview | None]:
-        """Return a function that returns the value of a valid key, None if it is missing, until the table changes."""
+        """Return a function that maps a valid key to its value, or to None if the key is missing.
+
+        The function is usable until this transaction changes the table.
+        """
         return partial(self.get, db=db) if db.tree is None or db.is_changed else db.tree.get
 
     def cursor(self, db: WrittenTable) -> VerifiedCursor | Cursor:

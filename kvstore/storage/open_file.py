@@ -313,13 +313,13 @@ class OpenFile:
                     self.gate.leave()
             self.handles = handles
 
-    def handle_commit(self, created_handles: Mapping[str, Handle]) -> None:
+    def register_commit(self, created_handles: Mapping[str, Handle]) -> None:
         """Register the tables that a commit has created, and extend a short file to its last used page."""
         if created_handles:
             self.handles = {**self.handles, **created_handles}
         self.data.extend_to_used_pages()
 
-    def handle_end(self, view: CountedTransaction) -> None:
+    def release_view(self, view: CountedTransaction) -> None:
         """Count a view's transaction as ended, and release its locks; does nothing if that was done already."""
         if not self.gate.leave_if_counted(view):
             return

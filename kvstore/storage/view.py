@@ -398,7 +398,7 @@ class ReadTransaction(LmdbView):
             try:
                 transaction.abort()
             finally:  # an interrupt is raised after the abort has ended
-                self._owner.handle_end(self)
+                self._owner.release_view(self)
 
     def __enter__(self) -> Self:
         return self
@@ -411,4 +411,4 @@ class ReadTransaction(LmdbView):
         if getattr(self, "_transaction", None) is not None:
             self.close()
         elif self.is_counted and hasattr(self, "_owner"):  # interrupted before its end was reported
-            self._owner.handle_end(self)
+            self._owner.release_view(self)

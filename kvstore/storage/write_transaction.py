@@ -187,7 +187,7 @@ class WriteTransaction(LmdbView):
         except BaseException:  # an interruption: the commit has ended nevertheless
             self._end()
             raise
-        self._owner.handle_commit(self._created_tables)
+        self._owner.register_commit(self._created_tables)
         if self._cached_buffer is not None:
             self._owner.buffer_reader.buffer = self._cached_buffer  # so that its segments are not read again
         self._end()
@@ -396,4 +396,4 @@ class WriteTransaction(LmdbView):
     def _end(self) -> None:
         """Close the view, and report the end of the transaction to the data file, which releases its locks."""
         self._transaction = None
-        self._owner.handle_end(self)
+        self._owner.release_view(self)
