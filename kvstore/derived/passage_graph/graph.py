@@ -155,7 +155,7 @@ class PassageGraph(ViewReader):
         return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees (numbers of chunks) of entities, over all documents: this graph is not restricted."""
+        """Return the degrees of entities (numbers of chunks) in the documents that the query allows: here, in all."""
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
@@ -378,7 +378,7 @@ class GraphWriter(ViewWriter, PassageGraph):
                 continue
             removed.sort()
             added.sort()
-            if has_list or not (only_edge or removed):
+            if has_list or not (only_edge or removed):  # change the list, or create one for a new entity
                 lists[entity] = removed, added
                 if not has_list:
                     degrees[entity] = encode_degree(len(added), _count_informative(added))
@@ -470,7 +470,7 @@ def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _decode_row(key: bytes, value: memoryview) -> bytes:
     """Return the edges of a chunk to its entities, each packed as u64. Raises CorruptionError if they are damaged."""
     try:
-        # The first number is the base that is passed, 0, and no edge.
+        # The first unpacked number is the base 0 that is passed, and not an edge.
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
     except ValueError as error:
         raise CorruptionError(f"table {PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error

@@ -146,7 +146,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     with_synonyms: bool = False
 
     def fetch(self, state: State) -> Surroundings:
-        """Read the rows (edges) of the requested chunks and entities; None for either that the request omits."""
+        """Read the rows (edges) of the requested chunks and of the requested entities; None if none are requested."""
         return Surroundings(
             self._read_chunks(state) if len(self.chunks) else None,
             self._read_entities(state) if len(self.entities) else None,
