@@ -305,7 +305,7 @@ PLACES_WITHOUT_A_NAME = {
     "swedish": ("Var parkerar besökare?", "De parkerar bakom idrottshallen.", "De parkerar gratis."),
 }
 
-#: A question for a deadline, an answer, and a time that is none.
+#: A question for a deadline, an answer, and another time.
 DEADLINES = {
     "german": ("Bis wann muss ich zahlen?", "Zahlen Sie spätestens am 3. Mai.", "Am 3. Mai ist Markt."),
     "french": ("Jusqu'à quand peut-on payer ?", "On paie avant le 3 mai.", "Le marché a lieu le 3 mai."),
@@ -329,6 +329,25 @@ def test_a_question_for_a_deadline_prefers_one_to_other_times(language: str) -> 
     answer_type = detect_answer_type(question, language)
     assert answer_type.name == "deadline"
     assert 0 < answer_type.compute_presence(time) < answer_type.compute_presence(deadline)
+
+
+#: Questions with words of money or of telephone numbers that ask for something else. Nothing may refuse their answers.
+OTHER_KINDS = {
+    "portuguese": [("Quanto gasta a lancha por hora?", "number"), ("Quanto mede a pagaia?", "number")],
+    "spanish": [("¿Cuánto debe medir la valla?", "number"), ("cuanto mide la pagina", "number")],
+    "italian": [("Quanto deve pesare lo zaino?", "number")],
+    "french": [("Combien doit peser le sac ?", "number"), ("Quel numéro porte le dossier ?", "thing")],
+    "turkish": [("Motor ne kadar yakıt harcar?", "number"), ("Hangi numaralı oda?", "thing")],
+    "swedish": [("Vad händer om jag inte betalar?", "thing"), ("Vad måste jag betala?", "money")],
+    "russian": [("Какой номер договора?", "thing"), ("По какому номеру звонить?", "telephone number")],
+    "polish": [("Jaki numer ma umowa?", "thing"), ("Pod jaki numer dzwonić?", "telephone number")],
+}
+
+
+@pytest.mark.parametrize("language", OTHER_KINDS)
+def test_a_word_of_money_alone_asks_for_no_money(language: str) -> None:
+    for question, kind in OTHER_KINDS[language]:
+        assert detect_answer_type(question, language).name == kind, question
 
 
 @pytest.mark.parametrize("language", INDIRECT_OVERVIEWS)
