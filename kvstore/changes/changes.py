@@ -95,7 +95,7 @@ class Changes:
             (stored_derivation, DerivedPartWriter(view, stored_derivation.derivation, settings.dimension))
             for stored_derivation in list_stored_derivations(view)
         ]
-        state.use_derived_parts({stored_derivation.name: parts for stored_derivation, parts in self._derived_writers})
+        state.derived_parts = {stored_derivation.name: parts for stored_derivation, parts in self._derived_writers}
         self._unlinked: UnlinkedDocuments | None = None
         self._maintainers = [structure.make_maintainer(state, view) for structure in list_structures()]
 

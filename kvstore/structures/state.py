@@ -8,7 +8,7 @@ few.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -83,7 +83,8 @@ class State:
         self.open_indexes = open_indexes
         self._node_cache = node_cache
         self._parts: dict[str, Any] = {}  # contents of additional parts, by name; see :meth:`get_part`
-        self._derived_parts: dict[str, DerivedParts] = {}  # by name of the derivation
+        #: The readers of the data that derivations store for each document, by name of the derivation.
+        self.derived_parts: dict[str, DerivedParts] = {}
 
     @cached_property
     def restricted_states(self) -> weakref.WeakSet[State]:
@@ -98,7 +99,7 @@ class State:
     def close(self) -> None:
         """Drop everything read through this state and its restricted states; the snapshot or transaction stays open."""
         self._parts.clear()
-        self._derived_parts.clear()
+        self.derived_parts.clear()
         # ``self.restricted_states`` would create the set, which is nearly never used.
         for state in list(self.__dict__.get("restricted_states", ())):
             state.close()
@@ -121,19 +122,12 @@ class State:
 
     def get_derived_parts(self, derivation: DerivationSpec) -> DerivedParts:
         """Return the reader of the data that a derivation stores for each document (its parts)."""
-        parts = self._derived_parts.get(derivation.name)
+        parts = self.derived_parts.get(derivation.name)
         if parts is None:
             from .derived_parts import DerivedParts
 
-            parts = self._derived_parts[derivation.name] = DerivedParts(self.lmdb, derivation, self.settings.dimension)
+            parts = self.derived_parts[derivation.name] = DerivedParts(self.lmdb, derivation, self.settings.dimension)
         return parts
-
-    def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
-        """Use ``parts``, by name of the derivation, for all later reads of the data derived from each document.
-
-        The caller passes the writers of its transaction, so that the reads include changes that are not written yet.
-        """
-        self._derived_parts.update(parts)
 
     @cached_property
     def counters(self) -> Counters:
