@@ -42,6 +42,9 @@ _MAX_PENDING = 4096
 #: The same limit for the first documents of a store, which are linked later (:meth:`Changes.apply`).
 _MAX_FIRST_PENDING = 1024
 
+#: The fields of a document that are equal if only its metadata changes, besides its text, chunks and vectors.
+_COMPARED_FIELDS = ("title", "source", "format", "left_out")
+
 
 class BatchedChanges:
     """The pending batch of a write transaction, and the batches already applied to it."""
@@ -86,42 +89,38 @@ class BatchedChanges:
         """
         key = document.document.key
         existing = self.find_document(key)
-        if existing is not None and existing.digest == document.document.digest:
-            return False
-        if self.put_metadata(document):
-            return True
-        valid_facts = [] if existing is None else self._select_valid_facts(existing, document)
+        valid_facts = []
+        if existing is not None:
+            if existing.digest == document.document.digest:
+                return False
+            if self.put_metadata(existing, document):
+                return True
+            valid_facts = self._select_valid_facts(existing, document)
         self.pending.put(document)
         for fact_kind, value in valid_facts:
             self.pending.put_fact(fact_kind, key, value)
         return True
 
-    def put_metadata(self, document: PendingDocument) -> bool:
-        """Store the metadata of a document if nothing else of it changes; return True if so.
+    def put_metadata(self, existing: ValidDocument | DocumentRecord, document: PendingDocument) -> bool:
+        """Store the new metadata of a document if nothing else of it changes, and return True; otherwise return False.
 
-        All data derived from the document stays, unless the metadata state its language or the name of its tree.
+        ``existing`` is the pending or stored document with the same key. All data derived from a stored document stays,
+        so a change of its language or of the name of its tree, which metadata can state, is not possible here.
         """
-        new_document, record = document.document, self.find_document(document.document.key)
-        if not isinstance(record, DocumentRecord):
+        new_document = document.document
+        if not (
+            isinstance(existing, DocumentRecord)
+            and all(getattr(existing, name) == getattr(new_document, name) for name in _COMPARED_FIELDS)
+            and unpack_chunks(existing.own_chunks) == new_document.own_chunks
+            and get_stated_language(existing.meta) == get_stated_language(new_document.meta)
+            and existing.meta.get(TREE_FIELD) == new_document.meta.get(TREE_FIELD)
+            and self._has_same_text(existing, new_document)
+            and self._has_same_vectors(existing, document)
+        ):
             return False
-        is_unchanged = (
-            (record.title, record.source, record.format, record.left_out, unpack_chunks(record.own_chunks))
-            == (
-                new_document.title,
-                new_document.source,
-                new_document.format,
-                new_document.left_out,
-                new_document.own_chunks,
-            )
-            and get_stated_language(record.meta) == get_stated_language(new_document.meta)
-            and record.meta.get(TREE_FIELD) == new_document.meta.get(TREE_FIELD)
-            and self._has_same_text(record, new_document)
-            and self._has_same_vectors(record, document)
-        )
-        if is_unchanged:
-            self.pending.put_metadata(record.key, MetadataChange(new_document.meta, new_document.digest))
-            self.set_origin(record.key, document.origin)
-        return is_unchanged
+        self.pending.put_metadata(existing.key, MetadataChange(new_document.meta, new_document.digest))
+        self.set_origin(existing.key, document.origin)
+        return True
 
     def _has_same_vectors(self, record: DocumentRecord, document: PendingDocument) -> bool:
         """True if neither a stored document nor its replacement has vectors of the user, or if both have the same."""

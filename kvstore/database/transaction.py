@@ -75,7 +75,9 @@ class Transaction(OwnedTransaction):
             existing = self._changes.find_document(key)
             if existing is not None and existing.digest == valid_document.digest:
                 return False
-            if self._changes.put_metadata(PendingDocument(valid_document, origin=origin)):
+            if existing is not None and self._changes.put_metadata(
+                existing, PendingDocument(valid_document, origin=origin)
+            ):
                 self._apply_large_batch()
                 return True
         self._session.store.require_language()
