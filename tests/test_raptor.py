@@ -292,6 +292,14 @@ def test_a_summary_of_a_named_document_quotes_its_sentences_by_section(store: kv
     assert store.ask("Summarize the leave policy 2025", where="key = 'menu'").outcome != "answered"
 
 
+def test_the_first_lines_name_a_document_without_a_title(store: kvstore.Store) -> None:
+    text = "No. 61\nminutes of the assembly of 3 May\n\nThe roof leaks. The repair begins in June."
+    store.put("a61", text, source="a61.txt")
+    store.put("a62", "No. 62\nminutes of the board\n\nThe river rises. Boats stay ashore.", source="a62.txt")
+    answer = store.ask("Summarize the minutes of the assembly")
+    assert "The roof leaks." in answer.text and {citation.document for citation in answer.citations} == {"a61"}
+
+
 def test_a_model_is_given_the_summary(filled_store: kvstore.Store) -> None:
     prompt = filled_store.prompt("Summarize all documents.", using="raptor")
     assert {hit.kind for hit in prompt.passages} == {"summary"}

@@ -70,6 +70,7 @@ FOREIGN_WORDS = [
     ("swedish", "Anmäl den som är sjuk.", "Hur ska jag sjukanmäla mig?", "Hur ska jag sjuk-anmala mig?"),
     ("dutch", "De opening en de tijden.", "Wat zijn de openingstijden?", "Wat zijn de openings-tijden?"),
     ("russian", "Это главный бухгалтер.", "Кто главный бугхалтер?", "Кто главный бухгалтер?"),
+    ("russian", "Это кровать.", "сколько стоит кравать", "сколько стоит кровать"),
     ("german", "Der Jahresbeitrag ist hoch.", "was kostet der jahresbeitarg", "was kostet der jahresbeitrag"),
     # Known words stay, and so do capitalized words, short words and words of documents with other last letters.
     ("spanish", "Se puede pasar.", "¿Hay que pagar?", None),

@@ -12,6 +12,7 @@ included, up to the length that people read of an answer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -42,6 +43,8 @@ _LISTING = "documents"
 _PARTIAL = ", among them"
 #: The number of chunks at the start of a document that can contain its opening sentence.
 _NUM_OPENING_CHUNKS = 2
+#: The number of lines at the start of a document without a title that name it, and of documents whose lines are read.
+_NUM_OPENING_LINES, _MAX_OPENINGS = 2, 200
 #: The numbers of words of an opening sentence. Shorter and longer ones are often letterheads and lists.
 _MIN_OPENING_WORDS, _MAX_OPENING_WORDS = 4, 40
 
@@ -51,8 +54,9 @@ def retrieve_overview(
 ) -> Evidence | None:
     """Return an overview of the documents that a question for a summary asks for; None if it asks for something else.
 
-    If titles or keys contain the words of the question, these documents are summarized, otherwise all that the query
-    allows. ``request`` is what the question asks to summarize. ``retrieve`` runs a query with a strategy.
+    If titles or keys contain the words of the question, these documents are summarized. Otherwise, those without a
+    title are whose first lines contain them, and otherwise all that the query allows. ``request`` is what the question
+    asks to summarize. ``retrieve`` runs a query with a strategy.
     """
     records = sorted(
         (record for record in query.state.documents.scan() if record.groups), key=lambda record: record.key
@@ -63,6 +67,8 @@ def retrieve_overview(
             f"{title} {record.key}" for title, record in zip(_read_titles(query.state, records), records, strict=True)
         )
         positions = request.find_title_positions(titles, query.stem)
+        if not positions and not request.covers_all:
+            positions = _find_openings(query, request, records)
     if not records or not (positions or request.covers_all):
         return None
     if positions:
@@ -79,6 +85,25 @@ def retrieve_overview(
     evidence = retrieve(strategy, query)
     query.question = question
     return replace(evidence, question=question) if evidence.is_overview else None
+
+
+def _find_openings(query: Query, request: SummaryRequest, records: Sequence[DocumentRecord]) -> list[int]:
+    """Return the positions of the documents without a title whose first lines contain the subject of a request.
+
+    The rows of a file, which have one source, are omitted.
+    """
+    num_documents = Counter(record.source for record in records)
+    positions = [
+        position
+        for position, record in enumerate(records)
+        if not record.title and (not record.source or num_documents[record.source] == 1)
+    ][:_MAX_OPENINGS]
+    openings = []
+    for record in map(records.__getitem__, positions):
+        chunk = query.state.chunks.get(record.get_chunk_id(0))
+        text = query.state.documents.read_text_slice(record.id, chunk.start, chunk.end)
+        openings.append(" ".join(text.strip().split("\n", _NUM_OPENING_LINES)[:_NUM_OPENING_LINES]))
+    return [positions[index] for index in request.find_title_positions(openings, query.stem)]
 
 
 def _read_titles(state: State, records: Sequence[DocumentRecord]) -> list[str]:

@@ -29,10 +29,13 @@ from .lexical_search import count_chunks_with_words
 #: Words in lower case, without identifiers and parts of paths. Capitalized words may be names.
 _WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{3,}(?![\w/@=-]|\.\w)")
 _CYRILLIC_LETTERS = "абвгдежзийклмнопрстуфхцчшщъыьэюя"
-#: The minimum length of a word with two letters in the wrong order, and with any other typing error.
-_MIN_SWAPPED, _MIN_CORRECTED = 6, 9
+_VOWELS = frozenset("aeiouyаеиоуыэюя")
+#: The minimum length of a word with two letters in the wrong order, with a wrong vowel, and with another typing error.
+_MIN_SWAPPED, _MIN_OTHER_VOWEL, _MIN_CORRECTED = 6, 7, 9
 #: The minimum length of the stem of a correction: letters in the wrong order, an added or missing one, or a wrong one.
 _MIN_SWAPPED_STEM, _MIN_ADDED_STEM, _MIN_WRONG_STEM = 4, 6, 7
+#: The same for a wrong vowel, which is a frequent error: unstressed vowels often sound alike.
+_MIN_OTHER_VOWEL_STEM = 5
 #: Pairs of endings, without accents, that two forms of one word have.
 _ENDINGS = {
     "portuguese": (
@@ -97,9 +100,13 @@ def _is_likely_correction(word: str, correction: str, stem: Callable[[str], str]
 
     A short stem occurs in chunks by chance: the Dutch correction *leedingen* would be a form of *leden*.
     """
-    min_length = _MIN_WRONG_STEM if len(word) == len(correction) else _MIN_ADDED_STEM
     if sorted(word) == sorted(correction):
         min_length = _MIN_SWAPPED_STEM
+    elif len(word) != len(correction):
+        min_length = _MIN_ADDED_STEM
+    else:
+        differences = [pair for pair in zip(word, correction, strict=True) if pair[0] != pair[1]]
+        min_length = _MIN_OTHER_VOWEL_STEM if _VOWELS.issuperset(*differences) else _MIN_WRONG_STEM
     return len(stem(correction)) >= min_length
 
 
@@ -156,6 +163,8 @@ def list_corrections(word: str) -> list[str]:
         before, letter, after = word[:index], word[index], word[index + 1 :]
         if after:
             candidates[before + after[0] + letter + after[1:]] = None
+            if letter in _VOWELS and len(word) >= _MIN_OTHER_VOWEL:
+                candidates |= dict.fromkeys(f"{before}{other}{after}" for other in letters if other in _VOWELS)
             if len(word) >= _MIN_CORRECTED:
                 candidates |= dict.fromkeys(f"{before}{other}{after}" for other in letters)
                 candidates[before + after] = None
