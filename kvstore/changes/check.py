@@ -278,8 +278,8 @@ class _Checker:
     ) -> Iterator[str]:
         """Yield a sentence for each fault in the postings, words, vector location and mentions of a chunk.
 
-        They must follow from its text and its heading ``path``. ``stem`` is the stemming function of its document. Also
-        adds its words to the totals.
+        They must follow from its text and its heading ``path``. ``stem`` is the stemming function of its document, and
+        ``occurrences`` are its stored mentions. Also adds its words to the totals.
         """
         terms = count_chunk_terms(record.title, path, chunk_text, stem)
         length = min(sum(terms.values()), _MAX_LENGTH)

@@ -305,7 +305,10 @@ class _StatedAliases(StatedFact[str, Alias]):
     tables = (tables.ALIASES,)
 
     def make_alias(self, name: str, entity: str, kind: str) -> Alias:
-        """Return an alias or a merge with cleaned names. Raises InputError for an invalid name or kind."""
+        """Return an alias (or a merge, by ``kind``) of ``name`` for ``entity``, with cleaned names.
+
+        Raises InputError for an invalid name or kind.
+        """
         alias = Alias(clean_name(name), clean_name(entity), kind)
         if kind not in (ALIAS, MERGE):
             raise InputError(f"the kind of an alias must be {ALIAS!r} or {MERGE!r}, not {kind!r}")

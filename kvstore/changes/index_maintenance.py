@@ -83,7 +83,10 @@ class MaintainedIndexBuilder(IndexFiller):
         return True
 
     def drop(self, index: MaintainedIndex, progress: ReportProgress | None = None) -> None:
-        """Remove an index: first what it derived from documents, in batches, then its tables and its own record."""
+        """Remove an index: first what it derived from documents, in batches, then its tables and its own record.
+
+        ``progress``, unless None, is called after each batch with the number of documents left.
+        """
         self._environment.write_with_growth(lambda view: _mark_dropping(index, view))
         while True:
             try:

@@ -67,7 +67,7 @@ class _NewNames:
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
     def find_in_text(self, folded: FoldedText, name_indexes: list[int]) -> list[Occurrence]:
-        """Return the occurrences in a text of the names with these indexes, as spans of the original text."""
+        """Return the occurrences of the names with these indexes in a folded text, as spans of the original text."""
         occurrences = []
         for name_index, folded_start, folded_end in self._search_keys.find_in_text(folded.data, name_indexes):
             start, end = folded.to_original_span(folded_start, folded_end)
@@ -314,7 +314,8 @@ class Linker:
     def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
         """Mark chunks with unchanged texts whose facts or names changed, so derived structures need updates.
 
-        Chunks of new documents are not marked, because the delta has all of them.
+        Chunks of new documents are not marked, because the delta (the changes that these structures get) has all of
+        them.
         """
         if document not in self._new_documents:
             self._changed_chunks.setdefault(document, set()).update(chunks)

@@ -225,8 +225,8 @@ def _iter_heading_facts(
 def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
     """Yield a fact for one cell of each row of a table: the first cell is the subject, and the column is the attribute.
 
-    ``key`` and ``text`` are the document's key and text, and ``block`` the table in it. Rows whose subject or column
-    has no words, or whose cells are too long, are skipped.
+    ``key`` and ``text`` are the document's key and text, and ``block`` the table in it. If ``is_english``, questions
+    about the facts are sentences. Rows whose subject or column has no words, or whose cells are too long, are skipped.
     """
     lines = []
     for match in re.finditer(r"[^\n]+", text[block.start : block.end]):  # each line that is not empty
@@ -249,7 +249,8 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
     """Yield a fact for each line ``Name: value`` of a paragraph or item: an attribute of ``subject``, and its value.
 
     ``subject`` is the title of the document, which may be empty, and ``block`` the paragraph or item in its ``text``.
-    Lines with a long value, or a name that says nothing about its value, such as ``Note``, are skipped.
+    If ``is_english``, questions about the facts are sentences. Lines with a long value, or a name that says nothing
+    about its value, such as ``Note``, are skipped.
     """
     for line in re.finditer(r"[^\n]+", text[block.start : block.end]):  # each line that is not empty
         match = _FIELD_PATTERN.match(line[0].strip())

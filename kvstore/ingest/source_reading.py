@@ -128,7 +128,10 @@ class SourceReader:
                 yield extracted_item
 
     def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
-        """Give a new store the settings that fit the languages of its first documents, before they are extracted."""
+        """Give a new store the settings that fit the languages of its first documents, before they are extracted.
+
+        The settings are recorded in ``chosen_settings``, which is empty if the store is not new.
+        """
 
         def choose() -> dict[str, str]:
             """Return the settings that fit the documents; called only if the store is new."""

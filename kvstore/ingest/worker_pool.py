@@ -131,15 +131,14 @@ class WorkerPool:
     def _can_queue_task(self, worker: _WatchedWorker) -> bool:
         """True if a worker gets its next task early, so that it need not wait for one during a commit.
 
-        False if few tasks are left, which are better shared, or if a file is being retried in its own task.
+        False if few tasks are left, which are better shared, if many messages wait, or if a file of a task is being
+        retried alone.
         """
-        return (
-            bool(worker.task)
-            and not worker.next_task
-            and len(self._tasks) > len(self._workers)
-            and self._waiting_bytes < MAX_WAITING_BYTES // 2
-            and self._isolated_files.isdisjoint(file.number for file in (*worker.task, *self._tasks[0]))
-        )
+        has_one_task = bool(worker.task) and not worker.next_task
+        has_many_tasks_left = len(self._tasks) > len(self._workers)
+        if not has_one_task or not has_many_tasks_left or self._waiting_bytes >= MAX_WAITING_BYTES // 2:
+            return False
+        return self._isolated_files.isdisjoint(file.number for file in (*worker.task, *self._tasks[0]))
 
     def _poll_workers(self) -> None:
         """Wait for messages of the workers and handle them; remove workers that died or are silent for too long."""

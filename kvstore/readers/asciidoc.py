@@ -262,8 +262,8 @@ class _AsciiDocFile:
     ) -> int:
         """Append the block between two equal delimiter lines, such as ``----``; return the index of the line after it.
 
-        ``opening`` is the match of the first delimiter line, and ``attributes`` are those above the block, such as
-        ``source`` and ``python``. Comments and passthrough blocks are dropped.
+        ``opening`` is the match of the first delimiter line, ``attributes`` are those above the block, such as
+        ``source`` and ``python``, and ``depth`` counts the blocks around it. Comments and passthroughs are dropped.
         """
         fence = opening[1]
         end = find_line(lines, start + 1, fence.__eq__)
@@ -334,7 +334,8 @@ class _AsciiDocFile:
     def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse a list of definitions, nested in ``depth`` blocks; return it with the index of the line after it."""
         items: list[ListItem] = []
-        while index < len(lines) and (match := _TERM_PATTERN.match(lines[index])):
+        match = _TERM_PATTERN.match(lines[index])
+        while match is not None:
             end = index + 1
             text = [match[3] or ""]
             if not match[3]:
@@ -357,9 +358,8 @@ class _AsciiDocFile:
             index = self._parse_attached_blocks(lines, end, depth, blocks)
             items.append(ListItem("-", blocks))
             next_index = find_nonblank_line(lines, index)
-            if next_index == len(lines) or not _TERM_PATTERN.match(lines[next_index]):
-                break
-            index = next_index
+            match = _TERM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
+            index = index if match is None else next_index
         return make_list(items), index
 
     def _parse_attached_blocks(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:

@@ -109,7 +109,8 @@ class _BibEntry:
     def find_end(self) -> int:
         """Return the offset after the entry; raises _UnclosedEntryError.
 
-        If text that is not a field precedes its end, an entry in parentheses ends before this text.
+        An entry in braces can have other text after its last field, which is skipped. An entry in parentheses ends
+        after its last field.
         """
         if self._match_next(_ENTRY_END_PATTERN) is not None or self._opening[2] == "(":
             return self._offset

@@ -149,15 +149,10 @@ class NavigationFilter:
         parent = node.parent
         if tag == "button":  # a tab, or the heading of a part that unfolds, is text
             return node.attributes.get("role") != "tab" and not (parent is not None and parent.tag in HEADING_TAGS)
-        # A label of a checkbox that shows or hides something, but not of an item in a to-do list.
-        checkbox_ids = self.analysis.checkbox_ids
-        return (
-            tag == "label"
-            and bool(checkbox_ids)
-            and node.attributes.get("for") in checkbox_ids
-            and parent is not None
-            and parent.tag != "li"
-        )
+        if tag == "label" and parent is not None and parent.tag != "li":
+            # A checkbox with a label shows or hides something, except in an item of a to-do list.
+            return node.attributes.get("for") in self.analysis.checkbox_ids
+        return False
 
     def find_removal_reason(self, node: LexborNode, tag: str, *, in_content: bool, in_section: bool) -> str | None:
         """Return the reason to leave an element out, such as ``navigation``, or None to keep it.

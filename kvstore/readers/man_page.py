@@ -198,7 +198,10 @@ class _ManualPage(ManualBlocks):
         self._add_section_heading(title, level)
 
     def _add_section_heading(self, title: str, level: int) -> None:
-        """Add the heading of a section, and record if the section is NAME (the first one) or SYNOPSIS."""
+        """Add the heading of a section (``level`` 2) or subsection (3).
+
+        Also records if a section is NAME (the first one) or SYNOPSIS.
+        """
         title = collapse_whitespace(title)
         if level == 2:
             self._in_name_section = not self._description and (not self._levels[0].blocks)

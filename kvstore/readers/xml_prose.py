@@ -38,6 +38,7 @@ _ITEM_LIST_NAMES = frozenset(
     "itemizedlist orderedlist procedure substeps simplelist list ul ol steps steps-unordered segmentedlist calloutlist "
     "bullet_list enumerated_list".split()
 )
+_NUMBERED_LIST_NAMES = frozenset("orderedlist procedure substeps ol steps enumerated_list".split())
 _ITEM_NAMES = frozenset("listitem item list-item list_item li step member callout seglistitem sli".split())
 _TERM_LIST_NAMES = frozenset("variablelist glosslist def-list dl glossary terms".split())
 _ENTRY_NAMES = frozenset("varlistentry glossentry def-item dlentry".split())
@@ -261,18 +262,7 @@ class _XmlProse:
         ``name`` is the name of the element, and ``level`` the heading level of sections in it.
         """
         list_type = element.get("list-type") or element.get("type") or element.get("rend") or ""
-        is_numbered = name in (
-            "orderedlist",
-            "procedure",
-            "substeps",
-            "ol",
-            "steps",
-            "enumerated_list",
-        ) or list_type in (
-            "order",
-            "ordered",
-            "numbered",
-        )
+        is_numbered = name in _NUMBERED_LIST_NAMES or list_type in ("order", "ordered", "numbered")
         leading_blocks: list[MarkdownBlock] = []
         items: list[ListItem] = []
         term = ""
