@@ -27,7 +27,10 @@ cdef extern from *:
         int64_t hidden, pieces, width;  /* units, pieces of a unit, columns of upper (a multiple of BLOCK_SCORES) */
     };
 
-    /* On x86-64, no product is fused with an addition, as in the library that spaCy uses. */
+    /* Writes the score of each move in a state to scores. tokens: the tokens in the 13 positions of the state (-1:
+       none); sums: working memory. The outputs of the first layer are added up, the largest piece of each unit is
+       kept (maxout), and the upper layer is applied. On x86-64, no product is fused with an addition, as in the library
+       that spaCy uses. */
     __attribute__((always_inline)) inline void score_with(
         const Network &net, const int32_t *tokens, float *sums, float *scores
     ) {
@@ -69,6 +72,7 @@ cdef extern from *:
     }
     #endif
 
+    /* score_with, with the instructions of this processor. */
     void score(const Network &net, const int32_t *tokens, float *sums, float *scores) {
     #if defined(__x86_64__)
         if (__builtin_cpu_supports("avx2"))

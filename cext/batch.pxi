@@ -78,10 +78,11 @@ cdef int find_heads(EntityIndex index, Query* queries, int n) except -1 nogil:
 
 def find_many(EntityIndex index not None, keys, uint32_t[::1] entities not None,
               uint64_t[::1] first_addresses=None) -> list:
-    """Write the entity of each name (0 if absent) to ``entities`` and its first address to ``first_addresses``, if any.
+    """Write the entity of each name (0 if absent) to ``entities``, and its first address to ``first_addresses``.
 
-    Returns the positions of the names with long lists, whose first addresses are not written. Raises ValueError if an
-    array does not have one element for each name.
+    No addresses are written if ``first_addresses`` is None. Returns the positions of the names with long lists, whose
+    first addresses are not written because they are not in the record of the name. Raises ValueError if an array does
+    not have one element for each name.
     """
     cdef Query queries[_BATCH]
     cdef PyObject* owned_keys[_BATCH]
@@ -126,7 +127,10 @@ def find_many(EntityIndex index not None, keys, uint32_t[::1] entities not None,
 
 
 def list_addresses_below(EntityIndex index not None, keys, uint64_t stop) -> list:
-    """Return for each name a tuple of its addresses below ``stop``, ascending; None for a name with a long list."""
+    """Return for each name a tuple of its addresses below ``stop``, ascending.
+
+    Returns None for a name with a long list, because its addresses are not in its record.
+    """
     cdef Query query
     cdef Py_ssize_t length
     cdef uint32_t count, i, n

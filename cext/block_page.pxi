@@ -24,13 +24,13 @@ cdef enum:
 
 
 cdef inline size_t get_record_size(const uint8_t* record) noexcept nogil:
-    """Return the size of a record in bytes, with its addresses unless they are in a separate list."""
+    """Return the size in bytes of a record, which has a name and, unless they are in a separate list, its addresses."""
     cdef size_t size = _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
     return size if record[_R_LONG] else size + 8 * <size_t> kv_get32(record + _R_COUNT)
 
 
 cdef inline const uint8_t* get_page_record(const uint8_t* page, uint32_t slot) noexcept nogil:
-    """Return the record in ``slot`` of a consistent page; NULL if the slot is empty."""
+    """Return the record (a name with its addresses) in ``slot`` of a consistent page; NULL if the slot is empty."""
     cdef uint32_t offset
     if slot >= kv_get16(page + _LP_SLOTS):
         return NULL
@@ -78,7 +78,7 @@ cdef inline int count_free_bytes(const uint8_t* page) noexcept nogil:
 
 
 cdef void pack_records(uint8_t* page) noexcept nogil:
-    """Close the gaps between the records, and zero the free bytes."""
+    """Move the records of a page to its end, without gaps, and zero the free bytes."""
     cdef uint8_t copy[_PAGE_BYTES]
     cdef uint32_t top = _PAGE_BYTES, first = _LP_HEADER + 2 * kv_get16(page + _LP_SLOTS), slot, offset
     cdef size_t size
@@ -95,7 +95,7 @@ cdef void pack_records(uint8_t* page) noexcept nogil:
 
 
 cdef uint8_t* reserve_space(uint8_t* page, uint32_t slot, size_t size) noexcept nogil:
-    """Reserve ``size`` bytes for the record of an empty ``slot``, and return their address. They must fit."""
+    """Reserve ``size`` bytes of a page for the record of an empty ``slot``, and return their address. They must fit."""
     cdef uint32_t top = kv_get16(page + _LP_TOP)
     if top < _LP_HEADER + 2 * kv_get16(page + _LP_SLOTS) + size:
         pack_records(page)
@@ -108,7 +108,7 @@ cdef uint8_t* reserve_space(uint8_t* page, uint32_t slot, size_t size) noexcept 
 
 
 cdef void clear_slot(uint8_t* page, uint32_t slot) noexcept nogil:
-    """Empty ``slot``, and zero its record, because it contains a name."""
+    """Empty ``slot`` of a page, and zero its record, because a removed name must leave no trace."""
     cdef uint32_t offset = kv_get16(page + _LP_HEADER + 2 * slot)
     cdef uint32_t size = <uint32_t> get_record_size(page + offset)
     memset(page + offset, 0, size)
@@ -119,7 +119,7 @@ cdef void clear_slot(uint8_t* page, uint32_t slot) noexcept nogil:
 
 
 cdef void free_slot_space(uint8_t* page, uint32_t slot) noexcept nogil:
-    """Empty ``slot``, and drop empty slots at the end."""
+    """Remove the record in ``slot`` of a page, and drop empty slots at the end of the list of slots."""
     cdef uint32_t slots = kv_get16(page + _LP_SLOTS)
     clear_slot(page, slot)
     while slots and kv_get16(page + _LP_HEADER + 2 * (slots - 1)) == 0:
@@ -129,9 +129,9 @@ cdef void free_slot_space(uint8_t* page, uint32_t slot) noexcept nogil:
 
 @cython.final
 cdef class BlockStore:
-    """The records of all block-list pages.
+    """The records of names with their addresses, on all block-list pages.
 
-    ``more(after)`` returns the numbers of some stored pages with room, above ``after``.
+    ``more(after)`` returns the numbers of some stored pages with room for records, above the number ``after``.
     """
 
     cdef PageTable pages
@@ -148,7 +148,7 @@ cdef class BlockStore:
         self.forget()
 
     cpdef int settle(self) except -1:
-        """Stop filling the current page, and list it if it has room."""
+        """Stop filling the current page, and list it as a page with room if it has enough."""
         cdef uint32_t number = self._current
         self._current = 0
         if number:
@@ -169,14 +169,17 @@ cdef class BlockStore:
         return record
 
     cdef uint8_t* get_writable(self, uint32_t reference) except NULL:
-        """Return a record that the caller may change within its size; its page is marked as changed."""
+        """Return the record with a reference for the caller to change within its size; mark its page as changed."""
         cdef const uint8_t* record
         self.pages.get_writable(reference >> 8)
         record = self.get_record(reference)
         return <uint8_t*> record
 
     cdef uint32_t add(self, size_t size, uint8_t** record) except 0:
-        """Reserve ``size`` bytes for a new record, set ``record`` to their address, and return the reference."""
+        """Reserve ``size`` bytes for a new record, and return its reference (page number and slot).
+
+        Sets ``record`` to the address of the bytes.
+        """
         cdef uint32_t number = self._current, slot
         cdef uint8_t* page
         if number == 0 or not self._fits(number, size):

@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef bint is_bucket_page_consistent(const uint8_t* page) noexcept nogil:
-    """True if the header agrees with the buckets, and used slots come first in each bucket."""
+    """True if the header of a bucket page agrees with its buckets, and used slots come first in each bucket."""
     cdef const uint64_t* buckets = <const uint64_t*> (page + _BP_HEADER)
     cdef int bucket, used = 0
     for bucket in range(_BUCKETS):
@@ -57,7 +57,7 @@ cdef inline const uint64_t* get_bucket(const uint8_t* page, uint32_t bucket) noe
 
 
 cdef inline uint32_t find_bucket_head(const uint64_t* bucket, uint32_t tag) noexcept nogil:
-    """Return the reference to the first record with ``tag`` in one bucket; 0 if the tag is absent."""
+    """Return the reference to the first record of a name with ``tag`` (bits of its hash) in one bucket; 0 if absent."""
     cdef uint32_t head = 0
     cdef int k
     for k in range(4):
@@ -66,7 +66,7 @@ cdef inline uint32_t find_bucket_head(const uint64_t* bucket, uint32_t tag) noex
 
 
 cdef inline int find_bucket_slot(const uint64_t* bucket, uint32_t tag) noexcept nogil:
-    """Return the index of the slot with ``tag`` in one bucket; -1 if the tag is absent."""
+    """Return the index of the slot with ``tag`` (bits of a name's hash) in one bucket; -1 if the tag is absent."""
     cdef int k
     for k in range(4):
         if bucket[k] != 0 and <uint32_t> (bucket[k] >> 32) == tag:

@@ -100,7 +100,7 @@ cdef cppclass Walk:
 
 
 cdef void set_query(Walk* walk, const float* values, Py_ssize_t dimension) noexcept nogil:
-    """Set the query vector of a walk, padded with zeros to a multiple of ``NUM_PARTIAL_SUMS``, as dots.pxi reads it."""
+    """Set the query of a search (``walk``) to a vector, padded with zeros to a multiple of ``NUM_PARTIAL_SUMS``."""
     walk.query.assign((dimension + NUM_PARTIAL_SUMS - 1) // NUM_PARTIAL_SUMS * NUM_PARTIAL_SUMS, 0)
     if dimension:
         memcpy(walk.query.data(), values, dimension * sizeof(float))

@@ -23,7 +23,9 @@ cdef extern from *:
         return sum;
     }
 
+    /* The same two products with the vector instructions of x86-64. */
     #if defined(__x86_64__)
+    /* The sum of eight 32-bit integers. */
     __attribute__((target("avx2"))) static int32_t kv_sum_avx2(__m256i sums) {
         __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
         half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4E));

@@ -13,6 +13,7 @@ cdef extern from *:
 
     static uint32_t kv_crc_table[8][256];
 
+    /* Fills kv_crc_table: in row i, the checksum of each byte followed by i zero bytes. */
     static void kv_crc_begin(void) {
         for (uint32_t byte = 0; byte < 256; byte++) {
             uint32_t value = byte;

@@ -25,7 +25,10 @@ cdef uint8_t _EMPTY_PAGE[_PAGE_BYTES]
 
 @cython.final
 cdef class Directory:
-    """The mapping of hashes to bucket pages. Positions are table indices, or ``_AT_FORK`` + 2 * fork + side."""
+    """The mapping of hashes to bucket pages.
+
+    The position of an entry is its index in the table, or ``_AT_FORK`` + 2 * fork + side for an entry of a fork.
+    """
 
     cdef PageTable table, forks, buckets
     cdef BlockStore blocks
@@ -89,9 +92,9 @@ cdef class Directory:
         return self._get_entry(self._find_position(h, 64, &bit))
 
     cdef uint64_t _find_position(self, uint64_t h, int depth, int* num_bits) except? 0:
-        """Return the position of the entry for the low ``depth`` bits of a hash.
+        """Return the position of the directory entry for the low ``depth`` bits of a hash.
 
-        Set ``num_bits`` to how many it uses.
+        Sets ``num_bits`` to the number of these bits that lead to the entry.
         """
         cdef uint64_t index = get_low_bits(h, self.depth)
         cdef uint32_t entry
@@ -108,13 +111,13 @@ cdef class Directory:
         return index
 
     cdef uint32_t _get_entry(self, uint64_t index) except? _NO_ENTRY:
-        """Return the entry at a position of the table or, if the position has the bit for them, of the forks."""
+        """Return the entry at a position: of the forks if the position has the bit ``_AT_FORK``, else of the table."""
         cdef uint64_t i = index & ~_AT_FORK
         cdef const uint8_t* page = (self.forks if index & _AT_FORK else self.table).read(<uint32_t> (i >> 10))
         return kv_get24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)))
 
     cdef int _set_entry(self, uint64_t index, uint32_t entry) except -1:
-        """Replace the entry at a position of the table or of the forks."""
+        """Replace the entry at a position: of the forks if the position has the bit ``_AT_FORK``, else of the table."""
         cdef uint64_t i = index & ~_AT_FORK
         cdef uint8_t* page = (self.forks if index & _AT_FORK else self.table).get_writable(<uint32_t> (i >> 10))
         kv_put24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)), entry)
@@ -260,7 +263,10 @@ cdef class Directory:
         return number
 
     cdef int _split(self, uint32_t number, uint64_t h) except -1:
-        """Split a full page by the lowest unused bit in which the hashes of its names or the new hash differ."""
+        """Split a full bucket page, which has no room for a name with the hash ``h``.
+
+        The page is split by the lowest bit, of those not used yet, in which ``h`` and the hashes of its names differ.
+        """
         cdef uint8_t* page = self.buckets.get_writable(number)
         cdef uint8_t* new_page
         cdef int depth = page[_BP_DEPTH], bit = -1, i
@@ -404,7 +410,7 @@ cdef class Directory:
         return 0
 
     cdef bint _absorb(self, uint8_t* page, const uint8_t* buddy_page) except -1:
-        """Add the slots of ``buddy_page`` to ``page``; False if they do not all fit (``page`` is then unusable)."""
+        """Add the slots (names) of ``buddy_page`` to ``page``; return False, with ``page`` unusable, if not all fit."""
         cdef const uint64_t* slots = <const uint64_t*> (buddy_page + _BP_HEADER)
         cdef uint64_t* buckets = <uint64_t*> (page + _BP_HEADER)
         cdef uint32_t tag, bucket, joined

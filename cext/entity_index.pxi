@@ -14,7 +14,7 @@ cdef struct Location:
 
 
 cdef inline bint has_key(const uint8_t* record, const uint8_t* key, uint32_t length) noexcept nogil:
-    """True if a record has this key."""
+    """True if a record is that of the name ``key``, of ``length`` bytes."""
     return kv_get16(record + _R_KEY_LENGTH) == length and memcmp(record + _R_HEADER, key, length) == 0
 
 
@@ -76,7 +76,11 @@ cdef class EntityIndex:
     cdef const uint8_t* _find_in_chain(
         self, uint32_t reference, const uint8_t* key, size_t n, Location* location
     ) except? NULL:
-        """Return the record of a name in the chain that begins at ``reference``; NULL if it is absent."""
+        """Return the record of a name in a chain, the linked records of names with equal tags; NULL if it is absent.
+
+        The chain begins at ``reference``. Unless ``location`` is NULL, it gets the references of the record found and
+        of the record before it.
+        """
         cdef const uint8_t* record
         cdef uint64_t steps = 0
         cdef uint32_t previous = 0
@@ -367,7 +371,10 @@ cdef class EntityIndex:
         return 0
 
     cdef int _store_addresses(self, Location* location, vector[uint64_t]& addresses, bint long_list) except -1:
-        """Store addresses and their number in a record; with ``long_list``, only their number."""
+        """Store addresses and their number in the record of a name, which may move the record.
+
+        With ``long_list``, only the number is stored, because ``lists`` has the addresses.
+        """
         cdef uint8_t* record
         cdef size_t n = kv_get16(self.blocks.get_record(location.reference) + _R_KEY_LENGTH)
         cdef size_t stored_bytes = 0 if long_list else 8 * addresses.size()

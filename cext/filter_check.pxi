@@ -73,7 +73,10 @@ cdef class PageCheck:
                 self.faults.append(f"bucket page {entry} is reached by a prefix that is not its own")
 
     def _check_bucket_page(self, uint32_t number):
-        """Check that the right number of entries refer to a bucket page, that its tags are unique, and their chains."""
+        """Check the number of directory entries that lead to a bucket page, its tags and the chains of its slots.
+
+        Each tag must be unique in its two buckets. A chain links the records of the names with one tag.
+        """
         cdef const uint8_t* page = self.directory.buckets.read(number)
         cdef const uint64_t* bucket
         cdef const uint64_t* other

@@ -13,6 +13,7 @@ cdef extern from *:
 
     #define KV_PRIME ((UINT64_C(1) << 61) - 1)
 
+    /* wide modulo KV_PRIME. */
     static inline uint64_t kv_reduce(unsigned __int128 wide) {
         /* wide < 2^124: two folds of the bits above the 61st bring it below 2^61 + 4. */
         uint64_t low = ((uint64_t)wide & KV_PRIME) + (uint64_t)(wide >> 61);
@@ -20,6 +21,7 @@ cdef extern from *:
         return low >= KV_PRIME ? low - KV_PRIME : low;
     }
 
+    /* The product modulo KV_PRIME. */
     static inline uint64_t kv_multiply(uint64_t a, uint64_t b) {
         return kv_reduce((unsigned __int128)a * b);
     }
@@ -43,6 +45,7 @@ cdef extern from *:
         return sum;
     }
 
+    /* The mixer: every bit of x changes about half of the bits of the result. */
     static inline uint64_t kv_mix(uint64_t x) {
         x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
         x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
@@ -102,6 +105,7 @@ cdef class NameHash:
         return kv_mix(after - shifted if after >= shifted else after + KV_PRIME - shifted)
 
     def __call__(self, key: str) -> int:
+        """Return the hash of a name; raise ValueError if the name is too long to be stored."""
         cdef Py_ssize_t n
         cdef const char* data = PyUnicode_AsUTF8AndSize(key, &n)
         if n > _KEY_BYTES:

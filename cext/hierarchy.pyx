@@ -47,7 +47,10 @@ cdef class NodeSentences:
     cdef size_t max_nodes
 
     def __cinit__(self, size_t max_relatives, size_t max_nodes) -> None:
-        """Create an empty cache; see the class for the arguments."""
+        """Create an empty cache of at most ``max_nodes`` nodes.
+
+        A sentence names at most ``max_relatives`` ancestors and as many descendants.
+        """
         self.lock = Lock()
         self.cached_sentences = {}
         self.max_relatives = max_relatives
@@ -80,7 +83,7 @@ cdef class NodeSentences:
         return sentence
 
     cdef str _build_sentence(self, uint64_t node):
-        """Build the sentence of :meth:`describe` for one node."""
+        """Build the sentence about a node: its name and tree, the names of its ancestors, those of its descendants."""
         cdef Node record = self._get_node(node)
         self.sentence.clear()
         self.sentence.append(self.texts, record.name, record.name_size)
@@ -93,7 +96,7 @@ cdef class NodeSentences:
         return self.sentence.decode("utf-8")
 
     cdef Node _get_node(self, uint64_t node) except *:
-        """Return the cached record of a node, or decode the node with the ``load`` of the current call."""
+        """Return the cached record of a node (its names and relatives); a new record is read with ``self.load``."""
         cdef unordered_map[uint64_t, Node].iterator cached = self.nodes.find(node)
         cdef Node record
         cdef string text

@@ -260,7 +260,9 @@ cdef cppclass Walk:
 cdef void set_query_vector(
     Walk* walk, const float* values, Py_ssize_t dimension, Py_ssize_t code_length
 ) noexcept nogil:
-    """Set the query of a walk to a vector, as 12-bit integers: finer than codes, and no sum of products overflows.
+    """Set the query of a search (``walk``) to a vector, as 12-bit integers.
+
+    These are finer than codes, and no sum of products overflows.
 
     Zeros follow the ``dimension`` numbers up to ``code_length``, the length of the codes. ``walk.scale`` is the factor
     that turns the integers back into the numbers.
@@ -280,12 +282,12 @@ cdef void set_query_vector(
 
 
 cdef inline void set_query_node(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
-    """Set the query of a walk to the vector of a node."""
+    """Set the query of a search (``walk``) to the code of a node."""
     walk.code, walk.scale = get_code(graph, node), graph.scales[node]
 
 
 cdef inline float compute_cosine(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
-    """Return the cosine of a node's code with the query of a walk, which is a code or a vector of integers."""
+    """Return the cosine of a node's code with the query of a search (``walk``), a code or a vector of integers."""
     cdef int32_t product
     if walk.code != NULL:
         product = kv_dot_codes(walk.code, get_code(graph, node), graph.code_length)
@@ -332,7 +334,10 @@ cdef inline void push_best(priority_queue[Near]& best, float cosine, int64_t nod
 
 
 cdef inline size_t insert_best(Walk* walk, uint64_t sort_key, size_t limit) noexcept nogil:
-    """Insert a node into the ``limit`` best nodes of a walk, in order, and return its index. It must be among them."""
+    """Insert a node's sort key into the sorted list of the ``limit`` best, ``walk.best``, and return its index there.
+
+    The node must be among the best.
+    """
     cdef const uint64_t* best = walk.best.data()
     cdef size_t index = 0, half, num_left = walk.best.size(), num_after
     while num_left:  # a binary search without an unpredictable branch
@@ -487,11 +492,10 @@ cdef class CodeGraph:
     """A graph of codes over existing arrays, for example of a mapped file. Any number of threads may search it.
 
     For n nodes: ``labels`` (n), ascending. ``codes`` (n, code_length), where the length is a multiple of
-    :data:`CODE_MULTIPLE`. ``scales`` (n).
-    ``links``: the bytes of their links from :func:`pack_links`, those of node i from ``starts[i]`` to ``starts[i + 1]``
-    (n + 1, of 32 or 64 bits; without links only one zero). ``checks`` (n): the checksum of each node, verified at its
-    first visit. ``entry``: the node at which the highest layer is entered. Raises ValueError if the shapes do not
-    match.
+    :data:`CODE_MULTIPLE`. ``scales`` (n). ``links``: the bytes of the links, as :func:`pack_links` returns them, those
+    of node i from ``starts[i]`` to ``starts[i + 1]`` (n + 1, of 32 or 64 bits; without links only one zero). ``checks``
+    (n): the checksum of each node, verified at its first visit. ``entry``: the node at which the highest layer is
+    entered. Raises ValueError if the shapes do not match.
     """
 
     cdef const uint64_t[::1] _labels

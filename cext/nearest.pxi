@@ -11,7 +11,7 @@ ctypedef pair[float, int64_t] Near
 cdef void sort_results(vector[Near]& results, size_t limit) noexcept nogil:
     """Sort results by descending cosine, then by node, and keep at most ``limit``.
 
-    Their cosines are negated before, and no longer after.
+    The cosines must be negated in the input, and are not negated in the output.
     """
     cdef size_t i
     if results.size() < limit:

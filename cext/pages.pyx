@@ -461,7 +461,7 @@ cdef class Cursor:
         return self._tree._root == _NO_PAGE
 
     cdef bint _enter_page(self, int level, uint64_t number) except -1:
-        """Put a page into the path at a level; return False if the page is damaged and skipped."""
+        """Make a page the cursor's page at a level of the tree; return False if the page is damaged and skipped."""
         try:
             self._path[level] = self._pages._get_page(number, _LEAF if level == self._leaf_level else _BRANCH)
         except PageError as error:
@@ -472,7 +472,7 @@ cdef class Cursor:
         return True
 
     cdef bint _enter_child(self, int level) except -1:
-        """Put the child of the current node at a level into the path; return False if it is damaged and skipped."""
+        """Make the child of the current node at a level the cursor's page below; False if it is damaged and skipped."""
         cdef uint64_t number
         try:
             number = self._pages._get_child(self._path[level], self._indexes[level])
@@ -627,7 +627,7 @@ cdef class Cursor:
 
 
 cdef class Records:
-    """An iterator over the records of a cursor, with their keys."""
+    """An iterator over records, as pairs of key and value, from the position of a cursor on; it moves the cursor."""
 
     cdef Cursor _cursor
     cdef int _step

@@ -201,20 +201,20 @@ cdef class PostingChanges:
             self._removed_chunks[self._get_slot(term)].push_back(chunk)
 
     def list_terms(self, among=None) -> list:
-        """Return the changed terms, sorted; with ``among``, only those in it."""
+        """Return the terms with changes, sorted; with ``among``, only the terms that it contains."""
         if among is None:
             return sorted(self._slots)
         return sorted([term for term in set(among) if term in self._slots]) if self._slots else []
 
     def forget(self, terms) -> None:
-        """Forget the changes of these terms, which :meth:`change_blocks` has all applied."""
+        """Forget the changes of these terms; :meth:`change_blocks` must have applied all of them."""
         for term in terms:
             del self._slots[term]
         if not self._slots:
             self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget the changes of all terms."""
         self._slots.clear()
         self._removed_chunks.clear()
         self._added_postings.clear()

@@ -25,7 +25,8 @@ cdef extern from *:
     /* Columns of a packed panel; rows in registers; rows per block, which all panels use while it is in the cache. */
     constexpr int64_t PANEL = 32, ROWS = 6, BLOCK = 96;
 
-    /* panels: w, 32 rows at a time, transposed: (panels, k, 32), the last one zero-padded. */
+    /* Writes the products of the n rows of x with the m rows of w to out, shape (n, m). panels: w, 32 rows at a time,
+       transposed: (panels, k, 32), the last one zero-padded. Lanes: a vector register. */
     template <typename Lanes>
     __attribute__((always_inline)) inline void multiply(
         const float *x, int64_t n, int64_t k, const float *panels, int64_t m, float *out
