@@ -305,6 +305,8 @@ def test_excluded_files_and_folders_are_skipped_and_their_documents_are_not_prun
     assert store.keys() == ["deep/er/four.md", "three.html"]
     store.ingest(folder / "three.html", exclude="*.html")  # a named file is not excluded
     assert "no file matches" in str(store.ingest(folder / "*.html", exclude="*.html").failures)
+    assert store.ingest(folder, exclude=["./deep", "/three.html"]).skipped_by["excluded"] == 2
+    assert store.ingest(folder, exclude="/er").skipped_by["excluded"] == 0, "it is in another folder"
     with pytest.raises(errors.InputError, match="a pattern of file names to exclude"):
         store.ingest(folder, exclude="/")
     with pytest.raises(errors.StatementError, match="the option exclude must be a pattern"):
@@ -330,6 +332,8 @@ def test_undecodable_file_names_and_their_spelling_are_both_stored(store: kvstor
     assert store.ingest(folder).failures == []
     assert store.get("bad\\xff.txt").text == "The byte."  # type: ignore[union-attr]
     assert store.get("bad\\x5cxff.txt").text == "The literal one."  # type: ignore[union-attr]
+    for pattern in ("bad?.txt", "bad\\xff.txt", "bad*"):  # the second is the document's key
+        assert store.ingest(folder, exclude=pattern, prune=True).removed == 0, pattern
 
 
 def test_a_file_with_several_paths_is_read_once(store: kvstore.Store, folder: Path) -> None:

@@ -35,6 +35,8 @@ from .remote_files import is_address
 #: the source of ``site/guide/a.html``.
 _PAGE_SOURCE_PATTERN = re.compile(r"(?P<above>(?:.*/)?)_sources/(?P<page>.+?)(?:\.(?:rst|md|ipynb))?\.txt")
 _WILDCARD_PATTERN = re.compile(r"[*?]")
+#: The beginning of a pattern that refers to the ingested folder: ``./drafts`` means its folder ``drafts``.
+_START_PATTERN = re.compile(r"\A(?:\.?/)+")
 #: A backslash that looks like the escape of a byte that is not UTF-8.
 _ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
 
@@ -200,7 +202,8 @@ class _FileSearch:
         self._has_include = bool(include)
         #: A predicate: true if a file, given by its path in a folder, is ingested from the folder.
         self._accepts = _make_filter(format, include)
-        #: A predicate: true if a file or folder, given by its path in the ingested folder, is skipped.
+        #: A predicate: true if a file or folder, given by its escaped path in the ingested folder, is skipped. Pruning
+        #: knows only escaped paths, and must not remove the documents of skipped files.
         self._is_excluded = _make_exclusion(exclude)
 
     def add_path(self, requested: str) -> None:
@@ -359,7 +362,7 @@ class _FileSearch:
             visible_names = [name for name in names if not is_hidden(name)]
             if len(visible_names) < len(names):
                 self.skipped["hidden"] += len(names) - len(visible_names)
-            selected_names = [name for name in visible_names if not self._is_excluded(prefix + name)]
+            selected_names = [name for name in visible_names if not self._is_excluded(_escape_path(prefix + name))]
             if len(selected_names) < len(visible_names):
                 self.skipped["excluded"] += len(visible_names) - len(selected_names)
             pending += [(path / name, prefix + name, depth + 1) for name in selected_names]
@@ -394,9 +397,9 @@ def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], 
 def _make_exclusion(exclude: Sequence[str]) -> Callable[[str], bool]:
     """Return a predicate that is true if a path in a folder, or one of its parent folders, matches a pattern.
 
-    >>> is_excluded = _make_exclusion(["drafts/", "*.log"])
-    >>> [is_excluded(path) for path in ("hr/drafts/leave.md", "hr/run.log", "hr/leave.md")]
-    [True, True, False]
+    >>> is_excluded = _make_exclusion(["drafts/", "*.log", "/old"])
+    >>> [is_excluded(path) for path in ("hr/drafts/leave.md", "hr/run.log", "old/a.md", "hr/old/leave.md")]
+    [True, True, True, False]
     """
     if not exclude:
         return lambda relative_path: False
@@ -427,7 +430,7 @@ def _detect_format(path: str) -> str | None:
 
 def _compile_globs(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Return a predicate that is true if a path or, for a pattern without ``/``, its last name matches a pattern."""
-    globs = [("/" in pattern, _compile_glob(pattern)) for pattern in patterns]
+    globs = [("/" in pattern, _compile_glob(_START_PATTERN.sub("", pattern))) for pattern in patterns]
 
     def matches_glob(relative_path: str) -> bool:
         """True if the path, or its last name, matches one of the patterns."""
