@@ -139,6 +139,20 @@ def test_a_text_written_by_a_model_leaves_own_chunks_unchanged(make_store: MakeS
     check_vectors(store)
 
 
+def test_an_import_of_written_context_keeps_new_metadata(make_store: MakeStore, server: Server) -> None:
+    server.respond = answer_context
+    store = make_store(settings=SETTINGS)
+    store.put("tea", TEXTS["tea"], format="markdown", meta={"year": 2024})
+    export = store.path.parent / "export.jsonl"
+    store.extract("context")
+    store.export(export)
+    with kvstore.open(store.path.parent / "copy", embedder="hashing", settings=SETTINGS) as copy:
+        copy.put("tea", TEXTS["tea"], format="markdown", meta={"year": 2023})
+        copy.import_(export)
+        assert copy.get("tea").meta == {"year": 2024}  # type: ignore[union-attr]
+        check_vectors(copy)
+
+
 def test_a_document_with_the_users_vectors_keeps_them(make_store: MakeStore, server: Server) -> None:
     server.respond = answer_context
     store = make_store(settings=SETTINGS)

@@ -590,3 +590,10 @@ def test_a_change_of_metadata_alone_keeps_the_chunks(store: kvstore.Store, tmp_p
         transaction.put("a.md", "Another text.", meta={"team": "y"})
         transaction.update("a.md", meta={"team": "z"})
     assert [(store.get("a.md").text, store.get("a.md").meta)] == [("Another text.", {"team": "z"})]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("tree", [True, 1.0, "1", [1]])
+def test_a_change_of_metadata_moves_the_edges_to_another_tree(store: kvstore.Store, tree: Any) -> None:
+    store.put("a", "Ada,Bank", format="pairs", meta={"tree": 1, "year": 1843})
+    store.update("a", meta={"tree": tree, "year": 1844})
+    assert store.execute("SELECT name FROM trees").fetchall() == [(str(tree),)]

@@ -25,7 +25,7 @@ from ..changes.pending import (
     make_pending,
     validate_stored,
 )
-from ..extraction.stated_relations import TREE_FIELD
+from ..extraction.stated_relations import get_own_tree_name
 from ..extraction.validation import PAIRS_FORMAT, ValidDocument, unpack_chunks
 from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
 from ..registry.derivation import list_context_facts
@@ -78,7 +78,7 @@ class BatchedChanges:
         """Return the document with this key as the transaction sees it (pending or stored), or None."""
         if key in self.pending.documents:
             pending = self.pending.documents[key]
-            return None if pending is None else pending.document
+            return pending.document if pending is not None else None
         record, change = self.state.documents.find_by_key(key), self.pending.metadata.get(key)
         return record if record is None or change is None else replace(record, **change._asdict())
 
@@ -113,7 +113,7 @@ class BatchedChanges:
             and all(getattr(existing, name) == getattr(new_document, name) for name in _COMPARED_FIELDS)
             and unpack_chunks(existing.own_chunks) == new_document.own_chunks
             and get_stated_language(existing.meta) == get_stated_language(new_document.meta)
-            and existing.meta.get(TREE_FIELD) == new_document.meta.get(TREE_FIELD)
+            and get_own_tree_name(existing.key, existing.meta) == get_own_tree_name(existing.key, new_document.meta)
             and self._has_same_text(existing, new_document)
             and self._has_same_vectors(existing, document)
         ):
@@ -248,13 +248,15 @@ class BatchedChanges:
 
         Does nothing for a document with vectors of the user, or one that is in the batch already.
         """
-        record = None if key in self.pending.documents else self.state.documents.find_by_key(key)
-        if record is None or record.own_vectors:
+        record = self.find_document(key)
+        if not isinstance(record, DocumentRecord) or record.own_vectors:
             return  # a pending document is embedded when it is applied, with all its facts
         text = self.state.documents.read_text(record.id).decode()
         document = make_pending(validate_stored(record, text), self._settings)
         stated_facts = self._list_facts(key)
-        self.pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
+        origin = self.pending.origins.get(key, record.origin)
+        changed_at = None if key in self.pending.metadata else record.changed_at
+        self.pending.put(replace(document, origin=origin, changed_at=changed_at))
         for fact_kind, value in stated_facts:
             self.pending.put_fact(fact_kind, key, value)
 

@@ -67,13 +67,9 @@ class _Ancestor(NamedTuple):
     name: str | None
 
 
-#: The field of metadata that names a document's own tree.
-TREE_FIELD = "tree"
-
-
 def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
-    """Return the name of a document's own tree: its metadata field :data:`TREE_FIELD`, or else its key."""
-    return str(meta.get(TREE_FIELD) or key)
+    """Return the name of a document's own tree: its metadata field ``tree``, or else its key."""
+    return str(meta.get("tree") or key)
 
 
 def extract_structural_relations(
