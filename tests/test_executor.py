@@ -336,6 +336,16 @@ def test_an_update_of_documents_evaluates_expressions(store: kvstore.Store) -> N
         ("title = 'x', meta = foo WHERE 1", 21, "there is no column foo"),
         ("title = 'x' USING y", 13, "expected the end of the statement"),
         ("title = 'x' WHERE 1) UNION SELECT (1", 20, "no matching"),
+        ("title = 'x' FROM documents UNION SELECT key, content = 'y'", 13, "FROM is not valid here"),
+        ("title = 'x' whre WHERE key = 'hr/pay'", 13, "whre is not valid here"),
+        ("title = 'x' || , meta = '{}'", 15, "the value ends too early"),
+        ("title = 'x' WHERE key =", 24, "the condition ends too early"),
+        ("title = SELECT 'x'", 9, "put a query in it into parentheses"),
+        ("title = 'x' WHERE SELECT 1", 19, "put a query in it into parentheses"),
+        ("title = max(key)", 9, "misuse of aggregate"),
+        ("meta = '{}', title = 'x' || count(*) WHERE 1", 29, "misuse of aggregate"),
+        ("title = 'x', WHERE 1", 14, "expected an assignment"),
+        ("meta = '[1]'", -20, "the new meta of document 'hr/leave' must be a JSON object"),
     ],
 )
 def test_errors_in_an_update_of_documents_point_at_the_error(
@@ -346,6 +356,20 @@ def test_errors_in_an_update_of_documents_point_at_the_error(
         filled_store.execute(f"UPDATE documents SET {text}")
     assert error.value.column == len("UPDATE documents SET ") + column
     assert fetch_rows(filled_store, "SELECT key, title, meta FROM documents") == before
+
+
+def test_a_failed_update_of_documents_changes_nothing_in_a_transaction(store: kvstore.Store) -> None:
+    for key in ("a", "b", "c"):
+        store.put(key, f"The text of {key}.")
+    store.put("own", "Ada Lovelace wrote.", vectors=[[1.0] * store.settings.dimension])
+    store.execute("BEGIN; UPDATE documents SET title = key WHERE key = 'a'")
+    for last_content in ("NULL", "''", "'x'"):
+        with pytest.raises(kvstore.KvstoreError):
+            store.execute(
+                f"UPDATE documents SET title = 'T', content = CASE key WHEN 'own' THEN {last_content} ELSE content END"
+            )
+    store.execute("COMMIT")
+    assert [document.title for document in store.get_many(["a", "b", "c", "own"])] == ["a", None, None, None]
 
 
 def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path: Path) -> None:

@@ -168,11 +168,29 @@ class Transaction(OwnedTransaction):
         >>> store.update("coffee", title="Coffee"), store.get("coffee").title
         (True, 'Coffee')
         """
+        return self.put(**self._complete_update(key, text, title, meta))
+
+    @in_owner_thread
+    def _check_update(
+        self, key: str, *, text: str | None = None, title: str | None = None, meta: Mapping[str, Any] | None = None
+    ) -> None:
+        """Raise the errors that :meth:`update` with the same arguments would raise, and change nothing."""
+        arguments = self._complete_update(key, text, title, meta)
+        vectors, origin = arguments.pop("vectors"), arguments.pop("origin")
+        make_pending(validate(**arguments), self._session.store.settings, vectors, origin)
+
+    def _complete_update(
+        self, key: str, text: str | None, title: str | None, meta: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Return the arguments of :meth:`put` that change parts of a stored document as :meth:`update` does.
+
+        Raises DocumentNotFoundError and InputError like :meth:`update`.
+        """
         pending = self._changes.pending
         if key in pending.documents or key in pending.origins or key in pending.metadata:
             self._apply()
         record = self._changes.state.documents.find_by_key(key) if key else None
-        if record is None:
+        if not record:
             with self.state() as state:
                 raise make_document_error(state, key)
         current_text = self._changes.state.documents.read_text(record.id).decode()
@@ -185,18 +203,18 @@ class Transaction(OwnedTransaction):
         # Spans of the user do not fit another text; ``"whole"``, which is a string, does.
         if isinstance(own_chunks, tuple) and text is not None and text != current_text:
             raise InputError(f"document {key!r} has chunks of its own; put its new text together with new chunks")
-        return self.put(
-            key,
-            current_text if text is None else text,
-            title=record.title if title is None else title or None,
-            source=record.source,
-            meta=record.meta if meta is None else meta,
-            format=record.format,
-            vectors=vectors,
-            chunks=own_chunks,
-            origin=record.origin,
-            left_out=record.left_out if text is None or text == current_text else 0,
-        )
+        return {
+            "key": key,
+            "text": text if text is not None else current_text,
+            "title": title or None if title is not None else record.title,
+            "source": record.source,
+            "meta": meta if meta is not None else record.meta,
+            "format": record.format,
+            "vectors": vectors,
+            "chunks": own_chunks,
+            "origin": record.origin,
+            "left_out": record.left_out if text in (None, current_text) else 0,
+        }
 
     @in_owner_thread
     def delete(self, key: str) -> bool:

@@ -8,17 +8,17 @@ missing key and META that is not a JSON object are errors, and nothing is change
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..arguments import format_count
-from ..errors import DocumentExistsError, StatementError, TransactionError, suggest
+from ..errors import DocumentExistsError, TransactionError, shorten, suggest
 from ..ingest.sources import format_skipped
 from ..readers import ReadOptions
 from ..registry.sql_table import SqlValue
 from ..registry.table_reader import TableReader
 from ..sql.assignments import parse_assignments
-from ..sql.condition import ConditionError
 from ..sql.literals import format_literal
 from ..sql.relational import Selection
 from ..sql.suggestions import make_document_error
@@ -121,38 +121,50 @@ def update_document(context: StatementContext, statement: s.UpdateDocument) -> C
 
 
 def update_documents(context: StatementContext, statement: s.UpdateDocuments) -> Cursor:
-    """Execute UPDATE documents: assign values of SQL expressions to the documents that satisfy its condition."""
-    columns, query, *_ = assignments = parse_assignments(statement.assignments)
+    """Execute UPDATE documents: assign values of SQL expressions to the documents that satisfy its condition.
 
-    def make_error(offset: int | None, reason: str) -> StatementError:
-        """Return an error that points at the text after SET, given an offset in the query (None: unknown)."""
-        return ConditionError(query, offset if offset is None else assignments.map_offset(offset), reason)
-
-    num_changed = 0
-    with context.open_transaction(models=columns != ("meta",)) as transaction:
+    An error changes nothing, even in a transaction that BEGIN opened.
+    """
+    assignments = parse_assignments(statement.assignments)
+    with context.open_transaction(models=assignments.columns != ("meta",)) as transaction:
         with transaction.state() as state:
-            rows = list(Selection(query, (), TableReader(state, context.database.settings_table), make_error))
-        for key, *values in rows:
-            properties = {
-                _ARGUMENTS[column]: _convert_value(context, str(key), column, value)
-                for column, value in zip(columns, values, strict=True)
-            }
-            num_changed += transaction.update(str(key), **properties)
+            reader = TableReader(state, context.database.settings_table)
+            rows = list(Selection(assignments.query, (), reader, assignments.make_error))
+        if context.database._open_transaction is not None:  # it stays open after an error
+            for key, properties in _iter_updates(context, assignments.columns, rows):
+                transaction._check_update(key, **properties)
+        updates = _iter_updates(context, assignments.columns, rows)
+        num_changed = sum(transaction.update(key, **properties) for key, properties in updates)
     return Cursor("UPDATE", rowcount=num_changed, message=f"{format_count(num_changed, 'document')} updated")
 
 
-def _convert_value(context: StatementContext, key: str, column: str, value: SqlValue) -> Any:
-    """Return a new value of a column as the argument of :meth:`.Transaction.update`.
+def _iter_updates(
+    context: StatementContext, columns: Sequence[str], rows: Iterable[Sequence[SqlValue]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the key and the other arguments of :meth:`.Transaction.update` for each changed document.
 
-    NULL removes a title or metadata. Raises StatementError for a value of another type.
+    ``rows`` have the key and the new values of ``columns``. Raises StatementError for a value of a wrong type.
     """
-    if value is None and column != "content":
-        return "" if column == "title" else {}
-    if not isinstance(value, str):
-        raise context.make_error(
-            f"the new {column} of document {format_literal(key)} must be text, not {format_literal(value)}"
-        )
-    return _parse_meta(context, value) if column == "meta" else value
+    for key, *values in rows:
+        properties = {
+            _ARGUMENTS[column]: _convert_value(context, str(key), column, value)
+            for column, value in zip(columns, values, strict=True)
+        }
+        yield str(key), properties
+
+
+def _convert_value(context: StatementContext, key: str, column: str, value: SqlValue) -> Any:
+    """Return the new ``value`` of a ``column`` as an argument of :meth:`.Transaction.update`.
+
+    NULL removes the title or the metadata of a document. Raises StatementError for a value of another type; ``key``
+    names the document in the error.
+    """
+    name = f"the new {column} of document {format_literal(key)}"
+    if isinstance(value, str):
+        return _parse_meta(context, value, name) if column == "meta" else value
+    if value is not None or column == "content":
+        raise context.make_error(f"{name} must be text, not {shorten(format_literal(value))}")
+    return "" if column == "title" else {}
 
 
 def _reject_constant(name: str) -> NoReturn:
@@ -160,16 +172,19 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value; use null")
 
 
-def _parse_meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
-    """Return the mapping that META states, or None without META. Raises StatementError for an invalid text."""
+def _parse_meta(context: StatementContext, text: str | None, name: str = "META") -> dict[str, Any] | None:
+    """Return the mapping that META states, or None without META. Raises StatementError for an invalid text.
+
+    ``name`` is what the error calls the text.
+    """
     if text is None:
         return None
     try:
         meta = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise context.make_error(f"META is not JSON: {error}") from None
+        raise context.make_error(f"{name} is not JSON: {error}") from None
     if not isinstance(meta, dict):
-        raise context.make_error("META must be a JSON object, such as '{\"year\": 2024}'")
+        raise context.make_error(f"{name} must be a JSON object, such as '{{\"year\": 2024}}'")
     return meta
 
 

@@ -10,55 +10,69 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..errors import suggest
-from .condition import ConditionError
+from .condition import ConditionError, OffsetMap, map_offset
 from .tokens import Token, split_statements, unquote
 
 #: The columns of ``documents`` that UPDATE can change.
-_COLUMNS = ("content", "meta", "title")
-_QUERY_START, _FROM_CLAUSE = "SELECT key, ", " FROM documents WHERE ("
+ASSIGNABLE_COLUMNS = ("content", "meta", "title")
+#: The text around the values and the condition in the query, which evaluates the values once. They are repeated in the
+#: condition, where SQLite rejects an aggregate, such as max(key), as it does in an UPDATE.
+_QUERY_START, _FROM_CLAUSE, _AGGREGATE_CHECK = "SELECT key, ", " FROM documents WHERE (", ") AND coalesce(true, "
 
 
 class Assignments(NamedTuple):
     """The ``columns`` that an UPDATE changes, and the ``query`` for the key and the new values of each document.
 
-    In the text after SET, the values end at the offset ``values_end``, and the condition begins at ``condition_start``.
+    ``source`` is the text after SET, and ``offset_map`` maps offsets in the query to offsets in it. ``expression_ends``
+    has, for each parenthesis that closes a value or the condition in the query, its offset and the noun of what it
+    closes.
     """
 
     columns: tuple[str, ...]
     query: str
-    values_end: int
-    condition_start: int
+    source: str
+    offset_map: OffsetMap
+    expression_ends: dict[int, str]
 
-    def map_offset(self, offset: int) -> int:
-        """Return the offset in the text after SET that corresponds to an offset in the query."""
-        source_offset = max(0, offset - len(_QUERY_START))
-        if source_offset <= self.values_end:
-            return source_offset
-        return self.condition_start + max(0, source_offset - self.values_end - len(_FROM_CLAUSE))
+    def make_error(self, offset: int | None, reason: str) -> ConditionError:
+        """Return an error for an offset in the query (None: unknown), which points at the source."""
+        if offset in self.expression_ends:  # a parenthesis that the source does not have
+            reason = f"the {self.expression_ends[offset]} ends too early"
+        return ConditionError(self.source, None if offset is None else map_offset(offset, self.offset_map), reason)
 
 
 def parse_assignments(source: str) -> Assignments:
     """Return the assignments in the text after SET; raises ConditionError."""
     (tokens,) = split_statements(source)
     columns: list[str] = []
-    values: list[str] = []  # the source with spaces in place of each "column =", which keeps the offsets
-    position = values_end = 0
+    values = ""  # the source with spaces and parentheses in place of each "column =", which keeps the offsets
+    expression_ends: dict[int, str] = {}
+    position = 0
     while True:
         next_position = _find_assignment_end(tokens, position)
-        columns.append(_parse_column(source, tokens[position:next_position], columns))
+        next_offset = tokens[next_position].start if next_position < len(tokens) else len(source)
+        columns.append(_parse_column(source, tokens[position:next_position], columns, next_offset))
         value_start = tokens[position + 1].end  # after the "="
-        comma = "," if values else ""
-        values.append(comma.ljust(value_start - values_end) + source[value_start : tokens[next_position - 1].end])
-        values_end = tokens[next_position - 1].end
+        opening = "),(" if values else "("
+        values += opening.ljust(value_start - len(values)) + source[value_start : tokens[next_position - 1].end]
+        expression_ends[len(_QUERY_START) + len(values)] = "value"
         if next_position == len(tokens) or tokens[next_position].text != ",":
             break
         position = next_position + 1
+    values_end = len(values)
     condition_start = tokens[next_position].end if next_position < len(tokens) else len(source)
     if next_position == len(tokens) - 1:
         raise ConditionError(source, condition_start, "expected a condition after WHERE")
-    condition = source[condition_start:] or "true"
-    query = f"{_QUERY_START}{''.join(values)}{_FROM_CLAUSE}{condition})"
-    return Assignments(tuple(columns), query, values_end, condition_start)
+    _reject_query(source, tokens[next_position + 1 :], "condition")
+    query = f"{_QUERY_START}{values}){_FROM_CLAUSE}"
+    offset_map = [(0, 0), (len(_QUERY_START), 0), (len(_QUERY_START) + values_end, values_end)]
+    offset_map.append((len(query), condition_start))
+    query += source[condition_start:] or "true"
+    expression_ends[len(query)] = "condition"
+    query += _AGGREGATE_CHECK
+    offset_map.append((len(query), 0))
+    query += f"{values}))"
+    return Assignments(tuple(columns), query, source, tuple(offset_map), expression_ends)
 
 
 def _find_assignment_end(tokens: list[Token], position: int) -> int:
@@ -72,20 +86,34 @@ def _find_assignment_end(tokens: list[Token], position: int) -> int:
     return len(tokens)
 
 
-def _parse_column(source: str, assignment: list[Token], earlier_columns: list[str]) -> str:
-    """Return the column of an assignment ``column = value``, given as tokens; raises ConditionError."""
+def _parse_column(source: str, assignment: list[Token], earlier_columns: list[str], end: int) -> str:
+    """Return the column of an assignment ``column = value``, given as tokens; raises ConditionError.
+
+    The token after the assignment, or the end of the source, is at the offset ``end``.
+    """
     if not assignment or assignment[0].kind not in ("word", "quoted"):
-        offset = assignment[0].start if assignment else len(source)
-        raise ConditionError(source, offset, f"expected an assignment, such as {_COLUMNS[-1]} = 'New title'")
+        offset = assignment[0].start if assignment else end
+        raise ConditionError(source, offset, f"expected an assignment, such as {ASSIGNABLE_COLUMNS[-1]} = 'New title'")
     name = unquote(assignment[0].text) if assignment[0].kind == "quoted" else assignment[0].text
     column = name.lower()
-    if column not in _COLUMNS:
-        suggestion = "content" if column == "text" else suggest(column, _COLUMNS)
-        remedy = f"did you mean {suggestion}?" if suggestion else f"it can change {', '.join(_COLUMNS)}"
+    if column not in ASSIGNABLE_COLUMNS:
+        suggestion = "content" if column == "text" else suggest(column, ASSIGNABLE_COLUMNS)
+        remedy = f"did you mean {suggestion}?" if suggestion else f"it can change {', '.join(ASSIGNABLE_COLUMNS)}"
         raise ConditionError(source, assignment[0].start, f"UPDATE cannot change {name}; {remedy}")
     if column in earlier_columns:
         raise ConditionError(source, assignment[0].start, f"{column} is assigned twice")
     if len(assignment) < 3 or assignment[1].text != "=":
         offset = assignment[1].start if len(assignment) > 1 else assignment[0].end
         raise ConditionError(source, offset, f"expected {column} = and a value")
+    _reject_query(source, assignment[2:], "value")
     return column
+
+
+def _reject_query(source: str, expression: list[Token], noun: str) -> None:
+    """Raise ConditionError if the tokens of an expression begin a query, which would need parentheses.
+
+    ``noun`` says whether the expression is a value or a condition.
+    """
+    if expression and expression[0].text.upper() in ("SELECT", "VALUES"):
+        reason = f"a {noun} is an expression; put a query in it into parentheses"
+        raise ConditionError(source, expression[0].start, reason)
