@@ -372,6 +372,18 @@ def test_a_failed_update_of_documents_changes_nothing_in_a_transaction(store: kv
     assert [document.title for document in store.get_many(["a", "b", "c", "own"])] == ["a", None, None, None]
 
 
+def test_a_negative_parameter_after_a_minus_does_not_begin_a_comment(store: kvstore.Store) -> None:
+    for year in (2023, 2024):
+        store.put(str(year), "A text.", meta={"year": year})
+    assert store.execute("UPDATE documents SET title = 'T' || (1-?) WHERE key = '2023'", (-2,)).rowcount == 1
+    assert store.execute("DELETE FROM documents WHERE meta ->> 'year' = 2021-? AND key <> ''", (-2,)).rowcount == 1
+    assert [(document.key, document.title) for document in store.get_many(["2023", "2024"]) if document] == [
+        ("2024", None)
+    ]
+    with pytest.raises(errors.StatementError, match="3 is not valid here|near"):
+        store.execute("DELETE FROM documents WHERE 2?", (3,))
+
+
 def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -83,6 +83,7 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, wit
 def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, OffsetMap]:
     """Return the text of a condition, with parameters replaced by literals and comments by spaces, and its offset map.
 
+    A space separates a literal from the token before it, so that ``2-?`` with the value -3 does not begin a comment.
     The map has for each token its offset in that text and its offset in the statement. ``values`` has the value of each
     parameter by its offset in the statement.
     """
@@ -90,7 +91,7 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
     offsets: list[tuple[int, int]] = []
     num_written, previous_end = 0, condition[0].start
     for token in condition:
-        space = " " if token.start > previous_end else ""
+        space = " " if token.start > previous_end or token.kind == "parameter" else ""
         piece = _format_sql_literal(values[token.start]) if token.kind == "parameter" else token.text
         pieces += [space, piece]
         offsets.append((num_written + len(space), token.start))
