@@ -377,8 +377,15 @@ def describe_error(error: Exception) -> str:
 
 def _can_change_many(statement: str) -> bool:
     """True for DELETE FROM, which can delete many documents, and for an UPDATE of all documents, without WHERE."""
-    words = statement.upper().split()
-    return words[:2] == ["DELETE", "FROM"] or (words[:2] == ["UPDATE", "DOCUMENTS"] and "WHERE" not in words)
+    from kvstore.language import iter_tokens
+
+    words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
+    if words[:2] != ["UPDATE", "DOCUMENTS"]:
+        return words[:2] == ["DELETE", "FROM"]
+    # The WHERE of a subquery is in parentheses.
+    return not any(
+        word == "WHERE" and words[:index].count("(") == words[:index].count(")") for index, word in enumerate(words)
+    )
 
 
 def parse_parameter_value(text: str) -> str | int | float:

@@ -474,6 +474,13 @@ def list_completions(before: str) -> list[str]:
         ("ASK 'x' WHERE key = 'a' TO", ["TOP"]),
         ("DELETE DOCUMENT 'hr/", ["'hr/leave'", "'hr/pay'"]),
         ("UPDATE DOCUMENT 'hr/p", ["'hr/pay'"]),
+        ("UPDATE documents SET ", ["content", "meta", "title"]),
+        ("UPDATE documents SET t", ["title"]),
+        ("UPDATE documents SET title ", []),
+        ("UPDATE documents SET title = coalesce(meta, key), ", ["content", "meta"]),
+        ("UPDATE documents SET title = (SELECT 1 WHERE 1), m", ["meta"]),
+        ("UPDATE documents SET title = substr(key, ti", ["title"]),
+        ("UPDATE documents SET title = key WHERE ke", ["key"]),
         ("INSERT DOCUMENT 'hr/p", []),
         ("INGEST 'd", ["'docs/'", "'data.csv'"]),
         ("INGEST 'docs/' WITH (pr", ["prune"]),
@@ -724,11 +731,12 @@ def test_a_statement_that_can_change_many_documents_asks_first(
     child.send("y\r")
     wait_for(child, "1 document deleted")
     wait_for(child, "kvstore>")
-    child.send("UPDATE documents SET title = 'A';\r")
-    wait_for(child, r"\[y/N\] ")
-    child.send("n\r")
-    wait_for(child, "not run")
-    wait_for(child, "kvstore>")
+    for title in ("'A'", "'A WHERE 1'", "(SELECT 'A' WHERE 1)"):
+        child.send(f"UPDATE documents SET title = {title};\r")
+        wait_for(child, r"\[y/N\] ")
+        child.send("n\r")
+        wait_for(child, "not run")
+        wait_for(child, "kvstore>")
     child.send("UPDATE documents SET title = 'B' WHERE 1;\r")
     wait_for(child, "1 document updated")
     wait_for(child, "kvstore>")

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from .. import language
+from ..sql.assignments import ASSIGNABLE_COLUMNS
 from . import Token, format_identifier, format_literal, iter_tokens
 
 #: The words of SQL that completion offers inside a query or a condition.
@@ -114,12 +116,16 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
     # The terminals of the grammar, which are kinds of tokens and keywords, that can follow the statement.
     allowed = language.list_expected_terminals(statement) - _find_used_clauses(words)
+    columns = _list_assignable_columns(words)
+    if columns is not None:
+        yield from _filter_matching(((column, "column") for column in columns), typed.lstrip('"'))
+        return
     if typed.startswith("'"):
         yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
         return
     if typed.startswith('"') and allowed & {"QUERY_TEXT", *_EXPRESSIONS}:
-        columns = dict.fromkeys(column for names in catalog.list_tables().values() for column in names)
-        yield from ((f'"{column}"', "column") for column in columns if column.startswith(typed[1:]))
+        names = dict.fromkeys(column for columns in catalog.list_tables().values() for column in columns)
+        yield from ((f'"{name}"', "column") for name in names if name.startswith(typed[1:]))
         return
     name_prefix = typed.lstrip('"')
     if "QUERY_TEXT" in allowed:
@@ -135,6 +141,26 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
         yield from _filter_matching(_iter_names(words, catalog), name_prefix)
     if "STRING" in allowed and "NAME" not in allowed:
         yield from _iter_strings(words, allowed, name_prefix, catalog)
+
+
+def _list_assignable_columns(words: Sequence[str]) -> list[str] | None:
+    """Return the columns that UPDATE documents can still assign, or None unless an assignment begins after ``words``.
+
+    The list is empty after a column, where only ``=`` is valid.
+    """
+    if list(words[:3]) != ["UPDATE", "DOCUMENTS", "SET"]:
+        return None
+    depth = 0
+    assigned_columns = []
+    for previous_word, word in pairwise(["", *words]):
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if depth == 0 and word == "WHERE":
+            return None
+        if depth == 0 and previous_word in ("SET", ","):
+            assigned_columns.append(word)
+    if depth == 0 and words[-1] in ("SET", ","):
+        return [column for column in ASSIGNABLE_COLUMNS if column.upper() not in assigned_columns]
+    return [] if depth == 0 and words[-2] in ("SET", ",") else None
 
 
 def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
