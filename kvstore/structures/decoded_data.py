@@ -57,6 +57,7 @@ class DecodedData:
     """The data decoded by the states of one commit, which cache it here for each other."""
 
     def __init__(self) -> None:
+        """Start with empty caches."""
         #: Records, sections and texts of documents and records of chunks, by id, and sizes of posting lists, by term.
         #: Their modules import this one, which therefore does not name their types.
         self.records: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
@@ -84,6 +85,7 @@ class DecodedDataCache:
     """The decoded data of the last requested commit."""
 
     def __init__(self) -> None:
+        """Start without data of any commit."""
         self._lock = threading.Lock()
         self._change = -1  # the change number of the cached data; no commit has the number -1
         self._data = DecodedData()

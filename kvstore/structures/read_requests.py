@@ -38,6 +38,7 @@ class ReadRequest(ABC, Generic[Answer]):
     """
 
     def __init_subclass__(cls) -> None:
+        """Make the subclass a dataclass whose instances are never compared or printed."""
         dataclass(eq=False, repr=False)(cls)
 
     @abstractmethod

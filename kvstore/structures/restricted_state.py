@@ -237,12 +237,12 @@ class RestrictedForest(Forest):
         return ((node, tree_node) for node, tree_node in super().iter_nodes(tree) if self.has_node(node))
 
     def find_tree(self, name: str) -> int | None:
-        """Return the tree with this name if it has a visible node, or None."""
+        """Return the tree with this name if it has a node with a visible edge, or None."""
         tree = super().find_tree(name)
         return tree if tree is not None and next(self.iter_nodes(tree), None) is not None else None
 
     def iter_trees(self) -> Iterator[tuple[int, str]]:
-        """Yield the ids and names of the trees that have a visible node."""
+        """Yield the ids and names of the trees that have a node with a visible edge."""
         return ((tree, name) for tree, name in super().iter_trees() if next(self.iter_nodes(tree), None) is not None)
 
     def iter_edges(self) -> Iterator[Edge]:
@@ -258,7 +258,10 @@ class RestrictedForest(Forest):
         return super().get_edge_status(child, parent) if self.get_assertions([edge])[edge] else None
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
-        """Yield the other ends of the node's edges stated by the user or by documents that the query allows."""
+        """Yield the other ends of a node's edges in an edge table, such as ``EDGES_UP``.
+
+        Only edges that the user or documents that the query allows state are followed.
+        """
         neighbors = super()._iter_neighbors(table, node)
         while batch := list(islice(neighbors, _BATCH_SIZE)):
             edges = [(node, neighbor) if table in _CHILD_FIRST_TABLES else (neighbor, node) for neighbor in batch]

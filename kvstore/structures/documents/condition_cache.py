@@ -30,6 +30,7 @@ class ConditionCache:
     """A cache of the documents that match a condition; a key is the condition, its parameters and the change number."""
 
     def __init__(self) -> None:
+        """Create an empty cache."""
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, AllowedDocuments] = OrderedDict()
         self._document_count = 0  # the documents of all entries together

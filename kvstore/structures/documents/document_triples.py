@@ -51,6 +51,7 @@ class DocumentTriples:
     models: Mapping[Triple, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
+        """True if the document has any triple or single name."""
         return bool(self.names or self.triples)
 
     def list_key_pairs(self) -> list[tuple[str, str]]:

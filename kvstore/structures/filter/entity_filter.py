@@ -444,6 +444,7 @@ class FilterCache:
     """
 
     def __init__(self) -> None:
+        """Create an empty cache."""
         self._cached: tuple[EntityFilter, int] | None = None  # with its change number
 
     def take_filter(self, transaction: WriteTransaction, *, hash_seed: int) -> EntityFilter:

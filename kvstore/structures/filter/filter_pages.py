@@ -314,10 +314,11 @@ class FilterPages:
     def _make_page_kind(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free_list: bytes | None = None
     ) -> _PageKind:
-        """Return a kind of pages with its page table.
+        """Describe one kind of pages, such as bucket pages, and create the compiled object that holds these pages.
 
-        ``counts`` are the numbers of pages ever allocated and in use. The keys of the pages in ``table`` begin with
-        ``prefix``, and the keys of their list of free pages with ``free_list`` (None: there is no such list).
+        ``encoding`` is the format name in each page. ``counts`` are the numbers of pages ever allocated and in use. The
+        keys of the pages in the LMDB table ``table`` begin with ``prefix``, and the keys of the list of their free
+        numbers with ``free_list`` (None: pages of this kind are never freed).
         """
         load = partial(self.reader.load_page, table, prefix, encoding)
         list_free = None if free_list is None else partial(self.reader.list_pages, free_list, table)

@@ -59,21 +59,22 @@ class _CachedForest(ViewWriter, Forest):
     """
 
     def __init__(self, view: WriteView) -> None:
+        """Read and change the edges of the forest through ``view``, a write transaction."""
         super().__init__(view)
         self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}  # by table and node
 
     def put_edge(self, table: str, node: int, neighbor: int, value: bytes) -> None:
-        """Store a node's edge in a table, and forget the cached neighbors of the node there."""
+        """Store a node's edge in an edge table (such as ``EDGES_UP``); forget the node's cached neighbors there."""
         self._neighbor_cache.pop((table, node), None)
         self._write_view.put(table, records.U64_PAIR.pack(node, neighbor), value)
 
     def delete_edge(self, table: str, node: int, neighbor: int) -> None:
-        """Delete a node's edge from a table, and forget the cached neighbors of the node there."""
+        """Delete a node's edge from an edge table (such as ``EDGES_UP``); forget the node's cached neighbors there."""
         self._neighbor_cache.pop((table, node), None)
         self._write_view.delete(table, records.U64_PAIR.pack(node, neighbor))
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
-        """Yield the nodes at the other ends of a node's edges in a table."""
+        """Yield the nodes at the other ends of a node's edges in an edge table (such as ``EDGES_UP``); cache them."""
         neighbors = self._neighbor_cache.get((table, node))
         if neighbors is None:
             if len(self._neighbor_cache) == _MAX_CACHED_NODES:

@@ -280,6 +280,7 @@ class _GenerationPart(Generic[IndexReader]):
     """The part of a state that caches the reader of one index for that state."""
 
     def __init__(self, index_kind: GenerationIndex[IndexReader]) -> None:
+        """Create the part for an index of kind ``index_kind``, under a name of its own."""
         self._kind = index_kind
         self.name = f"index {index_kind.name}"
 
@@ -306,7 +307,7 @@ def list_generation_tables(index_kind: GenerationIndex[Any]) -> list[LmdbTable]:
 
 
 def check_generation(state: State, index_kind: GenerationIndex[Any]) -> Iterator[str]:
-    """Read every row of the build of an index in use, and yield a sentence for each fault, for CHECK."""
+    """Read every stored row of an index (of its build in use), and yield a sentence for each fault, for CHECK."""
     record = Indexes(state.lmdb).get(index_kind)
     if record is None or not index_kind.is_usable(record):
         return

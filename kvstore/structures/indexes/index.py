@@ -103,7 +103,10 @@ class Index(ABC):
     automatic: bool = False
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record (options and state) of a new index; ``view`` is the write transaction that creates it."""
+        """Return the record (options and state) of an index that ``view``, a write transaction, creates.
+
+        A kind overrides it to add state to the ``record`` that has the options, or to check that it can be built.
+        """
         return record
 
     @abstractmethod
@@ -113,7 +116,7 @@ class Index(ABC):
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         """Return the status of the index in a state, for SHOW INDEXES, or None if it is not listed.
 
-        Only kinds that are stored in the database implement it; the status of a file is computed elsewhere.
+        Only kinds that are stored in the database implement it; kvstore itself computes the status of an index file.
         """
         raise NotImplementedError
 
@@ -164,7 +167,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         return max(0, state.counters.change - content.change)
 
     def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
-        """Return the reason why a state needs no file because it is searched exactly, or None if it needs a file."""
+        """Return why a state needs no index file (it is searched exactly), or None if it needs one."""
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:

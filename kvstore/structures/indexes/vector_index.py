@@ -78,6 +78,7 @@ class ChunkSegments:
         return self.coverage[-1].stop
 
     def __len__(self) -> int:
+        """Return the number of vectors in all segments."""
         return sum(map(len, self.segments))
 
 

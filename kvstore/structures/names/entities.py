@@ -135,7 +135,7 @@ class EntityRecord:
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Count one statement fewer in a slot, which counts those that introduce the entity with one spelling and kind.
+        """Subtract 1 from the count of a slot: of statements that introduce the entity with one spelling and kind.
 
         The slot is freed at 0. Raises CorruptionError if it is free already.
         """

@@ -126,6 +126,7 @@ class HnswGraph:
         self._ranges = WeakKeyDictionary()
 
     def __len__(self) -> int:
+        """Return the number of vectors in the graph."""
         return len(self.rows.labels)
 
     def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:

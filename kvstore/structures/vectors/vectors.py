@@ -159,6 +159,8 @@ class VerifiedBlocks:
     """
 
     def __init__(self) -> None:
+        """Start without any verified block."""
+        #: By number of the block: its checksum with the flag 2^32; 0 if it was not verified.
         self._checksums = np.zeros(0, np.uint64)
 
     def __contains__(self, block: tuple[int, int]) -> bool:
