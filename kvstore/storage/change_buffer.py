@@ -176,7 +176,7 @@ class TableBuffer:
         return merge(*key_runs, reverse=reverse)
 
     def find_last_keys(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
-        """Return for each range the key of the last changed record with ``start <= key < stop``, None if none."""
+        """Return for each range the key of the last changed record with ``start <= key < stop``, or None."""
         older_keys, newer_keys = self._list_keys()
         if not older_keys and not newer_keys:
             return [None] * len(ranges)
@@ -384,7 +384,7 @@ SegmentScanner = Callable[[bytes], Iterator[tuple[bytes, memoryview]]]
 
 
 class BufferedTableCache(dict[str, bool]):
-    """A map from table names to whether the table is buffered.
+    """A map from the names of tables to True if changes to the table are buffered, else False.
 
     A lookup in it is faster than a membership test, and every read of a record makes one.
     """
@@ -401,7 +401,7 @@ class BufferedTableCache(dict[str, bool]):
 
 
 class ChangeBufferReader:
-    """A reader of the segments visible to views. Segments never change, so each is read once in this process."""
+    """A reader of segments, the stored batches of changes. They never change, so each is read once in this process."""
 
     def __init__(self, buffered_tables: Set[str]) -> None:
         """Start without segments (batches of changes); changes to ``buffered_tables`` are buffered."""

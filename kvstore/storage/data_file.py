@@ -192,7 +192,9 @@ class DataFile:
     # -- Verified pages
 
     def open_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
-        """Return a reader of the pages of commit ``change``, which ``transaction`` keeps valid; None without any table.
+        """Return a reader of the pages of commit ``change``, which ``transaction`` keeps valid.
+
+        Returns None if the commit has no table, so that there is nothing to read.
 
         Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError if later commits may
         have overwritten the meta page of this one.
@@ -261,7 +263,7 @@ class DataFile:
 
         The list of free pages, which every write transaction reads, is verified once per opening of the file.
         """
-        # The committed pages are those of the transaction before this one; None without any table.
+        # The committed pages are those of the transaction before this one; None if there is no table.
         pages = self.open_pages(transaction, transaction.id() - 1)
         if pages is not None and not self._is_free_list_verified:
             try:

@@ -371,7 +371,8 @@ class SharedOpenLock:
             release_lock(descriptor)
 
     def __del__(self) -> None:
-        self.release()  # a store that is dropped without being closed
+        """Release the lock of a store that was dropped without being closed."""
+        self.release()
 
     def reset_after_fork(self) -> None:
         """Drop the copied descriptors in a forked child, so that the lock ends with the parent."""

@@ -106,7 +106,7 @@ class WrittenTable:
     __slots__ = ("handle", "is_changed", "tree")
 
     def __init__(self, handle: Handle, tree: Tree | None) -> None:
-        """Describe a table of a write transaction: LMDB's ``handle`` of it, and its committed B+ tree, if any."""
+        """Describe a table of a write transaction by LMDB's ``handle`` and its ``tree`` at the last commit, or None."""
         self.handle = handle
         #: The committed B+ tree of the table; None if this transaction created the table.
         self.tree = tree

@@ -30,6 +30,7 @@ class ScratchFile:
         self._num_written = 0  # the size of the file in bytes
 
     def __len__(self) -> int:
+        """Return the number of appended bytes."""
         return self._num_written + len(self._buffer)
 
     def append(self, data: bytes | memoryview) -> None:

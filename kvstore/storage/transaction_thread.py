@@ -105,7 +105,7 @@ class TransactionThread:
     def _ensure_started(self) -> SimpleQueue[_Task | None] | None:
         """Start the thread if necessary, and return its task queue; None if the caller must run the function.
 
-        That is the case if the caller is this thread, and while the process is ending.
+        The caller must do that if it is itself this thread, and while the process is ending.
         """
         if sys.is_finalizing() or threading.get_ident() == self._thread:
             return None
@@ -124,6 +124,7 @@ class TransactionThread:
             return self._tasks
 
     def __del__(self) -> None:
+        """Let the thread end once no further task arrives."""
         if self._tasks is not None:
             # The collector can finalize a transaction of this thread later, which then still has to be rolled back.
             self._tasks.put(_Task(partial(_run_remaining_tasks, self._tasks)))

@@ -106,6 +106,7 @@ class ViewWriter(ViewReader):
     """
 
     def __init__(self, view: WriteView) -> None:
+        """Read and write tables through ``view``, a write transaction."""
         super().__init__(view)
         self._write_view = view
 
