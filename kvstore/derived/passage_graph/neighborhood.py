@@ -217,7 +217,7 @@ class NamedNeighborhoods(NamedTuple):
 
 
 class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
-    """A request for the entities of names (normal forms) in a visible document, and for their rows.
+    """A request for the entities of names (normal forms), and for the rows (chunks and links) of these entities.
 
     ``neighborhood`` has the parameters of the rows. Rows of entities in more than ``max_chunks`` chunks are not read.
     """

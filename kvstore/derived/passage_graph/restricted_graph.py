@@ -71,7 +71,10 @@ class RestrictedPassageGraph(PassageGraph):
         return LinkRows(entities[visible], others[visible], kinds[visible], multiplicities[visible])
 
     def _is_link_visible(self, entity: int, other_entity: int, kind: int) -> bool:
-        """True if the user or a document that the query allows states a link, or if it joins two visible titles."""
+        """True if the user or a document that the query allows states a link.
+
+        A link between a title and its short form needs no statement; it is visible if the names at both ends are.
+        """
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:
                 self._tree_neighbors[entity] = frozenset(self._iter_tree_neighbors(entity))
@@ -83,7 +86,7 @@ class RestrictedPassageGraph(PassageGraph):
         return other_entity in self._state.entities  # a link of titles; ``entity`` itself is a visible name
 
     def _iter_tree_neighbors(self, entity: int) -> Iterator[int]:
-        """Yield the entities directly above or below an entity in a tree, by visible edges."""
+        """Yield the entities directly above or below an entity in a tree, by edges that the restricted state has."""
         forest = self._state.forest
         key = self._state.entities.get(entity).key
         # Addresses below those of abstracts are nodes; the forest has no neighbors for nodes without visible edges.
