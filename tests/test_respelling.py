@@ -108,9 +108,10 @@ DATES = [
     ("2026-03-14: The crane is repaired.", "On March 14th, 2026 or March 15?", "On 2026-03-14 or March 15?"),
     ("2025-03-14 and 2026-03-14", "Who came on Mar. 14?", "Who came on 2026-03-14?"),
     ("Closed on 03/14/2026 and 3/15/26.", "on 14 March 2026, 2026-03-15", "on 03/14/2026, 3/15/26"),
-    ("On the 1st of April 2026 we met.", "Who met on 04/01/2026?", "Who met on 1st of april 2026?"),
-    ("# Minutes, April 1, 2026\n\nWe met.", "Who met on 2026-04-01?", "Who met on april 1, 2026?"),
-    ("2026-05-03 and 3 May 2026", "on 3 May 2026?", "on 3 May 2026 (2026-05-03)?"),
+    ("On the 1st of April 2026 we met.", "Who met on 04/01/2026?", "Who met on 1st of April 2026?"),
+    ("# Minutes, April 1, 2026\n\nWe met.", "Who met on 2026-04-01?", "Who met on April 1, 2026?"),
+    ("2026-05-03 and 3 May 2026", "on 3 May 2026?", None),
+    ("Rota: late on Thu 19 Mar", "Who is late on 3/19/2026?", "Who is late on 19 Mar 2026?"),
     ("Am 03.10.2026 ist geschlossen.", "Wann ist am 3. Oktober 2026 offen?", "Wann ist am 03.10.2026 offen?"),
     ("Le 1er mars 2026, le port est fermé.", "Quand le port est-il fermé, le 01/03/2026 ?", "1er mars 2026"),
     ("El 14/08/2026 la oficina cierra.", "¿Qué pasa en la oficina el 14 de agosto de 2026?", "14/08/2026"),
@@ -133,9 +134,11 @@ def test_a_date_is_searched_in_the_form_of_the_documents(make_store: Any) -> Non
     store.put("a", "2026-03-14: The crane is repaired.")
     store.put("b", "14 March 2026: The office is closed.", meta={"team": "office"})
     store.put("c", "Nothing of this.")
-    assert {hit.document for hit in store.search("on March 14", using="lexical")} == {"a", "b"}
+    with store.state() as state:
+        assert respell_question("Who repaired the crane on March 14?", state)[0].endswith("2026-03-14?")
+        assert respell_question("Is the office closed on March 14?", state)[0].endswith("14 March 2026?")
     answer = store.ask("What happened on March 14, 2026?", where={"team": "office"})
     assert "crane" not in answer.text
     with store.state() as state:
         step = next(row for row in store.execute("EXPLAIN SEARCH 'March 14' WHERE key = 'b'") if "respell" in row[0])
-    assert step[1] == "as in the documents: March 14 → 14 march 2026"
+    assert step[1] == "as in the documents: March 14 → 14 March 2026"

@@ -1,16 +1,17 @@
 """Dates in questions: search for a date in the form in which documents write it.
 
 In: a question and a state. Out: the dates of the question (*14 March*) that documents write in another form
-(``2026-03-14``), each with the text to search for instead. A date is replaced if documents have only another form of
-it. If they have both, the other form follows the date in parentheses. A date without a year stands for the latest such
-date in the documents. Of a numeric date such as ``03/04/2026``, both readings are tried: 3 April and 4 March.
+(``2026-03-14``), each with the text to search for instead. If documents write a date in several forms, the form counts
+that a chunk has together with the most other words of the question, weighted by rarity. A date without a year can be
+any such date, by preference the latest. Of a numeric date such as ``03/04/2026``, both readings are tried: 3 April and
+4 March.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from functools import lru_cache
@@ -21,8 +22,9 @@ from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
 from ..text.month_names import list_month_names
-from ..text.words import find_technical_tokens, list_content_terms
-from .evidence import ChunkReadRequest
+from ..text.words import count_chunk_terms, find_technical_tokens, list_content_terms
+from .evidence import ChunkReadRequest, LoadedChunk
+from .lexical_search import compute_term_rarity
 
 #: The years in which dates without a year are searched, and the maximum number of these, the latest first.
 _YEARS, _MAX_YEARS = range(1950, 2100), 8
@@ -40,8 +42,9 @@ class _WrittenDate(NamedTuple):
     year: int | None
 
     def may_be(self, other: _WrittenDate) -> bool:
-        """True if this date can be the other date: they share a reading and, if this date has a year, also the year."""
-        return self.year in (None, other.year) and not set(self.readings).isdisjoint(other.readings)
+        """True if two dates share a reading and, if both have a year, also the year."""
+        has_same_year = None in (self.year, other.year) or self.year == other.year
+        return has_same_year and not set(self.readings).isdisjoint(other.readings)
 
 
 def find_date_replacements(
@@ -51,27 +54,62 @@ def find_date_replacements(
 
     ``stem`` is the stemming function for the question, and ``language`` the language of the question (None: unclear).
     """
+    dates = list(_iter_dates(question, language))
+    if not dates:
+        return {}
+    for asked_date in dates:
+        question = question.replace(asked_date.text, " ")
+    terms = list_content_terms(question, stem)
+    counts = state.postings.count_chunks_by_term(terms)
+    rarities = {term: compute_term_rarity(state.counters.chunks, counts[term]) for term in terms}
     replacements = {}
-    for asked_date in _iter_dates(question, language):
-        forms = _count_forms(asked_date, state, stem, language)
-        num_as_asked = forms.pop(asked_date.text.lower(), 0)
-        if forms:
-            other_form = max(forms, key=lambda form: (forms[form], form))
-            replacements[asked_date.text] = f"{asked_date.text} ({other_form})" if num_as_asked else other_form
+    for asked_date in dates:
+        best_form = _find_best_form(
+            asked_date, _load_chunks(asked_date, state, stem, language), rarities, stem, language
+        )
+        if best_form is not None and best_form.text.lower() != asked_date.text.lower():
+            needs_year = best_form.year is None and asked_date.year is not None
+            replacements[asked_date.text] = best_form.text + (f" {asked_date.year}" if needs_year else "")
     return replacements
 
 
-def _count_forms(
-    asked_date: _WrittenDate, state: State, stem: Callable[[str], str], language: str | None
-) -> Counter[str]:
-    """Return the forms (in lower case) in which documents write a date, each with the number of chunks that have it.
+def _find_best_form(
+    asked_date: _WrittenDate,
+    chunks: Iterable[LoadedChunk],
+    rarities: Mapping[str, float],
+    stem: Callable[[str], str],
+    language: str | None,
+) -> _WrittenDate | None:
+    """Return a date as it is written in the chunk with the most words of the question, or None if no chunk has it.
 
-    Only chunks that contain all words of a possible form are read. If the date has no year, the forms are those with
-    the latest year that documents write with this date, and those without a year. ``stem`` is the stemming function for
-    the question, and ``language`` its language (None: unclear).
+    ``rarities`` has the weight of each term of the question, without its dates. If chunks tie, the form of the question
+    is preferred, and then the latest year.
+    """
+    best_rank, best_form = (-1.0, False, 0), None
+    for chunk in chunks:
+        text = "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))
+        forms = [other for other in _iter_dates(text, language) if asked_date.may_be(other)]
+        if not forms:
+            continue
+        chunk_terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, stem)
+        score = math.fsum(rarity for term, rarity in rarities.items() if term in chunk_terms)
+        for form in forms:
+            rank = (score, form.text.lower() == asked_date.text.lower(), form.year or 0)
+            if rank > best_rank:
+                best_rank, best_form = rank, form
+    return best_form
+
+
+def _load_chunks(
+    asked_date: _WrittenDate, state: State, stem: Callable[[str], str], language: str | None
+) -> list[LoadedChunk]:
+    """Return chunks that contain all words of a possible form of a date; at most ``_MAX_CHUNKS`` for each form.
+
+    ``stem`` is the stemming function for the question, and ``language`` its language (None: unclear).
     """
     years = _list_years(state) if asked_date.year is None else [asked_date.year]
-    forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, asked_date.year, language)]
+    forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, language)]
+    forms += [f"{form} {asked_date.year}" for form in forms if asked_date.year is not None]
     forms += [
         form for year, reading in product(years, asked_date.readings) for form in _list_numeric_forms(year, *reading)
     ]
@@ -82,15 +120,7 @@ def _count_forms(
     for terms in term_sets:
         if all(counts[term] for term in terms):
             candidates.update(state.postings.find_chunks_with_terms(terms, narrow=narrow)[:_MAX_CHUNKS].tolist())
-    written_dates: dict[str, _WrittenDate] = {}
-    num_chunks = Counter[str]()
-    for chunk in ChunkReadRequest(sorted(candidates)).fetch(state):
-        text = "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))
-        dates = {other.text.lower(): other for other in _iter_dates(text, language) if asked_date.may_be(other)}
-        written_dates |= dates
-        num_chunks.update(dates.keys())
-    latest_year = max((other.year for other in written_dates.values() if other.year is not None), default=None)
-    return Counter({form: num for form, num in num_chunks.items() if written_dates[form].year in (None, latest_year)})
+    return ChunkReadRequest(sorted(candidates)).fetch(state)
 
 
 def _make_restriction(allowed: AllowedDocuments) -> Callable[[Ids], Ids]:
@@ -109,15 +139,12 @@ def _list_years(state: State) -> list[int]:
     return [year for year in reversed(_YEARS) if counts[str(year)]][:_MAX_YEARS]
 
 
-def _list_word_forms(month: int, day: int, year: int | None, language: str | None) -> list[str]:
-    """Return the forms of a date that name the month, in English and in a language (None: only English).
-
-    Without ``year`` (None), forms have no year.
-    """
+def _list_word_forms(month: int, day: int, language: str | None) -> list[str]:
+    """Return the day and month of a date with the name of the month, in English and in a language (None: English)."""
     names = [name for name, number in list_month_names(language).items() if number == month]
     suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
     days = (str(day), f"{day}{suffix}", *(["1er"] if day == 1 else []))  # 1er mars
-    return [f"{written_day} {name} {year or ''}" for written_day, name in product(days, names)]
+    return [f"{written_day} {name}" for written_day, name in product(days, names)]
 
 
 def _list_numeric_forms(year: int, month: int, day: int) -> list[str]:
