@@ -108,7 +108,8 @@ def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
     The function maintains a topological order of the kept edges, so it searches only the nodes between the two ends of
     an edge (Pearce and Kelly 2006).
     """
-    order = {node: position for position, node in enumerate(dict.fromkeys(node for edge in edges for node in edge))}
+    nodes = dict.fromkeys(node for edge in edges for node in edge)
+    order = {node: position for position, node in enumerate(nodes)}
     upper_nodes: dict[int, list[int]] = {node: [] for node in order}
     lower_nodes: dict[int, list[int]] = {node: [] for node in order}
     acyclic_edges = []

@@ -283,6 +283,7 @@ class Forest(ViewReader):
 
     def get_keys(self, nodes: Collection[int]) -> dict[int, str]:
         """Return the normal forms of the names of nodes, by node; read the missing ones together and cache them."""
+        # One lookup per node, because another thread may clear the cache.
         keys = {node: key for node in nodes if (key := self._key_cache.get(node)) is not None}
         if len(keys) < len(nodes):
             missing = [node for node in nodes if node not in keys]

@@ -331,12 +331,9 @@ def dump_generation(
     # The prefixes mean: vectors computed from the text alone ("hashing"), no vectors ("none:"), vectors that the user
     # passes ("given").
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
-    if (
-        record is None
-        or not index_kind.is_usable(record)
-        or record.state["change"] != state.counters.change
-        or not has_exact_vectors
-    ):
+    if record is None or not index_kind.is_usable(record) or not has_exact_vectors:
+        return {}
+    if record.state["change"] != state.counters.change:  # the build is older than the state
         return {}
     reader = bind_generation(state, index_kind)
     return {} if reader is None else index_kind.dump(reader, names)

@@ -207,7 +207,8 @@ def _find_top_stored(state: State, chunks: Ids, scores: Matrix, top: int, known_
             set(itertools.compress(unknown_chunks, state.chunks.has_many(unknown_chunks))) if unknown_chunks else ()
         )
         for position, chunk, score in zip(portion.tolist(), ids, scores[portion].tolist(), strict=True):
-            if (chunk in known_chunks or chunk in stored_chunks) and chunk not in positions and score >= min_score:
+            is_stored = chunk in known_chunks or chunk in stored_chunks
+            if is_stored and chunk not in positions and score >= min_score:
                 positions[chunk] = position
                 if len(positions) == top:
                     min_score = score
