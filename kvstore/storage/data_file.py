@@ -367,7 +367,7 @@ class DataFile:
             return [f"{self.path.name}: {error}"]
 
     def copy_pages(self, target: Path) -> None:
-        """Copy the last commit to a new file page by page, including free pages; no writer may be active."""
+        """Copy the last commit to the new file ``target`` page by page, with free pages; no writer may be active."""
         self.environment.copy(str(target.parent))  # LMDB itself names the file in the directory
 
     @contextlib.contextmanager
