@@ -73,7 +73,7 @@ class MetadataIndex:
         return self.find_range(key, key + _END)
 
     def find_text(self, column: str, text: str) -> list[int] | None:
-        """Return the documents that have a text in a column, ids ascending, or None if the text has no key."""
+        """Return the ids of the documents with this text in a column, ascending; None if such a text is not indexed."""
         key = encode_text(text)
         return None if key is None else np.flatnonzero(self.find_key(encode_column_prefix(column) + key)).tolist()
 

@@ -99,7 +99,7 @@ class StoredDegrees:
 
     @property
     def only_edges(self) -> npt.NDArray[np.int64]:
-        """The packed edge (chunk and features) to each entity's only chunk; 0 for an entity with several chunks."""
+        """The packed edge (chunk id and features) to an entity's only chunk; 0 if the entity has several chunks."""
         return np.where(self._has_several, 0, self._payloads)
 
     @property
@@ -110,9 +110,9 @@ class StoredDegrees:
 
 
 class DecodedDegree(NamedTuple):
-    """The decoded degree of an entity: the chunks that name it, in all and not only in lower case; its only chunk.
+    """The decoded degree of an entity: how many chunks name it (``total``), and how many not only in lower case.
 
-    ``features`` are the features of the edge to that chunk. Both are 0 if the entity has several chunks.
+    ``only_chunk`` is its only chunk, with the ``features`` of the edge to it; both are 0 if it has several chunks.
     """
 
     entity: int
@@ -142,7 +142,7 @@ class PassageGraph(ViewReader):
         lengths = np.fromiter(map(len, rows), np.int64, len(rows)) // 8
         packed_edges = np.frombuffer(b"".join(rows), np.uint64)
         return ChunkRows(
-            _compute_bounds(lengths),
+            np.concatenate(([0], np.cumsum(lengths))),  # the bounds of the rows
             (packed_edges >> np.uint64(FEATURE_BITS)).astype(np.uint32),
             (packed_edges & np.uint64(_FEATURE_MASK)).astype(np.uint16),
         )
@@ -159,7 +159,7 @@ class PassageGraph(ViewReader):
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return a row for each of ``entities``: the chunks that mention it, with the features of each mention.
+        """Return a row for each of ``entities``: the chunks that name it, with features (bits: how a chunk names it).
 
         ``entities`` can be in any order, and ``degrees`` are their numbers of chunks. A row is in order of chunk ids;
         it is empty if the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its
@@ -227,7 +227,7 @@ class PassageGraph(ViewReader):
             yield entity, Link(other_entity, kind, _decode_link_count(key, value))
 
     def iter_listed_edges(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (entity, chunk, features) for each edge of an entity with several chunks, from the block lists."""
+        """Yield (entity, chunk, features: how the chunk names it) for each edge of the entities with several chunks."""
         for entity, _, block in self._lists.scan():
             for edge in block.tolist():
                 yield entity, edge >> _CHUNK_EDGE_FEATURE_BITS, edge & _CHUNK_EDGE_FEATURE_MASK
@@ -266,7 +266,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Replace the rows of chunks: the entities that each chunk mentions, with the features of the mentions.
+        """Replace the rows of chunks: the entities that each chunk names, with features (bits: how it names them).
 
         The record of a chunk with an empty row is deleted.
         """
@@ -370,7 +370,8 @@ class GraphWriter(ViewWriter, PassageGraph):
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
             has_list = degree & _SEVERAL_FLAG
             only_edge = 0 if has_list else degree & _PAYLOAD_MASK  # 0: the degree itself contains no chunk
-            if not has_list and not only_edge and not removed and len(added) <= 1:  # most new names
+            is_without_chunks = not has_list and not only_edge
+            if is_without_chunks and not removed and len(added) <= 1:  # most new names
                 degrees[entity] = added[0] if added else 0
                 continue
             if not added and not has_list and removed == [only_edge]:
@@ -378,7 +379,7 @@ class GraphWriter(ViewWriter, PassageGraph):
                 continue
             removed.sort()
             added.sort()
-            if has_list or not (only_edge or removed):  # change the list, or create one for a new entity
+            if has_list or (is_without_chunks and not removed):  # change the list, or create one for a new name
                 lists[entity] = removed, added
                 if not has_list:
                     degrees[entity] = encode_degree(len(added), _count_informative(added))
@@ -446,7 +447,7 @@ class GraphWriter(ViewWriter, PassageGraph):
 
 
 def _count_informative(edges: list[int]) -> int:
-    """Return the number of edges (packed chunk and features) with any feature besides mentions in lower case."""
+    """Return how many ``edges`` (packed chunk and features) have any feature besides mentions in lower case."""
     return sum(1 for edge in edges if edge & _CHUNK_EDGE_FEATURE_MASK & ~LOWER)
 
 
@@ -456,15 +457,8 @@ def _make_chunk_error(entity: int) -> CorruptionError:
 
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Encode the degree of an entity: its numbers of chunks, and of chunks that name it not only in lower case."""
+    """Encode a degree: how many chunks name an entity, and how many of them not only in lower case."""
     return _SEVERAL_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
-
-
-def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the offset of each row in the concatenation of rows of these lengths, and the total length."""
-    bounds = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=bounds[1:])
-    return bounds
 
 
 def _decode_row(key: bytes, value: memoryview) -> bytes:
@@ -477,7 +471,7 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _list_edges(row: bytes) -> list[tuple[int, int]]:
-    """Return (entity, features) for each edge of a chunk; ``row`` has its edges, each packed as u64."""
+    """Return (entity, features: how the chunk names it) for each edge of a chunk; ``row`` has them, packed as u64."""
     return [(number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q")]
 
 

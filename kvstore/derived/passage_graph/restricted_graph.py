@@ -54,7 +54,7 @@ class RestrictedPassageGraph(PassageGraph):
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of entities, counted over the documents that the query allows, without link flags.
 
-        A degree is the number of chunks that name an entity, and the number of those not only in lower case.
+        A degree is the number of chunks that name an entity, and the number of those that do so not only in lower case.
         """
         degrees = self.read_degrees(entities)
         bounds, _, features = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)
