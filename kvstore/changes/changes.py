@@ -168,8 +168,8 @@ class Changes:
     ) -> None:
         """Remove the earlier values of stated facts, and add the names of new facts and documents to ``names``.
 
-        An introduction is a statement that makes a name known. The counter of introductions includes those by facts
-        from here on, and those by a document when it is stored.
+        An introduction is a statement that makes a name known. The counter of introductions includes introductions by
+        facts from here on, and introductions by a document when it is stored.
         """
         for fact, key, value in stated_facts:
             self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
@@ -332,7 +332,7 @@ class Changes:
     def _withdraw_fact(
         self, fact: StatedFact[Any, Any], key: object, value: object, context: _LinkingContext, names: NameChanges
     ) -> None:
-        """Remove the value stated under a key, if any, and withdraw the introductions of its names.
+        """Remove the ``value`` of a fact (None: nothing is stated), and withdraw the introductions of its names.
 
         An introduction is a statement that makes a name known.
         """

@@ -455,10 +455,10 @@ class _Checker:
         yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:
-        """Yield a sentence for each fault in the options of indexes, and in those indexes that are stored in tables.
+        """Yield a sentence for each fault in the options of indexes, and in the indexes that are stored in tables.
 
         Such an index is a generation, which REFRESH builds completely. Reads every text that a language model wrote for
-        them; raises CorruptionError for a damaged one.
+        indexes; raises CorruptionError for a damaged text.
         """
         for index in INDEXES.values():
             record = Indexes(self._state.lmdb).get(index)
@@ -487,8 +487,8 @@ class _Checker:
 def _choose_array_size(view: View, table: str) -> int:
     """Return the size of an array indexed by the integer keys of a table.
 
-    Its last index is the largest key, or a smaller one if that would leave almost all of the array empty. The size is 0
-    if the table is empty or cannot be read.
+    Its last index is the largest key, or a smaller key if the largest would leave almost all of the array empty. The
+    size is 0 if the table is empty or cannot be read.
     """
     try:
         last_record = next(view.scan(table, reverse=True), None)

@@ -83,7 +83,7 @@ def compact_if_sparse(environment: Environment) -> None:
 def _try_compact(environment: Environment, *, sparse: bool) -> bool:
     """Merge the change buffer, and compact the file unless it is large; return True if it was compacted.
 
-    With ``sparse``, more than a quarter of the file must be free. Any obstacle leaves the file as it is.
+    With ``sparse``, more than a quarter of the file must be free. Any obstacle leaves the file unchanged.
     """
     with suppress(KvstoreError):
         if _count_occupied_bytes(environment) > MAX_AUTOMATIC_BYTES:
@@ -108,7 +108,7 @@ def _count_occupied_bytes(environment: Environment) -> int:
 
 
 def _remove_stale_quotes(view: WriteView) -> bool:
-    """Remove a batch of index rows that quote texts of an earlier state of the store. Return False if it finds none."""
+    """Remove a batch of index rows that quote texts of an earlier state of the store. Return False if none exist."""
     from ..registry import list_generation_indexes
     from ..structures.indexes.generation_building import remove_stale_quotes
 

@@ -433,7 +433,7 @@ def list_document_fact_kinds() -> list[DocumentFact[Any]]:
 
 
 def list_stored_document_fact_kinds(state: State) -> list[DocumentFact[Any]]:
-    """Return the kinds of facts about documents, such as triples, of which a state contains at least one fact.
+    """Return the kinds of facts about documents, such as triples, that are stored in a state.
 
     Systems that declare other kinds of facts are not imported.
     """

@@ -439,7 +439,7 @@ class Linker:
         return mentioned_chunks
 
     def _load_missing_keys(self, entities: Iterable[int]) -> None:
-        """Load into ``_keys`` the normal forms of those entities that it lacks."""
+        """Load the normal forms of these entities into ``_keys``, except those that it already has."""
         unloaded = [entity for entity in entities if entity not in self._keys]
         if unloaded:
             records = self._state.entities.get_many(unloaded)

@@ -127,8 +127,8 @@ class PendingChanges:
     def release(self) -> None:
         """Reduce applied changes in place to the data that is needed to apply them again.
 
-        Derived data takes many times the memory and can be derived again. A document with vectors of derived parts
-        stays as it is; otherwise, they would have to be embedded again.
+        Derived data takes many times the memory and can be derived again. A document with vectors of derived parts is
+        not reduced; otherwise, the parts would have to be embedded again.
         """
         for document in self.new_documents:
             is_derived = isinstance(document.content, ExtractedDocument)
@@ -173,10 +173,10 @@ def validate_stored(record: DocumentRecord, text: str) -> ValidDocument:
 def make_pending(
     document: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
 ) -> PendingDocument:
-    """Return a document to store, cut into chunks; the user's ``vectors``, if any, replace the embedder's.
+    """Return a document to store, cut into chunks; the user's ``vectors`` (None: no vectors) replace the embedder's.
 
-    ``origin`` is the folder that the document was found in, if any. Raises InputError for an invalid document, and for
-    vectors of a wrong number or dimension.
+    ``origin`` is the folder that the document was found in (None: no folder). Raises InputError for an invalid
+    document, and for vectors of a wrong number or dimension.
     """
     chunked = chunk_document(document, settings)
     if vectors is None:
@@ -416,6 +416,6 @@ def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -
 def _gather_vectors(
     vectors: Vectors, vector_locations: dict[str, tuple[int, int]], texts: Set[str]
 ) -> dict[str, Matrix]:
-    """Return the vectors of those ``texts`` that have a location (block, row) in ``vector_locations``, by text."""
+    """Return the vectors of the ``texts`` that have a location (block, row) in ``vector_locations``, by text."""
     wanted_locations = {text: location for text, location in vector_locations.items() if text in texts}
     return dict(zip(wanted_locations, vectors.gather(list(wanted_locations.values())), strict=True))

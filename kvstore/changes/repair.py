@@ -287,7 +287,7 @@ class _Rebuilder:
             return {}
 
     def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-        """Return the old vectors of those ``texts`` that derivations computed from a document, by space and text."""
+        """Return the old vectors of the ``texts`` that derivations computed from a document, by space and text."""
         try:
             record = self._old_state.documents.find_by_key(key)
             return {} if record is None else read_derived_vectors(self._old_state, record, texts)
@@ -330,7 +330,7 @@ class _Rebuilder:
     def _iter_facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
         """Yield the key and the value of each readable fact of a kind, such as edges; report others as lost.
 
-        A fact about a document is lost if the document is not in ``documents``, those of the rebuilt store.
+        A fact about a document is lost if the document is not among ``documents``, the documents of the rebuilt store.
         """
         for row_key, _ in self._old_state.lmdb.scan(fact.tables[0]):
             description = fact.describe_row(row_key)

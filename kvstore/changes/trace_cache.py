@@ -57,5 +57,5 @@ class TraceCache:
         self._traces.add(document, list(headings), dict(chunks))
 
     def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Return those of ``chunks`` in whose text or headings the name with this key (normal form) can occur."""
+        """Return the ``chunks`` in whose text or headings the name with this key (normal form) can occur."""
         return np.frombuffer(self._traces.select_candidates(key.encode(), chunks), np.uint64)

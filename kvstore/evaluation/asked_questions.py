@@ -48,9 +48,9 @@ class AskedQuestion:
     """A question with the outcome of asking it.
 
     ``text`` is the answer without citations, and ``first`` its first sentence. ``answered`` is False if the store
-    abstained; ``confidence`` is that of the answer, from 0 to 1. ``hits`` are the spans of each hit, best hit first,
-    and ``cited`` the spans that the answer cites.
-    ``cpu_ms`` and ``ms`` are the processor time and the elapsed time in milliseconds.
+    abstained; ``confidence`` is the confidence of the answer, from 0 to 1. ``hits`` are the spans of each hit, best hit
+    first, and ``cited`` the spans that the answer cites. ``cpu_ms`` and ``ms`` are the processor time and the elapsed
+    time in milliseconds.
     """
 
     question: Question

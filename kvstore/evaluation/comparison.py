@@ -135,8 +135,8 @@ def evaluate_store(
 ) -> EvaluationReport:
     """Measure a store on questions. By default, :func:`make_questions` makes them from its documents.
 
-    ``strategies`` are compared with the current one (default: :data:`DEFAULT_STRATEGIES`), and ``limit`` is the maximum
-    number of questions that are made. ``model`` is the language model of :meth:`kvstore.Store.ask`. Without
+    ``strategies`` are compared with the current strategy (default: :data:`DEFAULT_STRATEGIES`), and ``limit`` is the
+    maximum number of questions that are made. ``model`` is the language model of :meth:`kvstore.Store.ask`. Without
     ``compare_chunk_sizes``, no temporary stores with other chunk sizes are built. Raises InputError if a strategy is
     unknown or lacks its index, or if no question can be made from the documents. ``progress`` is called after each
     question.
@@ -289,7 +289,7 @@ _SCORES = {
 
 
 def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
-    """Return the value of a setting that is best on the questions at even positions, with its gain on the others.
+    """Return the value of a setting that is best on the questions at even positions, with its gain at odd positions.
 
     ``compared`` is the setting, and ``scores`` maps each of its values to a score for each question. Returns None if
     the current value is the best, or if there are no other questions.

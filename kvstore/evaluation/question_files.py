@@ -65,8 +65,8 @@ def make_question(
 ) -> Question:
     """Return a question; a text with the words of one of ``answers`` is a right answer.
 
-    ``gold`` are the keys of the documents that have the answer, ``span`` is its place in bytes of the only one, and
-    ``part`` names the source of the question.
+    ``gold`` are the keys of the documents that have the answer, ``span`` is the place of the answer in the only
+    document, in bytes of its text, and ``part`` names the source of the question.
     """
     texts = tuple(answers)
     return Question(

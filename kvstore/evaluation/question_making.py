@@ -116,7 +116,7 @@ class _AskableFact:
 
 
 def make_questions(store: Store, limit: int = 100) -> list[Question]:
-    """Return at most ``limit`` questions with an answer, and at most half as many near misses, which have none.
+    """Return at most ``limit`` questions with an answer, and at most half as many near misses, which have no answer.
 
     >>> store.put("tea", "Tea is a drink made from the leaves of a shrub in Assam.")
     True
@@ -177,7 +177,7 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
 
 
 def _iter_facts(document: Document) -> Iterator[_AskableFact]:
-    """Yield the facts of a document that questions can ask for: first those in its headings, then the others."""
+    """Yield the facts of a document that questions can ask for: first the facts in its headings, then other facts."""
     text = document.text
     is_english = detect_language(text) in (None, "english")
     blocks = parse_blocks(text, document.format)
@@ -264,9 +264,9 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
 
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
-    """Yield the definition, date or other statement of each English sentence of a paragraph, if it has one.
+    """Yield a fact for each English sentence of a paragraph that states a definition, a date or something else.
 
-    ``key`` and ``text`` are those of the document, and ``block`` is the paragraph.
+    ``key`` and ``text`` are the key and the text of the document, and ``block`` is the paragraph.
     """
     for sentence_index, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end

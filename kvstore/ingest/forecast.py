@@ -87,8 +87,8 @@ def build_forecast(
 ) -> Forecast:
     """Forecast an ingest of ``paths`` into ``destination`` from a sample of the files that it would read.
 
-    ``format``, ``options``, ``include`` and ``exclude`` are those of the ingest. Paths and files that cannot be read
-    are listed as failures. Raises the other errors that the ingest would raise before it reads a file.
+    ``format``, ``options``, ``include`` and ``exclude`` are the arguments of the ingest. Paths and files that cannot be
+    read are listed as failures. Raises the other errors that the ingest would raise before it reads a file.
     """
     files, skipped, failures = _find_files(list_paths(paths), format, *list_ingest_patterns(include, exclude))
     new_files = _select_new_files(destination, files, compute_reading_digest(format, options))
@@ -128,8 +128,8 @@ def _find_files(
 ) -> tuple[list[Source], Counter[str], list[str]]:
     """Return the files that an ingest of ``paths`` would read, the numbers of skipped files by reason, and failures.
 
-    ``include`` and ``exclude`` have patterns for the files in folders, and ``format`` is that of all files (None: by
-    their names). A failure is a message about a path or file that cannot be read.
+    ``include`` and ``exclude`` have patterns for the files in folders, and ``format`` is the format of all files (None:
+    by their names). A failure is a message about a path or file that cannot be read.
     """
     files: list[Source] = []
     skipped: Counter[str] = Counter()

@@ -30,7 +30,7 @@ _MAX_PROBLEMS_SHOWN = 100
 
 @dataclass(slots=True)
 class IngestReport:
-    """The outcome of an ingest. ``documents`` and ``chunks`` count those written; ``seconds`` is wall time.
+    """The outcome of an ingest. ``documents`` and ``chunks`` count what was written; ``seconds`` is wall time.
 
     ``added``, ``changed``, ``unchanged`` and ``removed`` count documents, compared with the store before.
     ``skipped_by`` counts the skipped files by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...), and
@@ -70,7 +70,7 @@ class IngestReport:
 
     @property
     def problems(self) -> list[str]:
-        """The failures, one line each, with place and reason; of many failures, the last line counts those left out."""
+        """The failures, one line each, with place and reason; if failures are left out, the last line counts them."""
         lines = list(map(str, self.failures[:_MAX_PROBLEMS_SHOWN]))
         num_more = len(self.failures) - len(lines)
         return [*lines, f"... and {num_more:,} more that could not be read"] if num_more else lines
@@ -139,7 +139,7 @@ class Destination(Protocol):
         deleted: Sequence[str] = (),
         files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
     ) -> None:
-        """Commit extracted documents, each with its origin folder, and embed those without vectors.
+        """Commit extracted documents, each with its origin folder, and embed the documents without vectors.
 
         The same commit deletes the documents with the keys ``deleted``, and records ``files`` as ingested, each with
         the digests of its documents.
@@ -214,7 +214,7 @@ def list_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
 
 
 def list_ingest_patterns(include: str | Sequence[str], exclude: str | Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the patterns of files to include, and those of files and folders to exclude.
+    """Return the patterns of files to include, and the patterns of files and folders to exclude.
 
     Raises InputError for an empty pattern.
     """

@@ -32,7 +32,7 @@ _COUNTS = ("added", "changed", "unchanged", "removed", "skipped", "known", "docu
 
 
 def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) -> None:
-    """Add an ingest of ``paths`` with its report to the log in a store's folder, unless that is not writable."""
+    """Add an ingest of ``paths`` with its report to the log in a store's folder; do nothing if that is not writable."""
     entry = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "paths": [_remove_secrets(str(path)) for path in paths],

@@ -138,8 +138,7 @@ class _IngestRun:
     ) -> None:
         """Prepare a run that writes to ``destination`` what ``reader`` reads from the files.
 
-        ``include`` and ``exclude`` select files of folders. ``format`` and ``options`` are those with which files are
-        read.
+        ``include`` and ``exclude`` select files of folders. Files are read with ``format`` and ``options``.
         """
         self._destination = destination
         self._reader = reader
@@ -322,8 +321,8 @@ class _IngestRun:
     ) -> FileDocument | None:
         """Return a document of the file ``visit`` under its ``other_key``, because ``earlier`` used its key.
 
-        Returns None, and adds to the report, if the document is skipped because it is the same as the earlier one, or
-        fails because its other key is missing or also used. The file is then read again by the next ingest.
+        Returns None, and adds to the report, if the document is skipped because it is the same as the earlier document,
+        or fails because its other key is missing or also used. The file is then read again by the next ingest.
         """
         # The outcome for this document depends on another file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier.location == visit.location
@@ -464,7 +463,10 @@ class _IngestRun:
         return bool(path)
 
     def _build_progress(self, num_files_done: int, num_files: int, current_key: str) -> IngestProgress:
-        """Return the progress after ``num_files_done`` of ``num_files`` files; ``current_key`` is that of the next."""
+        """Return the progress after ``num_files_done`` of ``num_files`` files.
+
+        ``current_key`` is the key of the next file.
+        """
         elapsed = max(time.monotonic() - self._start_time, 1e-9)
         report, pace = self.report, self._pace
         # If more text was read than the file sizes predicted, the time left is unknown: the rows of a table, say,

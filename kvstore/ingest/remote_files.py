@@ -44,7 +44,7 @@ def is_address(value: str) -> bool:
 
 
 def list_remote(address: str, *, with_files: bool = True) -> RemoteListing:
-    """List the files below the folder of an address; none for the address of a file, or if ``with_files`` is false.
+    """List the files below the folder of an address; no files for the address of a file, or without ``with_files``.
 
     A wildcard is returned as ``pattern`` and not applied. The paths of the files are relative to the folder of the
     address, or to the folder above the first part of the address with a wildcard. They are sorted, and hidden files are

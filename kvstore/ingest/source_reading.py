@@ -180,7 +180,8 @@ class SourceReader:
     def _estimate_workers(self, sources: Sequence[Source]) -> tuple[int, bool]:
         """Return the number of workers for the files, and True if the workers should also embed.
 
-        Few small files need one worker, which does not load the embedder, if a reader could fail on them, else none.
+        Few small files need one worker, which does not load the embedder, if a reader could fail on them. Otherwise the
+        number is 0.
         """
         num_bytes = 0
         has_risky_file = False

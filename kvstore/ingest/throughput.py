@@ -73,8 +73,8 @@ class Pace:
     def _add_point(self) -> None:
         """Record the time and the bytes done by then as a point, from which the speed is computed.
 
-        At most one point is recorded per ``_STEP_SECONDS`` seconds. Points older than ``WINDOW_SECONDS`` are dropped,
-        and so are those before the first bytes, so that the speed excludes the start of the workers.
+        At most one point is recorded per ``_STEP_SECONDS`` seconds. Points older than ``WINDOW_SECONDS`` are dropped.
+        Points before the first bytes are also dropped, so that the speed excludes the start of the workers.
         """
         now = time.monotonic()
         if self._points and not self._points[-1].bytes_done and self.bytes_done:

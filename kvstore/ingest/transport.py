@@ -101,7 +101,7 @@ def _unpack(data: bytes) -> Any:
 
 
 def _encode(value: Any) -> object:
-    """Return a value that msgpack can encode in place of one that it cannot; raises ValueError for any other type."""
+    """Return a value that msgpack can encode in place of ``value``; raises ValueError for a type that is not sent."""
     tag = _TAGS.get(type(value))
     if tag is not None:  # a named tuple or a dataclass
         values = value if isinstance(value, tuple) else [getattr(value, field.name) for field in fields(value)]

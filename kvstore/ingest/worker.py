@@ -275,8 +275,8 @@ class Worker:
         """Process the files of a task and send the results.
 
         ``task`` has the number of each file, the number of its items (documents, facts, failures, skipped parts) that
-        the ingesting process already has, and the source. Sends ``begin`` with the number of a file while that is read,
-        and ``busy`` while several are processed.
+        the ingesting process already has, and the source. Sends ``begin`` with the number of a file while the file is
+        read, and ``busy`` while several are processed.
         """
         settings = self._job.settings
         delivery: Future[None] | None = None

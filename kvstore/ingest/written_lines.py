@@ -30,7 +30,8 @@ def make_fact_readers() -> dict[str, FormatReader]:
 def _read_facts(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a RawFact for each line of a file, which has texts about a stored document, or a failure if it is invalid.
 
-    ``fact`` is the kind of the texts, ``origin`` the file, for messages, and ``options`` are those of readers.
+    ``fact`` is the kind of the texts, ``origin`` the file, for messages, and ``options`` are the reader options of the
+    ingest.
     """
 
     def make_items(fields: dict[str, JSON], position: str) -> Iterator[Item]:

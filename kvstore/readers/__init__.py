@@ -177,7 +177,7 @@ def _get_line_readers() -> dict[str, FormatReader]:
 
 
 def get_reader_version(format: str | None) -> str:
-    """Return the version of the plug-in that reads a format; empty for a built-in format, an unknown one and None."""
+    """Return the version of the plug-in that reads a format; empty for built-in and unknown formats and None."""
     plugin = None if format is None or format in _FORMATS else READERS.get(format)
     return "" if plugin is None else plugin.version
 
@@ -248,7 +248,7 @@ def get_suffixes(format: str) -> tuple[str, ...]:
 
 
 def get_trusted_size(format: str | None) -> float:
-    """Return the file size in bytes up to which a format's reader cannot hang or crash; None is the format text."""
+    """Return the file size in bytes up to which a format's reader cannot hang or crash; None means ``text``."""
     return _get_format(format or "text").trusted_bytes
 
 
@@ -363,7 +363,7 @@ def _load_reader(format: _Format) -> FormatReader:
 
 
 def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _EnclosureState) -> Iterator[Item]:
-    """Yield the documents of a nested file, such as a file of an archive; an unreadable one yields only a failure.
+    """Yield the documents of a nested file, such as a file of an archive; an unreadable file yields only a failure.
 
     ``enclosure`` counts the depth and the bytes of nested files, and is updated.
     """
@@ -396,8 +396,8 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
 def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
     """Return a document read from ``enclosed``, with the metadata of the file that contains it.
 
-    The document's own values win. ``other_key`` is used if another file has the same key. A document without one, whose
-    key begins with the key of ``enclosed``, gets an ``other_key`` that begins with that of ``enclosed``.
+    The document's own values win. ``other_key`` is used if another file has the same key. If a document lacks it, and
+    its key begins with ``enclosed.key``, its ``other_key`` begins with ``enclosed.other_key``.
     """
     other_key = document.other_key
     if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):

@@ -167,8 +167,8 @@ class _AsciiDocFile:
     ) -> int:
         """Append the block that begins at ``lines[start]`` to ``blocks``; return the index of the line after it.
 
-        ``attributes`` are the parts of the attribute line above the block; those of ``[source,python]`` are ``source``
-        (the style) and ``python``. Sections begin only at depth 0.
+        ``attributes`` are the parts of the attribute line above the block, such as ``source`` (the style) and
+        ``python`` for ``[source,python]``. Sections begin only at depth 0.
         """
         line = lines[start]
         heading = _HEADING_PATTERN.match(line) if depth == 0 else None
@@ -363,7 +363,7 @@ class _AsciiDocFile:
         return make_list(items), index
 
     def _parse_attached_blocks(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append to ``blocks`` those that ``+`` lines attach to a list item, and return the index of the next line.
+        """Append the blocks that ``+`` lines attach to a list item to ``blocks``; return the index of the next line.
 
         ``depth`` is the number of blocks and lists that contain the item.
         """
@@ -450,7 +450,7 @@ class _AsciiDocFile:
             return protect_code(content) if name in ("kbd", "stem", "latexmath") else content
 
         def render_link(match: re.Match[str]) -> str:
-            """Return the label of a link or, without one, its address without the fragment."""
+            """Return the label of a link or, without a label, its address without the fragment."""
             address, label = match[1], match[2].split(",")[0].strip('"^ ')
             return label or address.partition("#")[0]
 
@@ -474,7 +474,7 @@ def _get_language(attributes: Sequence[str]) -> str:
 
 
 def _normalize_marker(marker: str) -> str:
-    """Return a list marker with numbers as ``1`` and letters as ``a``, so that all items of a list have the same."""
+    """Return a list marker with numbers as ``1`` and letters as ``a``, which all items of a list then share."""
     if marker[0] == "<":  # a callout, such as <1> or <.>
         return "<"
     return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", marker))
@@ -487,7 +487,7 @@ def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
 
 
 def _count_columns(attribute_text: str) -> int:
-    """Return the number of columns in a table's ``cols`` attribute (``cols=2*,1``: 3), or 0 if it has none."""
+    """Return the number of columns in a table's ``cols`` attribute (``cols=2*,1``: 3), or 0 without this attribute."""
     match = re.search(r'cols\s*=\s*"?([^"\]]+)', attribute_text)
     if match is None:
         return 0

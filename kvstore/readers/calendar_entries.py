@@ -117,7 +117,7 @@ def _build_document(
 def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
     """Return the paragraphs of a calendar entry's description, converted from HTML if needed.
 
-    ``origin`` and ``options`` are those of the file; HTML is read with them.
+    HTML is read with the ``origin`` and ``options`` of the file.
     """
     text = entry.get_text("DESCRIPTION", "X-ALT-DESC")
     if not _MARKUP_PATTERN.search(text):
@@ -192,7 +192,7 @@ def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
 def _build_time_fields(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
     """Return the fields ``When`` and, if the end is on another day, ``Until``, each with its text.
 
-    ``start`` and ``end`` are those of a calendar entry; None if it does not state them.
+    ``start`` and ``end`` are the start and end of a calendar entry; None if it does not state them.
     """
     if start is None or end is None or end.iso <= start.iso:
         return {"When": start.formatted if start else ""}

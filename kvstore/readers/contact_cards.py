@@ -123,7 +123,7 @@ def _format_property_type(property: Property, custom_labels: dict[str, str]) -> 
 
 
 def _format_name(property: Property | None) -> str:
-    """Return a person's name in natural order, built from the parts of an ``N`` property; empty without one."""
+    """Return a person's name in natural order, built from the parts of an ``N`` property; empty for None."""
     # The parts in the order of RFC 6350, 6.2.2.
     family_name, given_names, additional_names, prefix, suffix, *_ = [
         *(split_value(property.value, ";") if property else []),

@@ -168,7 +168,8 @@ class DocxBody:
     def _find_property(self, element: Any, path: str) -> Any:
         """Return the element at ``path``, such as ``w:pPr/w:numPr``, that applies to a paragraph, or None.
 
-        It is the paragraph's own, else that of its style or of the nearest base style (ECMA-376, 17.7.2).
+        It is the element in the paragraph, else the element in its style or in the nearest base style (ECMA-376,
+        17.7.2).
         """
         value = element.find(path, nsmap)
         style = element.find("w:pPr/w:pStyle", nsmap)

@@ -124,7 +124,7 @@ class _EpubBook:
         self.meta = _read_meta(opf)
 
     def _find_package_path(self) -> str:
-        """Return the path of the package document (OPF), which the container names; raises ReaderError without one."""
+        """Return the path of the package document (OPF), which the container names; raises ReaderError without it."""
         elements = self._package.read_tree(_CONTAINER_PATH).iter()
         package_path = next(
             (element.get("full-path") for element in elements if get_local_name(element) == "rootfile"), None
@@ -201,7 +201,7 @@ def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: _NavigationEn
 
 
 def _iter_list_entries(ordered_list: LexborNode | None, level: int) -> Iterator[_NavigationEntry]:
-    """Yield the links in an ``<ol>`` of a table of contents page (EPUB 3), and those in its inner lists.
+    """Yield the links in an ``<ol>`` of a table of contents page (EPUB 3), and the links in its inner lists.
 
     ``level`` is the level of the list, from 1.
     """

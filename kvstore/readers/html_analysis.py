@@ -151,8 +151,8 @@ class PageAnalysis:
         """Fill ``stats_by_id`` with the counts of all elements, and collect ``<main>``, ``<article>`` and ``<h1>``.
 
         They are stored in ``_mains``, ``_articles`` and ``_titles``, without nested ones. The totals below count
-        everything from the beginning of the page. The counts of an element are the totals at its end minus those at its
-        start.
+        everything from the beginning of the page. The counts of an element are the totals at its end minus the totals
+        at its start.
         """
         stats_by_id = self.stats_by_id
         placement_ids = self._main_elements | self._aside_elements
@@ -437,7 +437,7 @@ def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
 
 
 def _parse_site(url: str) -> str:
-    """Return the site of a URL in lower case: the host with any user and port; empty if the URL names none."""
+    """Return the site of a URL in lower case: the host with any user and port; empty if the URL has no host."""
     try:
         return (urlsplit(url).netloc or "").lower()
     except ValueError:

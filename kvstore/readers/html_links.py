@@ -76,9 +76,9 @@ def has_contents_label(node: LexborNode, stats: ElementStats) -> bool:
 
 
 def has_text_beside_list(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
-    """True if all links of a ``div``, ``section`` or ``td`` are in one child, and it has other text too.
+    """True if all links of a ``div``, ``section`` or ``td`` are in one child, and the element has other text too.
 
-    ``stats`` are the counts of its text and links; ``analysis`` has those of its children.
+    ``stats`` are the counts of the element's text and links; ``analysis`` has the counts of its children.
     """
     if tag not in ("div", "section", "td"):
         return False
@@ -169,7 +169,7 @@ def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: Pag
     """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term.
 
     For example, the link in ``<h2>History <a>edit</a></h2>`` is standalone. ``stats`` are the counts of its text and
-    links; ``analysis`` has those of its neighbors.
+    links; ``analysis`` has the counts of its neighbors.
     """
     if stats.num_elements > MAX_INSPECTED_ELEMENTS or stats.text_length > _MIN_SENTENCE_CHARACTERS * stats.num_links:
         return False

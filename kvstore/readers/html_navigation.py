@@ -237,8 +237,8 @@ class NavigationFilter:
     ) -> str | None:
         """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it is content.
 
-        The header of a section or an article (``in_section``) is content, that of the page is not. ``role`` is its
-        attribute, or empty, and ``stats`` are the counts of its text and links. ``in_content``: it is inside the
+        The header of a section or an article (``in_section``) is content; the header of the page is not. ``role`` is
+        its attribute, or empty, and ``stats`` are the counts of its text and links. ``in_content``: it is inside the
         content of the page.
         """
         if role in _CONTENTS_ROLES or (tag == "nav" and stats.num_heading_links and is_table_of_contents(stats)):

@@ -188,7 +188,7 @@ class HtmlTable:
     def end_row(self) -> None:
         """Add the current row, if it has text, to the header or to the other rows.
 
-        Rows of ``<thead>`` belong to the header, and so do initial rows that have only header cells.
+        Rows of ``<thead>``, and initial rows that have only header cells, belong to the header.
         """
         if any(self.current_row):
             is_header = self.in_head or (not self.num_plain_cells and not self.rows)

@@ -37,9 +37,9 @@ class ElementStats:
         num_elements: int,
         is_before_content: bool,
     ) -> None:
-        """Store the counts of an element except those of its links. Lengths are in characters.
+        """Store the counts of an element except its numbers of links. Lengths are in characters.
 
-        ``text_length`` is that of the whole text. The other lengths are of the text in links, of headings outside
+        ``text_length`` is the length of the whole text. The other lengths are of the text in links, of headings outside
         links, and of prose outside both. ``num_elements`` is the number of elements in it. If ``is_before_content``, no
         heading or prose precedes its end.
         """

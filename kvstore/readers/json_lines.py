@@ -114,8 +114,8 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
     """Return the objects of a value's main list, and the value without it.
 
-    The main list is the value itself, or a field with more than half of its text. Without one, the list is empty, and
-    the value is returned unchanged.
+    The main list is the value itself, or a field with more than half of its text. Without a main list, the list is
+    empty, and the value is returned unchanged.
     """
     objects = _get_objects(value)
     if objects:
@@ -289,8 +289,8 @@ def _iter_strings(value: JSON) -> Iterator[str]:
 def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
     """Return the document of an object; raises BadLineError if it has no text or a field of the wrong type.
 
-    Key, title and text are removed from ``fields``. The other fields, and those of an object ``meta``, become the
-    metadata. ``default_key`` is the key of an object without one.
+    Key, title and text are removed from ``fields``. The other fields, and the fields of an object ``meta``, become the
+    metadata. ``default_key`` is the key of an object without a key.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)

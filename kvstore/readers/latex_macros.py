@@ -71,7 +71,7 @@ class LatexCursor:
     """The position in a piece of source, which macro expansions extend."""
 
     def __init__(self, macros: MacroTable, text: str) -> None:
-        """Begin to read the source ``text``; ``macros`` are those that the file defines."""
+        """Begin to read the source ``text``; ``macros`` has the macros that the file defines."""
         self._macros = macros
         self._text = text  # the source that is left; expansions are inserted into it
         self._offset = 0  # of the next character to read
@@ -82,7 +82,7 @@ class LatexCursor:
         self._offset = space.end() if space else self._offset
 
     def _read_argument(self) -> str:
-        """Return the next argument and move the offset after it; empty if none follows.
+        """Return the next argument and move the offset after it; empty if no argument follows.
 
         An argument is the content of braces, a command, or a character.
         """
@@ -106,7 +106,7 @@ class LatexCursor:
     def _read_option(self, opening: str = "[", closing: str = "]") -> str | None:
         """Return the optional argument between the brackets ``opening`` and ``closing``, and move the offset after it.
 
-        If none follows, return None, and do not move the offset.
+        If no such argument follows, return None, and do not move the offset.
         """
         start = self._offset
         self._skip_space()

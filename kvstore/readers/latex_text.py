@@ -162,7 +162,7 @@ class _LatexText(LatexCursor):
         return self._blocks
 
     def _flush_paragraph(self) -> None:
-        """Add the text so far, if any, to the blocks as a paragraph."""
+        """Add the text so far to the blocks as a paragraph, unless it is empty."""
         self._blocks.extend(map(make_paragraph, self._inline.take_paragraphs()))
 
     def _add_blocks(self, *blocks: MarkdownBlock) -> None:
@@ -248,7 +248,7 @@ class _LatexText(LatexCursor):
             self._read_inline_command(name)
 
     def _read_inline_command(self, name: str) -> None:
-        """Process a command within a paragraph, such as emphasis, a letter or a line break; skip an unknown one."""
+        """Process a command within a paragraph, such as emphasis, a letter or a line break; skip an unknown command."""
         if name == "hline":
             pass  # a rule of a table
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
@@ -289,7 +289,7 @@ class _LatexText(LatexCursor):
             self._skip_unknown_command(name)
 
     def _skip_unknown_command(self, name: str) -> None:
-        """Skip an unknown command, its options and those of its arguments that are not text; the others remain text."""
+        """Skip an unknown command, its options, and its arguments that are not text; other arguments remain text."""
         self._read_option()
         for _ in range(NUM_SILENT_ARGUMENTS.get(name, NUM_SILENT_ARGUMENTS.get(name.rstrip("*"), 0))):
             self._read_argument()
@@ -304,7 +304,7 @@ class _LatexText(LatexCursor):
         self._inline.add_text(f"{' ' if space_before else ''}{line}{' ' if space_after else ''}")
 
     def _parse_inner(self, text: str) -> list[MarkdownBlock]:
-        """Return the Markdown blocks of LaTeX source that is nested in this one, such as an argument."""
+        """Return the Markdown blocks of LaTeX source inside the source of this object, such as an argument."""
         if self._depth >= _MAX_DEPTH:
             return list(map(make_paragraph, filter(None, [self._source.render_line(text, self._depth)])))
         return _LatexText(self._source, text, self._depth + 1).parse_blocks()
@@ -404,7 +404,7 @@ class _LatexText(LatexCursor):
         self._add_environment(name, body)
 
     def _add_environment(self, name: str, body: str) -> None:
-        """Add the blocks of an environment of text: a table, a list, a quotation, a slide, a theorem or another one.
+        """Add the blocks of an environment of text: a table, a list, a quotation, a slide, a theorem, ...
 
         The arguments at the beginning of its body are skipped, except the name of a theorem.
         """

@@ -109,7 +109,7 @@ def _parse_short_field(name: str, value: Any) -> Any:
 def _parse_long_address_list(name: str, value: str) -> str:
     """Return an address list with each address parsed by itself.
 
-    An address that is plain or too long is returned verbatim, and so is each address after the maximum cost.
+    An address that is plain or too long, and each address after the maximum cost, is returned verbatim.
     """
     addresses = [address.strip() for address in _ADDRESS_PATTERN.findall(value)]
     cost = 0

@@ -156,7 +156,7 @@ class ManualBlocks:
         self._add_source(text.replace("\\", "\\e") + ending)
 
     def _flush_paragraph(self) -> None:
-        """Add the text so far, if any, to the blocks as a paragraph.
+        """Add the text so far to the blocks as a paragraph, unless it is empty.
 
         The first paragraph of the section NAME is also the description.
         """

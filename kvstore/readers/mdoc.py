@@ -232,7 +232,7 @@ class MdocInterpreter:
     def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
         """Return the standard sentence on exit statuses (``Ex``) or return values (``Rv``).
 
-        ``names`` are the commands or functions that it is about; empty for the documented one.
+        ``names`` are the commands or functions of the sentence; empty for the documented name.
         """
         names_text = ", ".join(names) or self.name
         if macro == "Ex":

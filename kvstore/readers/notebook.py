@@ -82,8 +82,8 @@ def _get_language(metadata: dict[str, Any]) -> str:
 def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     """Yield the Markdown blocks of a notebook's cell and its outputs.
 
-    ``language`` is that of the notebook's code, and ``name`` is the file in messages. ``options`` are those of the
-    ingest; outputs in HTML are read with them.
+    ``language`` is the language of the notebook's code, and ``name`` is the file in messages. Outputs in HTML are read
+    with the ``options`` of the ingest.
     """
     cell_type = cell.get("cell_type")
     source = _parse_multiline_text(cell.get("source", cell.get("input")))
@@ -106,7 +106,7 @@ def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: R
 def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     """Yield the blocks of one output of a code cell: printed text, a result or an error.
 
-    ``name`` is the file in messages. ``options`` are those of the ingest; outputs in HTML are read with them.
+    ``name`` is the file in messages. Outputs in HTML are read with the ``options`` of the ingest.
     """
     output_type = output.get("output_type")
     output_data = output.get("data")

@@ -64,7 +64,7 @@ def open_opendocument(stream: BinaryIO, file_name: str, format_name: str, docume
 
 
 def iter_rows(table: Element) -> Iterator[Element]:
-    """Yield the rows of a table, including those of headers and groups (OpenDocument 1.3, 9.1.3 to 9.1.9)."""
+    """Yield the rows of a table, including header rows and rows in groups (OpenDocument 1.3, 9.1.3 to 9.1.9)."""
     for part in table:
         if part.tag == f"{TABLE}table-row":
             yield part

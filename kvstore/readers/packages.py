@@ -31,7 +31,7 @@ class Package:
     def __init__(self, stream: BinaryIO, file_name: str, format_name: str) -> None:
         """Open the package; raises ReaderError if it is locked, too large, or not a package.
 
-        ``file_name`` is the name of the file in messages, and ``format_name`` that of its format, such as ``DOCX``.
+        ``file_name`` is the name of the file in messages, and ``format_name`` the name of its format, such as ``DOCX``.
         """
         stream.seek(0)
         if stream.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:  # the container of old and of encrypted documents

@@ -162,8 +162,8 @@ class PenTracker:
     def compensate_scale(self, advance: float | None) -> list[float]:
         """Return the adjustment that moves the pen back after a condensed text, because pypdf ignores ``Tz``.
 
-        The list has this one number for TJ, or is empty if it is zero or unknown. ``advance`` is how far the text moves
-        the pen, in text units (:meth:`measure_advance`).
+        The list has the adjustment as a number for TJ, or is empty if it is zero or unknown. ``advance`` is how far the
+        text moves the pen, in text units (:meth:`measure_advance`).
         """
         state = self._state
         if advance is None or not state.size or not 0 < state.horizontal_scale < 1:

@@ -118,7 +118,7 @@ class _LineCollector:
     def track_operator(
         self, operator: bytes, operands: Sequence[Any], transformation: Sequence[float], text_matrix: Sequence[float]
     ) -> None:
-        """Update the pen for an operator of the page, and record the position of the text that it shows, if any.
+        """Update the pen for an operator of the page, and record the position of the text that it shows.
 
         pypdf calls this before it executes the operator, with the current transformation and text matrices. The
         operands of ``TJ`` are changed in place, so that pypdf recognizes the gaps between words.
@@ -345,7 +345,7 @@ def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
 def _show_as_arrays(page: Any) -> Iterator[None]:
     """Within the context, replace all text operators of a page by TJ, the only one with gaps (PDF 32000-1, 9.4.3).
 
-    The content of form XObjects is unchanged, and so is invalid content.
+    The content of form XObjects and invalid content are unchanged.
     """
     from pypdf.generic import ArrayObject, ContentStream, NameObject, StreamObject
 

@@ -130,7 +130,8 @@ class EnclosedFile:
 
     ``name`` is its name in messages, ``key`` the key of its document (for rows: their key prefix) and ``size`` its size
     in bytes. ``read_content`` returns its bytes; if it raises an exception, the file is unreadable. ``meta`` is added
-    to the metadata of its documents, without replacing fields. ``other_key`` is that of :class:`RawDocument`.
+    to the metadata of its documents, without replacing fields. ``other_key`` is an alternative to ``key``, as in
+    :class:`RawDocument`.
     """
 
     name: str

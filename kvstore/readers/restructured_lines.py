@@ -150,23 +150,34 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
             if "=" in line:
                 num_header_rows = len(rows)
             continue
-        start = 0
         next_cells = list(cells)  # the row below this line, if a cell ends here
         has_ended_cell = False
-        for column in range(1, len(border_offsets)):
-            offset = border_offsets[column]
-            # A cell ends at the next vertical border that this line has.
-            if column == len(border_offsets) - 1 or line[offset : offset + 1] in ("|", "+"):
-                if _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1]):
-                    next_cells[start:column] = [[] for _ in range(start, column)]
-                    has_ended_cell = True
-                else:
-                    cells[start].append(_unpad(line[border_offsets[start] + 1 : offset]).strip(" |"))
-                start = column
+        for start, end_column, text in _iter_line_cells(line, border_offsets):
+            if text is not None:
+                cells[start].append(text)
+                continue
+            next_cells[start:end_column] = [[] for _ in range(start, end_column)]
+            has_ended_cell = True
         if has_ended_cell and index > header_end:
             rows.append(cells)
             cells = next_cells
     return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)
+
+
+def _iter_line_cells(line: str, border_offsets: Sequence[int]) -> Iterator[tuple[int, int, str | None]]:
+    """Yield (first column, column after the last, text) for each cell on a line of a grid table.
+
+    None replaces the text if the line has the border below the cell. ``border_offsets`` are the offsets of the vertical
+    borders in the whole table; a cell can span several columns.
+    """
+    start = 0
+    for column, offset in enumerate(border_offsets[1:], 1):
+        # A cell ends at the next vertical border that this line has.
+        if column < len(border_offsets) - 1 and line[offset : offset + 1] not in ("|", "+"):
+            continue
+        is_border = _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1])
+        yield start, column, None if is_border else _unpad(line[border_offsets[start] + 1 : offset]).strip(" |")
+        start = column
 
 
 def _pad_wide_characters(line: str) -> str:

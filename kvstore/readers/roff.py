@@ -165,7 +165,7 @@ class RoffInterpreter:
             return source
 
         def expand_escape(escape: re.Match[str]) -> str:
-            """Return the text of an escape; escapes for fonts, sizes and motions have none."""
+            """Return the text of an escape; it is empty for fonts, sizes and motions."""
             character_name = escape["long"] or escape["two"] or escape["named"]
             if character_name:
                 return _get_glyph(character_name)
@@ -256,7 +256,7 @@ class RoffInterpreter:
     def _define_macro(self, request: str, args: str) -> None:
         """Read the body of a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line.
 
-        The lines of a definition become a macro, those of an addition extend one, and those of a comment are dropped.
+        The lines of a definition become a macro, the lines of an addition extend a macro, and a comment is dropped.
         ``request`` is the name of the request, and ``args`` has the macro's name.
         """
         names = _strip_comment(args).split()

@@ -84,7 +84,7 @@ def _split_paragraphs(text: str) -> list[str]:
 
 
 def _count_cells(line: str) -> int:
-    """Return the number of cells of a row of a table, each of which ends with a bar; 0 for another line."""
+    """Return the number of cells of a row of a table, which each end with a bar; 0 for any other line."""
     return line.count("|") if line.endswith("|") else 0
 
 

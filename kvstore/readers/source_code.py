@@ -155,7 +155,7 @@ def _find_assigned_function(node: Any) -> Any | None:
 def _get_definition_name(node: Any, data: bytes) -> str:
     """Return the name of a definition, such as ``Store.Open`` for the Go method ``func (s *Store) Open()``.
 
-    A definition without a name gets the words before its body or, if there are none, the type of its node. ``data`` is
+    A definition without a name gets the words before its body or, without such words, the type of its node. ``data`` is
     the file.
     """
     receiver = node.child_by_field_name("receiver")

@@ -88,7 +88,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 def iter_row_documents(
     rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions
 ) -> Iterator[Item]:
-    """Yield a document for each valid row, and a ReadFailure for each other one.
+    """Yield a document for each valid row, and a ReadFailure for each invalid row.
 
     ``rows`` has the line number of each row with its cells or the reason why it is invalid; the first row is the
     header.

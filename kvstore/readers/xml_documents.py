@@ -147,7 +147,7 @@ def _find_text(elements: Mapping[str, Element], *names: str) -> str:
 def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
     """Return the Markdown blocks of a feed element, whose content is plain text, escaped HTML, or HTML elements.
 
-    ``origin`` and ``options`` are those of the file; HTML is read with them.
+    HTML is read with the ``origin`` and ``options`` of the file.
     """
     if len(element):
         from xml.etree.ElementTree import tostring

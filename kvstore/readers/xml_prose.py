@@ -385,7 +385,7 @@ def _find_descendant(element: Element, *names: str) -> Element | None:
 
 
 def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
-    """Yield the outermost descendants with these names: those inside another one are skipped."""
+    """Yield the outermost descendants with these names; a descendant inside another one of them is skipped."""
     stack = [iter(element)]
     while stack:
         child = next(stack[-1], None)

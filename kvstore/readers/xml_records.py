@@ -92,8 +92,8 @@ def _build_record(record: Element, default_key: str) -> RawDocument:
 def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
     """Return the text, attributes and children of an element, each as a block or as the blocks of a list item.
 
-    An attribute is an item with its name and value, and so is a child without children or with text between them. Other
-    children become sections, whose headings have the level ``level``, or items with inner lists.
+    An attribute is an item with its name and value. A child without children, or with text between its children, is
+    also an item. Other children become sections, whose headings have the level ``level``, or items with inner lists.
     """
     content: list[_BlockOrItem] = []
     if (element.text or "").strip():

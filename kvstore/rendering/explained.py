@@ -124,7 +124,7 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
 
 
 def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds: float) -> list[str]:
-    """Return the SVG elements of a step whose name is at the y coordinate ``y``; ``lines`` are those of its detail.
+    """Return the SVG elements of a step whose name is at the y coordinate ``y``; ``lines`` are the lines of its detail.
 
     The bar of its time is drawn if ``max_milliseconds``, the time of the longest step, is above 0.
     """

@@ -118,7 +118,7 @@ def _compute_distances(component: Sequence[int], neighbors: Sequence[Sequence[in
 
 
 def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]]) -> Positions:
-    """Return positions, in pixels, whose distances approximate those in the network (stress majorization).
+    """Return positions, in pixels, whose distances approximate the distances in the network (stress majorization).
 
     They are in the order of ``component``. ``neighbors[i]`` are the nodes that edges join to node i.
     """

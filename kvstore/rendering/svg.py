@@ -89,7 +89,7 @@ def render_text(
 ) -> str:
     """Return the SVG of a line of text with its baseline at ``y``.
 
-    The direction of the text is that of its first strong character. ``style`` is a class of the picture without its
+    The first strong character of the text determines its direction. ``style`` is a class of the picture without its
     prefix: ``ink``, ``quiet`` or ``on-accent``. ``size`` is the font size in pixels. ``anchor`` is the point of the
     line that is at ``x``: ``start``, ``middle`` or ``end``.
     """

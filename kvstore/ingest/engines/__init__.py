@@ -44,7 +44,7 @@ class WorkerHandle(Protocol):
         ...
 
     def read(self) -> bytes | None:
-        """Return bytes that the worker sent, without waiting; None if there are none, empty bytes if it has ended."""
+        """Return bytes that the worker sent, without waiting: None if there are no bytes yet, b"" if it has ended."""
         ...
 
     def kill(self) -> str:
@@ -90,7 +90,7 @@ class Engine(Protocol):
         ...
 
     def release(self) -> None:
-        """Start to release the resources of workers that have ended, without waiting; leaving the context waits."""
+        """Start to release the resources of workers that have ended; ``__exit__`` waits for the release."""
         ...
 
     def __enter__(self) -> Self: ...

@@ -99,7 +99,7 @@ class WorkerProcess:
         self._send_message(task)
 
     def read(self) -> bytes | None:
-        """Return data of its pipe without waiting: None if the pipe is empty, empty bytes if the process has ended."""
+        """Return data of the output pipe without waiting: None if it is empty, b"" if the process has ended."""
         return self.output.read(_READ_BYTES)
 
     def kill(self) -> str:

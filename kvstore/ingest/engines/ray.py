@@ -75,7 +75,7 @@ class RayEngine:
     max_failed_starts = 10
 
     def __init__(self, name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> None:
-        """Connect to the cluster ``name``, or start a local one. Raises EngineError.
+        """Connect to the cluster ``name``, or start a local cluster. Raises EngineError.
 
         ``workers`` is the number of workers (None: the processors of the cluster). ``open_state`` opens the state
         of the store.
@@ -106,7 +106,7 @@ class RayEngine:
         )
 
     def _connect(self, options: Mapping[str, Any]) -> None:
-        """Start a cluster or connect to one; retry if the cluster's server for this client did not start in time."""
+        """Start a cluster or connect to a running one; retry if its server for this client did not start in time."""
         for attempt in range(_MAX_CONNECTS):
             try:
                 self._ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
@@ -269,7 +269,7 @@ class WorkerActor:
     def __init__(self, job: bytes, memory_bytes: int | None, workers: int) -> None:
         """Start the worker of a framed ``job``, with at most ``memory_bytes`` of memory.
 
-        If that is None, the limit is its share if ``workers`` workers run on this machine.
+        For ``memory_bytes`` None, the limit is a worker's share if ``workers`` workers run on this machine.
         """
         memory_bytes = Limits().get_memory_bytes(workers) if memory_bytes is None else memory_bytes
         limit_memory(memory_bytes)
