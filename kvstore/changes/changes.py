@@ -127,7 +127,7 @@ class Changes:
         for key, metadata_change in pending.metadata.items():
             self._change_metadata(key, metadata_change, linker)
 
-        # Count names, remove those without an introduction, and link new ones to the older chunks.
+        # Count names, remove names without an introduction, and link new names to the older chunks.
         self._collect_name_changes(documents, stated_facts, context, names)
         ids = self._write_names(names, linker)
 
@@ -383,7 +383,7 @@ class Changes:
         introduce, new or not, by key (normal form).
         """
         linker.flush()  # so that the filter has the current addresses of the names to remove
-        removed = dict(names.list_unintroduced())
+        removed = names.find_unintroduced()
         if removed:
             linker.unlink_entities(removed)
             for key in removed.values():
@@ -442,7 +442,7 @@ class Changes:
             left_out=extracted.left_out,
             own_chunks=pack_chunks(extracted.own_chunks),
         )
-        # A section extracted from a text has the index of its abstract among those of the document.
+        # A section extracted from a text has the index of its abstract among the abstracts of the document.
         sections = [replace(section, abstract=abstract_ids[section.abstract]) for section in extracted.sections]
         self.documents.put(record, extracted.text, sections)
         introduced_entities = [(ids[name.key], name) for name in extracted.introductions]

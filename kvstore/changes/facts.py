@@ -1,6 +1,6 @@
 """Facts: data that users state and that cannot be derived, such as documents, edges and aliases.
 
-The kinds are documents, triples of documents, edges, aliases, and those that systems declare. Each kind is declared
+The kinds are documents, triples of documents, edges, aliases, and the kinds that systems declare. Each kind is declared
 once, as a :class:`~kvstore.registry.fact.Fact`, here or by a system. :func:`list_fact_kinds` lists them in the order in
 which a store imports them. This list determines export and import, what CHECK REPAIR reads and reports as lost, the
 statements of ``.dump`` and what they cannot express, and FORMAT.md's list of data that cannot be rebuilt. Everything
@@ -332,7 +332,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
-        """Return the key and value of an alias or merge; ``row_key``, the key of its record, has the same text."""
+        """Return the key and value of an alias or merge; ``row_key``, the key of its record, is that key in UTF-8."""
         alias = state.aliases.get(row_key.decode())
         assert alias is not None  # the caller found the row key in this state
         return alias.key, alias

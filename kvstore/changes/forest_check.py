@@ -1,7 +1,7 @@
-"""CHECK of the entity forest: stated edges, their statuses, nodes and trees, each against the others.
+"""CHECK of the entity forest: stated edges, their statuses, nodes and trees, which must agree with each other.
 
 In: one view and the stored documents with their sizes. Out: a sentence for each violation. The accepted edges must be
-those that :mod:`~kvstore.structures.forest.edge_filter` derives from the stated edges.
+the edges that :mod:`~kvstore.structures.forest.edge_filter` derives from the stated edges.
 """
 
 from __future__ import annotations

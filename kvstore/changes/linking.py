@@ -112,11 +112,11 @@ class Linker:
         self._added_addresses: dict[int, RankedTargets] = {}
         self._removed_addresses: dict[int, RankedTargets] = {}
         self._keys: dict[int, str] = {}
-        #: The new documents; and by document, the older chunks that changed, and those whose text has other mentions.
+        #: The new documents; and by document, the older chunks that changed, and older chunks with other mentions.
         self._new_documents: dict[int, AddedDocument] = {}
         self._changed_chunks: dict[int, set[int]] = {}
         self._mentioned_chunks: dict[int, dict[int, AddedChunk]] = {}
-        #: The documents of which only the metadata changed: their records before and after.
+        #: The records before and after the change of each document whose metadata alone changed.
         self._metadata_changes: list[tuple[DocumentRecord, DocumentRecord]] = []
         #: The removed names that each chunk mentioned.
         self._chunks_without_names: dict[int, set[int]] = {}
@@ -249,7 +249,7 @@ class Linker:
         The caller removes their filter entries.
         """
         self._names_removed.update(removed)
-        # No tree has an unknown name, so each address is that of an abstract, a node in a document's tree of summaries.
+        # No tree has an unknown name, so each address is an abstract, a node in a document's tree of summaries.
         address_lists = self._filter.get_addresses_below(list(removed.values()), _ABOVE_ALL_ADDRESSES)
         abstract_ids = list({address & addresses.TARGET_MASK: None for address in chain.from_iterable(address_lists)})
         abstracts = self._state.abstracts.get_many(abstract_ids)

@@ -58,13 +58,13 @@ class NameChanges:
             self._records[entity].remove_introduction(slot)
         return {entity: self._keys[entity] for entity, _ in introductions}
 
-    def list_unintroduced(self) -> list[tuple[int, str]]:
-        """Return (entity, key) of each name that became unknown: no stored or new document or fact has it now."""
-        return [
-            (entity, key)
+    def find_unintroduced(self) -> dict[int, str]:
+        """Return the key of each name that became unknown, by entity: no stored or new document or fact has it now."""
+        return {
+            entity: key
             for key, entity in self._ids.items()
             if not self._records[entity].is_introduced and key not in self._introductions
-        ]
+        }
 
     def find_new_keys(self) -> list[str]:
         """Look up and cache the entities of names that the changes make known; return the keys of new names, sorted."""

@@ -366,7 +366,7 @@ def _read_stored_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
     Texts without a stored vector are left out. The vectors that the user supplied for chunks are not returned.
     """
     chunk_vectors = {} if record.own_vectors else _read_chunk_vectors(state, record, texts)
-    # The vectors of chunks are those of the embedder, so they also serve the same texts of derived parts.
+    # The embedder computed the vectors of the chunks, so they also serve the same texts of derived parts.
     return {
         **{(ANY_SPACE, text): vector for text, vector in chunk_vectors.items()},
         **read_derived_vectors(state, record, texts),

@@ -205,7 +205,7 @@ class _Rebuilder:
 
         next_group = -(-get_next_id(tables.CHUNKS) // GROUP_SIZE)  # rounded up
         return Counters(
-            # Caches are keyed by change number, so none may be used again. No store has had as many changes
+            # Caches are keyed by change number, so no number may be used again. No store has had as many changes
             # as there are milliseconds since 1970.
             change=time.time_ns() // 1_000_000,
             next_document=get_next_id(tables.DOCUMENTS),

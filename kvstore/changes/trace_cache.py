@@ -1,7 +1,7 @@
 """Trace cache: traces of the texts that this process stored last, which show that a name does not occur in them.
 
-In: the documents of write transactions as they are put. On disk: nothing. Out: of the chunks that contain all words of
-a name, those that must be read to find it. Ids are never reused, so traces of a chunk stay valid, except those of a
+In: the documents of write transactions as they are put. On disk: nothing. Out: the chunks that must be read to find a
+name, among the chunks that contain all its words. Ids are never reused, so traces of a chunk stay valid, except after a
 transaction that was rolled back; traces therefore count from the commit on. Chunks without a trace are read.
 """
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..structures.counters import Counters
 from ..structures.filter.entity_filter import TextTraces
 
-#: The maximum size in bytes of all traces: those of about 80,000 chunks of 80 words.
+#: The maximum size in bytes of all traces, enough for about 80,000 chunks of 80 words.
 MAX_BYTES = 24 << 20
 #: If a change number grows by more than this, REPAIR has rebuilt the counters, and ids may repeat.
 _MAX_CHANGE_STEP = 1 << 32
@@ -30,7 +30,7 @@ class TraceCache:
     def __init__(self) -> None:
         """Start without traces."""
         self._traces = TextTraces(MAX_BYTES)
-        #: The first document id that no commit has used; documents from it on may be those of a failed transaction.
+        #: The first document id that no commit has used; documents from it on may belong to a failed transaction.
         self._committed = 0
         #: The change number at the last :meth:`begin`.
         self._change = 0

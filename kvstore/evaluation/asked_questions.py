@@ -87,7 +87,7 @@ class AskedQuestion:
         gold = self.question.gold
         if self.question.span is not None:
             return any(self._overlaps_span(span) for hit in self.hits[:depth] for span in hit)
-        # The document of a hit is that of its first span.
+        # The document of a hit is the document of its first span.
         ranked_documents = dict.fromkeys(document for (document, _, _), *_ in self.hits)
         documents = set(islice(ranked_documents, depth))
         return gold <= documents if self.question.needs_all_gold else bool(gold & documents)

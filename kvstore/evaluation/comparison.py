@@ -25,7 +25,7 @@ from .question_making import make_questions
 if TYPE_CHECKING:
     from ..store.store import Store
 
-#: Strategies that are compared by default: those that need no index, except the ones for overviews and trees.
+#: Strategies that are compared by default: strategies that need no index, except for overviews and trees.
 DEFAULT_STRATEGIES = ("adaptive", "hybrid", "vector", "lexical", "bridge", "graph", "hipporag", "sprag")
 #: The columns of a report, with their keys in the metrics.
 COLUMNS = {

@@ -74,7 +74,7 @@ _ARTICLE_PATTERN = re.compile(r"^(?:The|A|An|Our|Your|Their) ")
 _PRONOUNS = frozenset("it its he his she her they their them we our you your i my this that these those".split())
 #: Two letters in a row, which a name has, unlike "3 a".
 _LETTERS_PATTERN = re.compile(r"[^\W\d_]{2}")
-#: The capital letter of a word that is otherwise in lower case: the ``S`` of "Setup", but not that of "SQL".
+#: The capital letter of a word that is otherwise in lower case: the ``S`` of "Setup", but not the ``S`` of "SQL".
 _TITLE_CASE_PATTERN = re.compile(r"\b[A-Z](?=[a-z]+\b)")
 
 

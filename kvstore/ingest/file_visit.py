@@ -1,8 +1,8 @@
 """A file during an ingest: the check if it must be read, and the record that is stored of it afterwards.
 
 In: a source and the options of its reader. Out: the record of a file that was ingested completely. A file is unchanged
-if its path, size, timestamps (including that of the inode, which no program can set) and inode are the same. It must
-also be read with the same options, under the same key, by the same version of kvstore and of its readers.
+if its path, size, timestamps (including the change time of the inode, which no program can set) and inode are the same.
+It must also be read with the same options, under the same key, by the same version of kvstore and of its readers.
 
 A file that changed shortly before it was read is not recorded, because a second change within the same clock tick would
 go unnoticed. For a file at an address, the metadata of its file system counts.
@@ -70,7 +70,7 @@ class FileVisit:
     def matches_record(self, file: IngestedFile | None) -> bool:
         """True if the file is unchanged since an earlier ingest recorded it, and would be read in the same way.
 
-        ``file`` is that record, or None if the file has none.
+        ``file`` is the record of that ingest, or None if the file was not recorded.
         """
         if file is None:
             return False

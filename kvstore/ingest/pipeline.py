@@ -166,11 +166,11 @@ class _IngestRun:
         #: Pairs of keys under which one file is stored twice, as text.
         self._duplicate_keys: list[str] = []
         self._languages = DocumentLanguages()
-        #: The locations of files and folders that could not be read: none of their documents is removed.
+        #: The locations of files and folders that could not be read; their documents are not removed.
         self._unread_locations: set[str] = set()
         #: The folders given for unchanged documents, by key.
         self._unchanged_origins: dict[str, str | None] = {}
-        #: The facts about documents by key: those for the next commit, and the keys with committed facts.
+        #: The facts about documents for the next commit, by key, and the keys of documents with committed facts.
         self._facts: dict[str, list[RawFact]] = {}
         self._stored_fact_keys: set[str] = set()
 

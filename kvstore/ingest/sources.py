@@ -1,16 +1,16 @@
 """Resolution of paths, folders and globs to the files to read, each with the key of its document.
 
 In: paths, and addresses that fsspec reads, such as ``s3://bucket/folder`` (:mod:`.remote_files`). A folder is walked in
-sorted order. A pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix. Hidden names (those that begin
+sorted order. A pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix. Hidden names (names that begin
 with a dot, or that an operating system reserves), links to folders, links to files outside the root, and stores are
 skipped. Out: :class:`Sources`.
 
-In a folder, files with known suffixes are taken (those of the format, if one is named), or those that match the
-``include`` patterns. Files and folders that match an ``exclude`` pattern are skipped. Local files with an unknown
-suffix are taken if their content shows their format (:mod:`.readers.content_format`). The other files are counted by
-suffix. Sphinx's copies of page sources are counted separately if the pages exist. A file that is named is taken with
-any name, and a file that a pattern matches is taken with any suffix. A missing path and a pattern without matches are
-ReaderErrors; a folder that cannot be listed is a failure.
+In a folder, files with known suffixes are taken (with the suffixes of the format, if a format is named), or files that
+match the ``include`` patterns. Files and folders that match an ``exclude`` pattern are skipped. Local files with an
+unknown suffix are taken if their content shows their format (:mod:`.readers.content_format`). The other files are
+counted by suffix. Sphinx's copies of page sources are counted separately if the pages exist. A file that is named is
+taken with any name, and a file that a pattern matches is taken with any suffix. A missing path and a pattern without
+matches are ReaderErrors; a folder that cannot be listed is a failure.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class _WatchedWorker:
         """Watch the worker ``handle``, which has no task yet."""
         self.handle = handle
         self.inbox = Inbox()
-        #: The unfinished files of its task, and those of the task that follows.
+        #: The unfinished files of its task, and the files of the next task.
         self.task: WorkerTask = []
         self.next_task: WorkerTask = []
         #: The number of the file that it is reading, or None.

@@ -151,7 +151,7 @@ def _scan_tar(stream: BinaryIO, name: str, members: list[_Member]) -> str:
             return "no valid header at this position"
     except (ReaderError, MemoryError):
         raise
-    except Exception as error:  # invalid headers raise more exceptions than those of tarfile
+    except Exception as error:  # invalid headers raise more exceptions than tarfile documents
         return str(error)
     return ""
 

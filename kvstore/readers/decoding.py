@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from ..errors import ReaderError
 
-_BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+_BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with the mark of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -22,8 +22,8 @@ _BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that o
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _BLOCK_BYTES = 1 << 20
-#: Encodings that a page or an XML file can declare: those of the web. Python has more codecs, and some of them are not
-#: encodings.
+#: Encodings that a page or an XML file can declare: the encodings of the web. Python has more codecs, and some
+#: codecs are not encodings.
 WEB_ENCODING_PATTERN = re.compile(
     r"utf-?8|us-ascii|ascii|windows-?(?:125\d|874)|cp125\d|(?:cp|ibm)866|iso-?8859-?\d{1,2}|latin-?\d{1,2}|koi8-?[ru]"
     r"|gbk|gb2312|gb18030|big5(?:-hkscs)?|euc-?(?:jp|kr)|shift_?jis|iso-2022-jp|macintosh|tis-620",

@@ -33,9 +33,9 @@ _CONTENTS_STYLE_PATTERN = re.compile(r"toc (?:\d|heading)$|table of figures$")  
 _CODE_STYLE_PATTERN = re.compile(r"(?:source |html )?(?:code|preformatted|macro|verbatim)(?: text| block| char)?$")
 _QUOTE_STYLE_PATTERN = re.compile(r"(?:intense )?quote$|quotations$")  # intense quote
 _EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$")  # subtle emphasis
-#: The beginning of the name of a style whose paragraphs are no headings: ``list paragraph``.
+#: The beginning of the name of a style whose paragraphs are not headings: ``list paragraph``.
 _NON_HEADING_STYLE_PATTERN = re.compile(r"list\b|toc\b|caption|quote|.*(?:code|preformatted|verbatim)")
-#: The outline levels of headings, from 0; another level, 9, is that of body text.
+#: The outline levels of headings, from 0; level 9 means body text.
 _OUTLINE_LEVELS = frozenset("012345678")
 _OFF_VALUES = ("0", "false", "off", "none")
 
@@ -103,7 +103,7 @@ class DocxBody:
         ]
         return {
             element: 1 if element is paragraphs[0] else 2
-            # The last paragraph precedes no text, so it is no heading.
+            # The last paragraph precedes no text, so it is not a heading.
             for element, line, next_line in zip(paragraphs, lines, lines[1:], strict=False)
             if line and not next_line
         }
@@ -124,7 +124,7 @@ class DocxBody:
                 builder.add_blocks(*self._build_table(element))
             elif element.tag == _PARAGRAPH_TAG:
                 self._add_paragraph(element, plain, builder)
-                # Boxes in boxes are dropped, and so are fallbacks, which repeat boxes for older programs.
+                # Boxes in boxes, and fallbacks, which repeat boxes for older programs, are dropped.
                 for box in element.iter(_BOX_TAG):
                     if not any(ancestor.tag in (_BOX_TAG, _FALLBACK_TAG) for ancestor in box.iterancestors()):
                         builder.add_blocks(*self._build_container_blocks(box))

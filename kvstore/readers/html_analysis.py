@@ -44,7 +44,7 @@ _ASIDE_LANDMARK_TAGS = frozenset("nav aside footer".split())
 _PLACEMENT_TAGS = _ASIDE_LANDMARK_TAGS | {"main", "article"}
 #: Elements that change how text in them is counted, or that locate the content.
 _TRACKED_TAGS = _LABEL_TAGS | VERBATIM_TAGS | _PLACEMENT_TAGS | {"a", "h1"}
-#: The maximum amount of prose beside the content: the fine print of a page.
+#: The maximum amount of prose outside the content: the fine print of a page.
 _MAX_FINE_PRINT_CHARACTERS = 200
 #: Tags of the content itself; the search for the content stops above them.
 _FLOW_TAGS = HEADING_TAGS | frozenset("p pre blockquote dl figure".split())

@@ -18,7 +18,7 @@ from .html_stats import ElementStats
 MAX_INSPECTED_ELEMENTS = 60
 #: The maximum number of levels of the tree that a decision inspects.
 _MAX_LEVELS = 4
-#: The maximum text beside the links of a table of contents: a share of the text in links, and the length of its label.
+#: The maximum text next to the links of a table of contents: a share of the text in links, and the length of its label.
 _MAX_CONTENTS_SHARE = 0.15
 _MAX_CONTENTS_LABEL_CHARACTERS = 12
 #: Limits for pagination: the length of its prose and of its whole text, and the separators for each link.
@@ -174,7 +174,7 @@ def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: Pag
     if stats.num_elements > MAX_INSPECTED_ELEMENTS or stats.text_length > _MIN_SENTENCE_CHARACTERS * stats.num_links:
         return False
     parent = node.parent
-    # Look at the neighbors of an inline element, then at those of the inline elements around it.
+    # Look at the neighbors of an inline element, then at the neighbors of the inline elements around it.
     while parent is not None and tag in INLINE_TAGS:
         if parent.tag in HEADING_TAGS or parent.tag == "dt":
             next_sibling = find_sibling(node, 1)

@@ -113,7 +113,7 @@ _HIDING_PATTERN = re.compile(r"display\s*:\s*none", re.I)  # display: none
 _LABEL_TAGS = HEADING_TAGS | frozenset("p div b strong".split())
 #: Tags that are part of a list of links, or a title, but never a whole list of links.
 _PART_TAGS = HEADING_TAGS | frozenset("li tr td th dt dd caption summary".split())
-#: Tags that can contain lists of links beside prose.
+#: Tags that can contain lists of links next to prose.
 _CONTAINER_TAGS = frozenset("div section aside article main body center form".split())
 _SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
 
@@ -365,7 +365,7 @@ class NavigationFilter:
                 return "links beside the content"
             self._mixed_elements.add(node.mem_id)
             return None
-        # If the page declares where its content is, less suffices to leave out an element outside it.
+        # If the page declares where its content is, weaker evidence is enough to leave out an element outside it.
         if stats.is_mostly_links and (
             analysis.is_content_declared
             or class_match is not None

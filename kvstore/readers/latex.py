@@ -69,7 +69,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def render_line(source: str) -> str:
     """Return LaTeX source, such as a field of a bibliography, as one line of text.
 
-    Its commands are dropped if its macros are endless.
+    If its macros expand without end, they and all commands are dropped.
     """
     try:
         return LatexSource(source).render_line(source, depth=0)

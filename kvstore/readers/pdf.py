@@ -47,7 +47,7 @@ _SHORT_LINE_SHARE = 0.6
 #: difference of their letter sizes, relative to the size.
 _MAX_LEADING = 1.45
 _MAX_SIZE_DIFFERENCE = 0.12
-#: The minimum number of columns of a table. A line of two cells can be a term beside its definition.
+#: The minimum number of columns of a table. A line of two cells can be a term next to its definition.
 _MIN_COLUMNS = 3
 #: The minimum indentation that has a meaning, and the maximum offset between aligned lines, in letter heights.
 _MIN_INDENT = 0.8
@@ -61,7 +61,7 @@ _MIN_RUNNING_SHARE = 0.4
 _HEIGHT_TOLERANCE = 3
 _MAX_RUNNING_CHARACTERS = 150
 _NUMBER_PATTERN = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")  # 12 or xiv
-#: A number that can be that of a page, which a year is not: *Total of 2023*, *Total of 2024*.
+#: A number that can be a page number, unlike a year: *Total of 2023*, *Total of 2024*.
 _DIGITS_PATTERN = re.compile(r"(?<!\d)(?!(?:19|20)\d\d(?!\d))\d{1,4}(?!\d)")
 _PAGE_WORD = r"(?:[Pp]age|[Ss]eite|[Pp][aá]gina|p\.|S\.)"
 #: A page number, in a line with ``#`` in place of each number: ``page # of #``.

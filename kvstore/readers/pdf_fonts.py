@@ -25,7 +25,7 @@ _MAX_SPACED_CODES = 3
 _MAX_WIDTHS = 1 << 16
 #: The default width of a composite font without ``DW`` (9.7.4.3).
 _DEFAULT_WIDTH = 1000.0
-#: The standard fonts whose codes are not those of letters (9.6.2.2).
+#: The standard fonts whose codes are not codes of letters (9.6.2.2).
 _SYMBOL_FONTS = ("Symbol", "ZapfDingbats")
 
 
@@ -200,7 +200,7 @@ def _read_widths(font: Any) -> _FontWidths | None:
     """
     if font["/Subtype"] == "/Type1" and "/Widths" not in font:
         name = str(font["/BaseFont"]).removeprefix("/")
-        # Codes of other encodings (PDF 32000-1, 9.6.5) are not those of cp1252.
+        # Codes of other encodings (PDF 32000-1, 9.6.5) differ from cp1252.
         if name in _SYMBOL_FONTS or not isinstance(font.get("/Encoding", ""), str):
             return None
         return _get_standard_widths(name)

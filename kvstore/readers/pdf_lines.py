@@ -46,7 +46,7 @@ _MAX_OVERLAP = 0.2
 #: The marker of a list item, and its maximum distance from the text of the item, in letter heights.
 _MARKER_PATTERN = re.compile(r"[•◦▪‣●○■∙]|\d{1,3}[.)]|[a-z][.)]")
 _MAX_MARKER_DISTANCE = 4
-#: A page is set in columns if at least this share of its lines has two cells, and this share of those begins its
+#: A page is set in columns if at least this share of its lines has two cells, and this share of them begins its
 #: second cell at the usual position.
 _MIN_SPLIT_SHARE = 0.5
 _MIN_SPLIT_LINES = 5
@@ -64,7 +64,7 @@ class LineCell(NamedTuple):
 class PageLine:
     """A line of a page: its cells (the texts between wide gaps), position and letter size, in points.
 
-    A line of several cells is a row of a table, a term beside its definition, or a line of each column of text.
+    A line of several cells is a row of a table, a term next to its definition, or a line of each column of text.
     """
 
     x: float

@@ -252,7 +252,7 @@ class _RestructuredText:
             end += 1
         text = "\n".join(lines[start:end])
         precedes_literal = text.endswith("::")
-        if precedes_literal:  # "text::" keeps one colon, "text ::" and "::" none
+        if precedes_literal:  # "text::" keeps one colon, "text ::" and "::" keep no colon
             text = text[:-2].rstrip() if text == "::" or text[:-2].endswith((" ", "\n")) else text[:-1]
         if text.strip():
             blocks.append(make_paragraph(self._render_inline(" ".join(text.split()))))

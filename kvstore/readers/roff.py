@@ -78,7 +78,7 @@ _ACCENTS = {
 }  # fmt: skip
 _ACCENTED_LETTER_PATTERN = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")  # 'e: é
 _CODE_POINT_PATTERN = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")  # u00E9 or char233
-#: Strings that macro packages define, and those that Pod::Man draws.
+#: Strings that macro packages define, and strings that Pod::Man draws.
 _PREDEFINED_STRINGS = {
     "lq": "“", "rq": "”", "Tm": "™", "R": "®", "Aq": "'", "--": "--", "PI": "π", 'L"': '"', 'R"': '"', "C`": "",
     "C'": "", "C+": "C++", "Lt": "<", "Gt": ">", "Le": "≤", "Ge": "≥", "Ne": "≠", "Pm": "±", "If": "∞", "Pi": "π",
@@ -385,7 +385,7 @@ def _get_glyph(name: str) -> str:
         return unicodedata.normalize("NFC", accent_match[2] + _ACCENTS[accent_match[1]])
     if code_match := _CODE_POINT_PATTERN.fullmatch(name):  # u2014, u0065_0301 or char233
         codes = [int(code, 16) for code in code_match[1].split("_")] if code_match[1] else [int(code_match[2])]
-        # Control characters, surrogates and numbers beyond Unicode are no text.
+        # Control characters, surrogates and numbers beyond Unicode are not text.
         if all(code < 0x110000 and not 0xD800 <= code < 0xE000 and code >= 32 for code in codes):
             return unicodedata.normalize("NFC", "".join(map(chr, codes)))
     return name if len(name) == 1 else ""

@@ -26,7 +26,7 @@ _MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
 #: The number of characters that are searched for the code page.
 _MAX_HEADER_CHARACTERS = 1000
 _SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-#: Groups beside the text, which the library drops, and the ends of paragraphs.
+#: Groups outside the text, which the library drops, and the ends of paragraphs.
 _FOOTNOTE_OR_BOX_PATTERN = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
 _BOX_TEXT_PATTERN = re.compile(r"\{\\shptxt(?![a-z])")
 _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")

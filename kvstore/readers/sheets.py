@@ -33,7 +33,7 @@ _MAX_CHARACTERS = 64 << 20
 _MAX_COLUMNS = 2_000
 #: The maximum number of rows of a sheet in Excel and LibreOffice; a damaged row number is higher.
 _MAX_ROWS = 1 << 20
-#: The names of new sheets, which are no titles.
+#: The names of new sheets, which are not titles.
 _DEFAULT_NAME_PATTERN = re.compile(
     r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|planilha|folha|blad|arkusz|лист|シート|工作表) ?\d*", re.IGNORECASE
 )

@@ -153,7 +153,7 @@ def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> lis
         from xml.etree.ElementTree import tostring
 
         markup = tostring(element, "unicode")
-        for prefix in ("html:", "xhtml:", "ns0:", "ns1:", "ns2:"):  # those that tostring gives to HTML elements
+        for prefix in ("html:", "xhtml:", "ns0:", "ns1:", "ns2:"):  # the prefixes that tostring gives to HTML elements
             markup = markup.replace(f"<{prefix}", "<").replace(f"</{prefix}", "</")
     else:
         markup = element.text or ""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from . import svg
 
 _WIDTH = 760
-#: The distance of texts from the left edge, beside the dots, and of everything from the right edge.
+#: The distance of texts from the left edge, next to the dots, and of everything from the right edge.
 _LEFT_MARGIN, _RIGHT_MARGIN = 58, 28
 _BAR_WIDTH = 150
 #: The width of a text left of a bar.

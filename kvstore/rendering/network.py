@@ -134,7 +134,7 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
         return f'<line class="kv-join" {endpoints} stroke-dasharray="5 4" opacity="0.7">{title}</line>'
     (start_x, start_y), (end_x, end_y) = start, end
     angle = math.atan2(end_y - start_y, end_x - start_x)
-    # The two corners of the arrowhead beside the line.
+    # The two corners of the arrowhead on both sides of the line.
     corners = [
         (end_x - _ARROW_LENGTH * math.cos(angle + deviation), end_y - _ARROW_LENGTH * math.sin(angle + deviation))
         for deviation in (-_ARROW_ANGLE, _ARROW_ANGLE)
