@@ -29,12 +29,12 @@ _UNSUPPORTED_ERRNOS = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
 def can_create_reader_table(directory: Path) -> bool:
-    """True if the table does not exist and this user has the permission to create it."""
+    """True if LMDB's reader table does not exist and this user has the permission to create it."""
     return not (directory / READERS_FILE).exists() and os.access(directory, os.W_OK)
 
 
 def reserve_reader_table(directory: Path) -> None:
-    """Allocate the space of the reader table; does nothing if it is allocated, or if this user may not write.
+    """Allocate disk space for LMDB's reader table, unless it is allocated already or this user may not write.
 
     Raises StoreFullError if the disk is full. It may be called while others use the table.
     """

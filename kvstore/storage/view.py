@@ -45,7 +45,7 @@ class View(Protocol):
 
     @property
     def writable(self) -> bool:
-        """True if this is a :class:`WriteView`."""
+        """True if this is a :class:`WriteView`: a write transaction, whose data can be changed."""
         ...
 
     def get(self, table: str, key: bytes) -> memoryview | None:

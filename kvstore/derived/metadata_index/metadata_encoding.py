@@ -373,7 +373,7 @@ def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[in
 def _pack_boundaries(boundaries: list[int]) -> bytes:
     """Encode a set of document offsets as a container with a checksum: a list, runs or bits, whichever is smallest.
 
-    ``boundaries`` are the boundaries of its runs, as :func:`_unpack_boundaries` returns them.
+    ``boundaries`` has, for each run of consecutive offsets, the first offset and the offset after the run, ascending.
     """
     starts, ends = boundaries[::2], boundaries[1::2]
     list_bytes, run_bytes = 2 * (sum(ends) - sum(starts)), 4 * len(starts)

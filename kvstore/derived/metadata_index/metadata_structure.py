@@ -1,8 +1,8 @@
 """The metadata, language and columns of documents as a structure: read by conditions, maintained in the commit.
 
 On disk: ``metadata_sets`` (key of a value, index of a container of 8,192 documents u32 → the documents that have it,
-see :mod:`.metadata_encoding`), ``metadata_columns`` (index of a block of 256 documents u32 → their
-columns). Out: sets of documents, as masks by id, and columns.
+see :mod:`.metadata_encoding`), ``metadata_columns`` (index of a block of 256 documents u32 → their columns). Out: sets
+of documents, as masks by id, and columns.
 """
 
 from __future__ import annotations

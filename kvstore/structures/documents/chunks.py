@@ -133,9 +133,9 @@ class AbstractRecord:
     """A node of a document's tree of abstracts (summaries).
 
     ``parent`` is the id of the abstract above it (None: the root), and ``children`` are those below it. ``level`` 0 is
-    a leaf. ``first_chunk`` to ``last_chunk``, both included, are the chunks of its descendants.
-    ``section`` is the index of its section in the document (-1: the whole document). ``summary`` holds the
-    byte spans of its summary sentences in the document's text, ascending.
+    a leaf. ``first_chunk`` to ``last_chunk``, both included, are the chunks of its descendants. ``section`` is the
+    index of its section in the document (-1: the whole document). ``summary`` holds the byte spans of its summary
+    sentences in the document's text, ascending.
     """
 
     document: int

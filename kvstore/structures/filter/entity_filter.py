@@ -201,8 +201,8 @@ class EntityFilter:
     def lookup(self, key: str, limit: int | None = None) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
         """Return a name's entry (entity and counts), and its first ``limit`` addresses (default: all), ascending.
 
-        An address is a rank and the id of a node or abstract that mentions the name. Returns None if the
-        name is unknown. Raises InputError if ``limit`` is negative.
+        An address is a rank and the id of a node or abstract that mentions the name. Returns None if the name is
+        unknown. Raises InputError if ``limit`` is negative.
         """
         return self._look_up(key, limit, start=0)
 

@@ -253,9 +253,10 @@ class HeadedAbstract(NamedTuple):
 
 
 def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> Iterator[HeadedAbstract]:
-    """Yield the title of a document, if it has one and any chunks, then its headings, each with its abstract (summary).
+    """Yield the title of a document and then its headings, each with the abstract (summary) of the text below it.
 
-    The abstract of the title is that of the whole document; a heading has that of its section.
+    That is the whole document for the title, and the section for a heading. A document without a title or without
+    chunks yields no title.
     """
     if record.title and record.root is not None:
         from ...text.blocks import to_plain_text
