@@ -1,7 +1,8 @@
 """Return freed memory of the process to the system.
 
 In: nothing. Out: less resident memory. The GNU C library keeps freed memory that lies below memory still in use,
-because it may be requested again (malloc_trim(3)). After a load, which temporarily needs much memory, it is not.
+because the process may request it again (malloc_trim(3)). A load of documents needs much memory only temporarily, so
+the memory is returned afterwards.
 """
 
 from __future__ import annotations

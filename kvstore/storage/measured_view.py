@@ -1,8 +1,9 @@
 """A view that counts its reads and the pages of the data file that contain the records, for EXPLAIN ANALYZE.
 
-In: the view of a snapshot. Out: the same records, and the pages that contain them. A page is one of the memory map; a
-value of several pages counts with all of them. Not counted are the inner pages of LMDB's trees, those of a key that was
-not found, and reads answered by a cache. The change buffer counts with the pages of memory that hold it.
+In: the view of a snapshot. Out: the same records, and the number of pages that contain them. A page is a page of the
+memory map; a value of several pages counts with all of them. The inner pages of LMDB's trees, the pages searched for a
+missing key, and reads answered by a cache are not counted. For a value in the change buffer, the pages of memory that
+hold it are counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Pages of an LMDB file that are read from the file itself: the two meta pages, and the path to the first table.
 
 In: the data file. Out: the page number of the first leaf of the main tree, whose records are the tables; or an error
-that names the damaged page. LMDB would open the commit before the last if a meta page is damaged. It does not reveal
-the address of its map either, but the address of a record whose page number is known determines it.
+that names the damaged page. There are two reasons to read these pages. If a meta page is damaged, LMDB would open the
+commit before the last without an error. And LMDB does not reveal the address of its map, which can be computed from
+the address and the page number of a record.
 """
 
 from __future__ import annotations
