@@ -73,7 +73,7 @@ cdef bint are_records_disjoint(const uint8_t* page) noexcept nogil:
 
 
 cdef inline int count_free_bytes(const uint8_t* page) noexcept nogil:
-    """Return how many bytes are free for records and offsets once the page is packed."""
+    """Return how many bytes of a page are free for records and their offsets once its records are packed."""
     return _PAGE_BYTES - _LP_HEADER - 2 * kv_get16(page + _LP_SLOTS) - kv_get16(page + _LP_USED)
 
 
@@ -141,6 +141,7 @@ cdef class BlockStore:
     cdef uint32_t _current
 
     def __cinit__(self, PageTable pages not None, more) -> None:
+        """Read and write records on ``pages``, which must be block-list pages."""
         if pages._encoding != BLOCK_ENCODING:
             raise ValueError(f"table {pages._table} has pages of {pages._encoding!r}, not block-list pages")
         self.pages = pages
@@ -190,7 +191,7 @@ cdef class BlockStore:
         return number << 8 | slot
 
     cdef int remove(self, uint32_t reference) except -1:
-        """Remove a record; release its page if that is empty now, or list it as a page with room."""
+        """Remove the record of a name; release its page if that becomes empty, else list the page if it has room."""
         cdef uint32_t number = reference >> 8
         cdef uint8_t* page = self.pages.get_writable(number)
         self.get_record(reference)
@@ -204,7 +205,7 @@ cdef class BlockStore:
         return 0
 
     cdef uint32_t resize(self, uint32_t reference, size_t size, uint8_t** record) except 0:
-        """Change the size of a record, keep the bytes that fit, and return its reference, because it may move.
+        """Change the size of the record of a name, keep the bytes that fit, and return its reference: it may move.
 
         Sets ``record`` to its address.
         """

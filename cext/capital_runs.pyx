@@ -326,7 +326,11 @@ cdef class CapitalRuns:
     def __init__(
         self, RunRules rules not None, list pieces not None, set common not None, set capitalized not None
     ):
-        """Find the runs of each sentence; ``pieces`` has a list of pieces for each. The class describes the sets."""
+        """Find the runs of capitalized words of each sentence; ``pieces`` has a list of pieces for each sentence.
+
+        ``common`` are the words that the document has in lower case, ``capitalized`` the words that it capitalizes in
+        the middle of a sentence.
+        """
         cdef list run
         self.rules, self.common, self.capitalized = rules, common, capitalized
         self.runs = []

@@ -437,7 +437,10 @@ cdef class LayeredGraphBuilder:
 
     def __cinit__(self, const uint32_t[::1] layers not None, const float[:, ::1] vectors not None,
                   const uint32_t[::1] order not None, Py_ssize_t m=16, Py_ssize_t ef_construction=100) -> None:
-        """Check the arrays, and allocate the links of all nodes; see the class."""
+        """Check the layers, vectors and insertion order of the nodes, and allocate the links of all nodes.
+
+        ``m`` is the number of links of a node, and ``ef_construction`` the number of candidates for them.
+        """
         cdef Py_ssize_t nodes = vectors.shape[0], layer, index
         cdef vector[uint8_t] seen
         check_layers(layers, nodes)

@@ -126,7 +126,10 @@ cdef class Directory:
     # -- Changing entries
 
     cdef uint32_t _create_fork(self, uint32_t left, uint32_t right) except? _NO_ENTRY:
-        """Store a fork to two entries, in a freed one if possible, and return the entry that refers to it."""
+        """Store a fork: two entries that one more bit of the hash selects from. Return the entry that refers to it.
+
+        The place of a freed fork is used if there is one.
+        """
         cdef uint32_t fork
         if self.free_fork:
             fork = self.free_fork - 1

@@ -48,6 +48,7 @@ cdef class EntityIndex:
 
     def __cinit__(self, NameHash hasher not None, Directory directory not None, BlockStore blocks not None, lists,
                   as_addresses, counts):
+        """Combine the parts of an index; raise ValueError if the directory uses other blocks or another hash."""
         if directory.blocks is not blocks or directory.hasher is not hasher:
             raise ValueError("the directory belongs to other block lists or to another hash")
         self.hasher, self.directory, self.blocks = hasher, directory, blocks
@@ -57,7 +58,7 @@ cdef class EntityIndex:
     # -- Lookup of one name
 
     cdef const uint8_t* _find(self, str key) except? NULL:
-        """Return the record of a name; NULL if it is absent."""
+        """Return the record of a name: its entity, counts and short list of addresses; NULL if the name is absent."""
         cdef Py_ssize_t n
         cdef const uint8_t* data = get_utf8(key, &n)
         cdef uint64_t h
@@ -97,7 +98,10 @@ cdef class EntityIndex:
         return NULL
 
     cdef const uint8_t* _locate(self, str key, Location* location) except? NULL:
-        """Return the record of a name, and set ``location`` to where it is found; NULL if the name is absent."""
+        """Return the record (entity, counts, short list of addresses) of a name; NULL if the name is absent.
+
+        Sets ``location`` to the bucket page, the slot and the references that lead to the record.
+        """
         cdef Py_ssize_t n
         cdef const uint8_t* data = get_utf8(key, &n)
         cdef uint64_t h
@@ -129,14 +133,14 @@ cdef class EntityIndex:
         return 0
 
     def find(self, str key) -> tuple | None:
-        """Return entity, number of addresses and temperature of a name; None if it is absent."""
+        """Return the entity, the number of addresses and the temperature (lookup count) of a name; None if absent."""
         cdef const uint8_t* record = self._find(key)
         if record == NULL:
             return None
         return kv_get32(record + _R_ENTITY), kv_get32(record + _R_COUNT), kv_get32(record + _R_TEMPERATURE)
 
     def look_up(self, str key, uint32_t limit, uint64_t start) -> tuple | None:
-        """Return the entity, number of addresses and temperature of a name, and some of its addresses.
+        """Return the entity, number of addresses and temperature (lookup count) of a name, and some of its addresses.
 
         These are at most ``limit`` addresses of at least ``start``, packed as u64; None if the list is long, so that it
         is not in the record. Returns None if the name is absent.
@@ -224,7 +228,7 @@ cdef class EntityIndex:
         return result
 
     cdef int _replace_reference(self, Location* location, uint32_t reference) except -1:
-        """Replace the reference to the record at ``location``, in a slot or in the record before it."""
+        """Replace the reference that leads to the record at ``location``: in its slot, or in the record before it."""
         cdef uint64_t* slot
         if location.previous:
             kv_put32(self.blocks.get_writable(location.previous) + _R_NEXT, reference)
@@ -310,7 +314,8 @@ cdef class EntityIndex:
     cdef int64_t _change_long(self, dict names, dict pending) except -1:
         """Apply and clear the ``pending`` changes of long lists, by entity. Return the number of changed addresses.
 
-        ``names`` has the name of each entity. A list that shrinks enough moves to its record.
+        Long lists are stored in ``lists``, not in the records of names. ``names`` has the name of each entity. A list
+        that shrinks enough moves to its record.
         """
         cdef Location location
         cdef vector[uint64_t] remaining
@@ -387,7 +392,7 @@ cdef class EntityIndex:
         return 0
 
     def add_hits(self, str key, uint64_t hits, bint order) -> bool:
-        """Add ``hits`` to the temperature of a name; return False if the name is absent.
+        """Add ``hits`` to the temperature (lookup count) of a name; return False if the name is absent.
 
         With ``order``, also sort the slots of its bucket by temperature.
         """
@@ -420,7 +425,7 @@ cdef class EntityIndex:
         return True
 
     cdef uint32_t _get_chain_temperature(self, uint32_t reference) except? 0xFFFFFFFF:
-        """Return the highest temperature of the records in a chain."""
+        """Return the highest temperature (lookup count) of the records in a chain, the names with one tag."""
         cdef uint32_t max_temperature = 0
         cdef uint64_t steps = 0
         cdef const uint8_t* record
@@ -434,7 +439,7 @@ cdef class EntityIndex:
         return max_temperature
 
     def list_records(self, number: int) -> list:
-        """Return key, entity, count and temperature of each record of a block-list page, in the order of the slots."""
+        """Return (name, entity, number of addresses, lookup count) of each record of a block-list page, by slot."""
         cdef const uint8_t* page = self.blocks.pages.read(number)
         cdef const uint8_t* record
         cdef uint32_t slot

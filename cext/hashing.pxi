@@ -89,6 +89,7 @@ cdef class NameHash:
     cdef uint64_t powers[_KEY_BYTES + 1]
 
     def __cinit__(self, seed: int) -> None:
+        """Derive the base of the polynomial from the seed, and compute its powers."""
         cdef uint64_t base = kv_mix(<uint64_t> (seed & 0xFFFFFFFFFFFFFFFF)) % KV_PRIME
         cdef int k
         self.powers[0] = 1

@@ -512,7 +512,10 @@ cdef class CodeGraph:
     def __cinit__(self, const uint64_t[::1] labels not None, const int8_t[:, ::1] codes not None,
                   const float[::1] scales not None, starts not None, const uint8_t[::1] links not None,
                   const uint32_t[::1] checks not None, uint32_t entry) -> None:
-        """Check the shapes of the arrays, and keep references to them; see the class."""
+        """Open a graph over arrays of nodes (label, code, scale, links, checksum): check shapes, keep references.
+
+        ``entry`` is the node at which a search enters the highest layer.
+        """
         cdef Py_ssize_t nodes = labels.shape[0]
         if checks.shape[0] != nodes or (nodes and entry >= nodes):
             raise ValueError(f"{checks.shape[0]} checksums and an entry at {entry} do not match {nodes} nodes")
@@ -715,7 +718,10 @@ cdef class CodeGraphBuilder:
                   const float[::1] scales not None, uint32_t[:, ::1] links not None,
                   const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None, *, Py_ssize_t linked=0,
                   uint32_t entry=0, Py_ssize_t ef_construction=200) -> None:
-        """Check the shapes of the arrays, and keep references to them; see the class."""
+        """Check the shapes of the arrays of all nodes, and keep references to them; the links are written in place.
+
+        The first ``linked`` nodes are linked already, and are entered at ``entry``.
+        """
         cdef Py_ssize_t nodes = labels.shape[0]
         set_link_rows(&self._graph, labels, codes, scales, links, bounds, upper)
         if not (0 <= linked <= nodes and (linked == 0 or entry < linked) and ef_construction >= 1):

@@ -1,7 +1,7 @@
 # Variable-length integers (LEB128): groups of seven bits, lowest first, with the eighth bit set on all but the last.
 
 cdef inline void _write_leb128(vector[uint8_t]& out, uint64_t number) noexcept:
-    """Append a number to ``out``."""
+    """Append a number to ``out`` as LEB128."""
     while number >= 128:
         out.push_back(<uint8_t> (number | 128))
         number >>= 7
@@ -9,7 +9,7 @@ cdef inline void _write_leb128(vector[uint8_t]& out, uint64_t number) noexcept:
 
 
 cdef inline const uint8_t* _read_leb128(const uint8_t* cursor, const uint8_t* end, uint64_t* number) except NULL:
-    """Read a number into ``number``, and return the address after it. Raises ValueError if ``end`` comes first."""
+    """Read a LEB128 number into ``number``; return the address after it. Raises ValueError if ``end`` comes first."""
     cdef int shift = 0
     if cursor < end and cursor[0] < 128:  # as nearly all numbers in postings
         number[0] = cursor[0]

@@ -34,6 +34,10 @@ cdef class PageTable:
     cdef int64_t _last_free
 
     def __cinit__(self, table, encoding, load, more, error, full, count, live, writable) -> None:
+        """Create the table ``table`` of ``count`` pages, ``live`` of them in use; ``load`` reads a page when needed.
+
+        ``more`` lists free pages, ``error`` and ``full`` are classes of errors, and ``writable`` allows changes.
+        """
         if len(encoding) != 4:
             raise ValueError(f"an encoding has four bytes; {encoding!r} does not")
         if not 0 <= live <= count <= _PAGE_LIMIT:
@@ -60,6 +64,7 @@ cdef class PageTable:
             raise MemoryError()
 
     def __dealloc__(self) -> None:
+        """Free the private copies of pages, and the arrays."""
         cdef size_t i
         if self._writable and self._pages != NULL:
             for i in range(self._capacity):

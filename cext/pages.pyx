@@ -1,15 +1,15 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """A reader of the pages of an LMDB 0.9 file that verifies every page before it uses it.
 
-In: the address of the mapped file, the size of its pages, and a change number, which selects the meta page. That has
-the record of the main tree, which has the records of the tables. Out: values as memoryviews into the map. A page must
-have its own number and the kind that its position in the tree requires, and every node must lie within its page. So a
-zeroed, swapped or copied page raises :class:`PageError` before its content is used. LMDB itself would follow such a
-page, and then crash the process or not find stored records.
+In: the address of the mapped file, the size of its pages, and a change number, which selects the meta page. The meta
+page has the record of the main tree, and this tree the records of the tables. Out: values as memoryviews into the map.
+A page must have its own number and the kind that its position in the tree requires, and every node must lie within its
+page. So a zeroed, swapped or copied page raises :class:`PageError` before its content is used. LMDB itself would follow
+such a page, and then crash the process or not find stored records.
 
-Page: number u64, pad u16, flags u16, then lower u16 and upper u16, of an overflow page its run of pages u32; offsets of
-nodes u16. Node: low and high half of a size u16, flags u16, size of the key u16, key, value. In a branch page, size and
-flags are the number of the child, and the key of the first node is not used.
+Page: number u64, pad u16, flags u16, lower u16 and upper u16 (in an overflow page, the number of its pages u32 instead
+of both), offsets of nodes u16. Node: low and high half of a size u16, flags u16, size of the key u16, key, value. In a
+branch page, size and flags are the number of the child, and the key of the first node is not used.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE

@@ -308,9 +308,10 @@ cdef bytes _make_piece(value, chain, stored, int max_pieces):
 
 
 cdef inline object _extend_chain(chain, piece):
-    """Return a chain, the changes of a record, with one more change (a piece; None: the record is removed).
+    """Return a chain, the buffered changes of a record, extended by one change.
 
-    Only a patch to the newest value is appended; other pieces replace the chain.
+    ``piece`` is the encoded change: a patch to the newest value is appended to the chain, a whole value or a patch to
+    the value in the table replaces the chain. None removes the record, and is returned as its chain.
     """
     if piece is not None and chain is not None and PyBytes_AS_STRING(piece)[0] == _PATCH:
         return <bytes> chain + <bytes> piece

@@ -89,9 +89,10 @@ cdef inline uint32_t _decode_character(const uint8_t* data, size_t n, size_t* si
 cdef int _tokenize(
     const uint8_t* data, size_t n, NameHash hasher, vector[Token]& tokens, vector[uint8_t]& copy
 ) except -1 nogil:
-    """Split a text into ``tokens``, and copy it to ``copy`` with single spaces, and "\\n" for a barrier.
+    """Split a text into ``tokens`` (words and marks), and copy it to ``copy`` with single spaces.
 
-    ``hasher`` computes the polynomials of the tokens; without it, they are 0.
+    White space with two line ends is a barrier, which no name crosses, and becomes "\\n". ``hasher`` computes the
+    polynomials, from which hashes of runs of tokens follow; without it, they are 0.
     """
     cdef size_t position = 0, size, line_ends = 0
     cdef bint has_space = False
@@ -304,6 +305,7 @@ cdef class _SearchedText:
     cdef vector[uint8_t] copy
 
     def __cinit__(self, bytes data not None):
+        """Prepare to search the text ``data``, which is in normal form."""
         _prepare_text(data)
         self.data, self.is_tokenized = data, False
 
@@ -347,6 +349,7 @@ cdef class SearchKeys:
     cdef vector[SearchKey] _search_keys
 
     def __init__(self, list keys not None, int max_words=0):
+        """Prepare the search for ``keys``, the normal forms of names in UTF-8; raise TypeError for another type."""
         cdef SearchKey search_key
         cdef bytes key
         self._keys = keys[:]  # keeps the bytes alive

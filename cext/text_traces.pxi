@@ -35,7 +35,10 @@ cdef int _add_items(const uint8_t* data, size_t n, vector[uint64_t]& items) exce
 
 
 cdef inline uint64_t _get_probe_bit(uint64_t item, int probe, uint64_t bits) noexcept nogil:
-    """Return the position of bit ``probe`` of an item in a filter of ``bits`` bits (Kirsch and Mitzenmacher 2006)."""
+    """Return the position of bit number ``probe`` of an item (a hash) in a Bloom filter of ``bits`` bits.
+
+    The positions are those of double hashing (Kirsch and Mitzenmacher 2006).
+    """
     cdef uint32_t mixed = <uint32_t> item + <uint32_t> probe * (<uint32_t> (item >> 32) | 1)
     return <uint64_t> mixed * bits >> 32
 
@@ -81,9 +84,11 @@ cdef class TextTraces:
     cdef size_t _max_bytes
 
     def __init__(self, size_t max_bytes):
+        """Start without traces; they may use at most ``max_bytes`` bytes."""
         self._max_bytes = max_bytes
 
     def __len__(self) -> int:
+        """Return the number of chunks with a trace."""
         return <Py_ssize_t> self._chunks.size()
 
     def add(self, uint64_t document, list headings not None, dict chunks not None) -> None:

@@ -2,13 +2,13 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """BM25 scores of the best chunks, or of given chunks, term by term over blocks of postings.
 
-In: the blocks of each term as stored (posting_block.pxi), the rarest term first. Out: packed ids and scores. What
-cannot be among the best is skipped. That is a chunk whose score so far, plus the most that the remaining terms can add,
-is below the score of as many other chunks as are wanted (MaxScore: Turtle and Flood 1995, "Query evaluation: strategies
-and optimizations", section 4.2). It is also a block whose best posting cannot bring a new chunk into the best (Ding and
-Suel 2011, "Faster top-k document retrieval using block-max indexes"). Such a block is not decoded, and not even
-examined once no new chunk can enter. A score is added up in the order of the terms, so its bits do not depend on what
-was skipped. Bytes that are not a block raise ValueError.
+In: the blocks of each term as stored (posting_block.pxi), the rarest term first. Out: packed ids and scores. Chunks and
+blocks that cannot be among the best are skipped. A chunk is dropped if its score so far, plus the most that the
+remaining terms can add, is below the scores of as many other chunks as are requested (MaxScore: Turtle and Flood 1995,
+"Query evaluation: strategies and optimizations", section 4.2). A block whose best posting cannot bring a new chunk into
+the best is not decoded (Ding and Suel 2011, "Faster top-k document retrieval using block-max indexes"). Once no new
+chunk can enter, such a block is not even examined. A score is added up in the order of the terms, so its bits do not
+depend on what was skipped. Bytes that are not a block raise ValueError.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
