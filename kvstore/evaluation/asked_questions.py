@@ -263,7 +263,7 @@ def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | No
 
 
 def simulate_calibration_error(confidences: Sequence[float]) -> float | None:
-    """Return the mean :func:`compute_calibration_error` of answers if their confidences are exact; None without any.
+    """Return the mean :func:`compute_calibration_error` of answers with exact confidences; None without answers.
 
     It is above 0 because a bin has few answers. An answer is right with the probability of its confidence, drawn with a
     fixed seed.

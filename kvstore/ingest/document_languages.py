@@ -46,7 +46,7 @@ class DocumentLanguages:
 
     @property
     def main_language(self) -> str | None:
-        """The language of the majority of documents with a recognizable language, or None."""
+        """The language of the majority of documents with a recognizable language, or None without a majority."""
         for language, count in self._counts.most_common(1):
             if 2 * count > self._counts.total():
                 return language

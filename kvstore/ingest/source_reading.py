@@ -172,7 +172,7 @@ class SourceReader:
             yield source_index, None
 
     def get_stored_digest(self, key: str) -> bytes | None:
-        """Return the digest of the stored document with this key, or None."""
+        """Return the digest of the stored document with this key, or None if it is not stored."""
         with self._destination.open_state() as state:
             record = state.documents.find_by_key(key)
         return None if record is None else record.digest

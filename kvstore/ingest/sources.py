@@ -126,10 +126,10 @@ def find_sources(
 ) -> Sources:
     """Find the files that paths, folders and patterns refer to.
 
-    If ``include`` has patterns, the files taken from folders are those whose names match one of them, with any suffix;
-    a pattern with a ``/`` matches paths in the folder. Files and folders that match a pattern of ``exclude`` are not
-    taken from folders and patterns. Raises ReaderError for a path that does not exist or is neither
-    a file nor a folder, and for a pattern without matches; InputError for an unknown format and an empty path.
+    If ``include`` has patterns, a file is taken from a folder if its name matches one of them, with any suffix; a
+    pattern with a ``/`` matches paths in the folder. Files and folders that match a pattern of ``exclude`` are not
+    taken from folders and patterns. Raises ReaderError for a path that does not exist or is neither a file nor a
+    folder, and for a pattern without matches; InputError for an unknown format and an empty path.
     """
     if format is not None:
         check_format(format)

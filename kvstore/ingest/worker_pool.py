@@ -211,7 +211,10 @@ class WorkerPool:
         self._waiting_bytes += message_bytes
 
     def _retry_with_content(self, file_number: int) -> None:
-        """Assign a file that its worker could not see again, along with its content; it fails if that is impossible."""
+        """Assign a file again and send its content, because its worker could not see it.
+
+        The file fails if its content cannot be sent.
+        """
         source = self._sources[file_number]
         reason = self._engine.start_sending_content(source)
         if reason is None:

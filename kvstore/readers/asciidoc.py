@@ -469,7 +469,7 @@ class _AsciiDocFile:
 
 
 def _get_language(attributes: Sequence[str]) -> str:
-    """Return the language in the attributes of a source block (``[source,python]``), or an empty string."""
+    """Return the language in the attributes of a source block (``[source,python]``); empty if they name no language."""
     return attributes[1] if len(attributes) > 1 and attributes[0].startswith("source") else ""
 
 

@@ -111,7 +111,7 @@ def _unwrap_label(label: str) -> str:
 
 
 def _format_property_type(property: Property, custom_labels: dict[str, str]) -> str:
-    """Return the label or types of a number or address in parentheses, such as `` (work)``, or an empty string.
+    """Return the label or types of a number or address in parentheses, such as `` (work)``; empty without them.
 
     ``custom_labels`` maps the group of a property, such as ``item1``, to its label, which replaces the types.
     """

@@ -43,7 +43,7 @@ class Property:
         return unescape(self.value).strip()
 
     def get_parameter(self, name: str) -> str:
-        """Return the first value of a parameter, or an empty string."""
+        """Return the first value of a parameter, or an empty string without the parameter."""
         return next(iter(self.parameters.get(name, ())), "")
 
 
@@ -56,7 +56,7 @@ class Component:
     components: list[Component] = field(default_factory=list)
 
     def find_property(self, *names: str) -> Property | None:
-        """Return the first nonempty property named ``names[0]``, else ``names[1]``, and so on, or None."""
+        """Return the first nonempty property named ``names[0]``, else ``names[1]``, and so on; None without a match."""
         properties = (property for name in names for property in self.list_properties(name))
         return next((property for property in properties if property.value.strip()), None)
 

@@ -244,5 +244,5 @@ def _read_meta(opf: Element) -> dict[str, JSON]:
 
 
 def _get_text(element: Element | None) -> str:
-    """Return the text of an element on one line, or an empty string."""
+    """Return the text of an element on one line; an empty string for None."""
     return "" if element is None else " ".join("".join(element.itertext()).split())

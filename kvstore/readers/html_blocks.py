@@ -492,7 +492,7 @@ def _is_line_number(text_node: LexborNode) -> bool:
 
 
 def _find_language(node: LexborNode) -> str:
-    """Return the programming language in the class of ``<pre>`` or of the ``<code>`` in it, or an empty string."""
+    """Return the programming language in the class of ``<pre>`` or of the ``<code>`` in it; empty if neither has it."""
     for element in (node, node.css_first("code")):
         class_name = (element.attributes.get("class") or "") if element is not None else ""
         if language_match := _LANGUAGE_PATTERN.search(class_name):

@@ -120,7 +120,7 @@ class HtmlList:
     terms: list[str] = field(default_factory=list)  # terms whose definition has not been read
 
     def add_item(self, blocks: list[MarkdownBlock]) -> None:
-        """Add an item with a bullet or the next number, unless it is empty."""
+        """Add an item with a bullet or the next number, unless ``blocks`` is empty."""
         if not blocks:
             return
         marker = "-"

@@ -54,7 +54,7 @@ class MacroTable:
         self._macros[name] = macro
 
     def get_macro(self, name: str) -> Macro | None:
-        """Return a macro that the file defines, or None."""
+        """Return a macro of the file by its name, or None if the file does not define it."""
         return self._macros.get(name)
 
     def count_expansion(self, expansion: str) -> None:

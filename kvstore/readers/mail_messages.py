@@ -247,7 +247,7 @@ def _count_words(alternative: Message) -> int:
 
 
 def _get_file_name(part: Message) -> str:
-    """Return the file name of a MIME part without folders, or an empty string."""
+    """Return the file name of a MIME part without folders, or an empty string if it has no valid name."""
     with suppress(Exception):  # ignore a name in an invalid encoding
         name = part.get_filename()
         if name:

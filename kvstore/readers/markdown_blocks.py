@@ -125,7 +125,7 @@ class InlineBuilder:
             self.add_text(" ")
 
     def start_emphasis(self) -> EmphasisStart | None:
-        """Begin emphasis, and return its position, with which it is ended.
+        """Begin emphasis, and return its position, which :meth:`end_emphasis` takes.
 
         Return None if it will not be marked: inside other emphasis, and in plain text.
         """
@@ -162,7 +162,7 @@ class InlineBuilder:
         return next((text[-1].isalnum() for text in texts if text), False)
 
     def get_last_character(self) -> str:
-        """Return the last character added, or an empty string."""
+        """Return the last character added, or an empty string if no text was added."""
         return next((text[-1] for text in reversed(self._texts) if text), "")
 
     def take_lone_images(self) -> list[str]:

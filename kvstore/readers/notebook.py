@@ -70,7 +70,7 @@ def _get_cells(notebook: Any) -> list[Any] | None:
 
 
 def _get_language(metadata: dict[str, Any]) -> str:
-    """Return the programming language that the metadata name, in lowercase, or an empty string."""
+    """Return the programming language that the metadata name, in lowercase; empty if they do not name it."""
     for section, field in (("language_info", "name"), ("kernelspec", "language")):
         fields = metadata.get(section)
         name = fields.get(field) if isinstance(fields, dict) else ""

@@ -214,7 +214,7 @@ def _iter_heading_blocks(level: int, title: str) -> Iterator[MarkdownBlock]:
 
 
 def _find_end_line(lines: Sequence[str], start: int, end_line: str) -> int:
-    """Return the index of the first line after ``start`` that is ``end_line`` in any case, or the number of lines."""
+    """Return the index of the first ``end_line`` after ``start``, ignoring case, or the number of lines."""
     return find_line(lines, start + 1, lambda line: line.strip().lower() == end_line)
 
 

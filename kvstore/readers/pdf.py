@@ -171,7 +171,7 @@ def _has_page_numbers(occurrences: Sequence[tuple[int, PageLine]]) -> bool:
 
 
 class _Spellings:
-    """The words of a text in any case; they decide whether a hyphen at the end of a line is kept."""
+    """The words of a text, in folded case; they decide whether a hyphen at the end of a line is kept."""
 
     def __init__(self, pages: Iterable[Sequence[PageLine]]) -> None:
         """Collect the words and hyphenated compounds of the lines of all pages, in folded case."""

@@ -144,7 +144,7 @@ def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
 
 
 def _find_assigned_function(node: Any) -> Any | None:
-    """Return the declarator (name and value) of ``const name = () => ...`` in JavaScript, or None."""
+    """Return the declarator (name and value) of a JavaScript ``const name = () => ...``; None for other values."""
     for child in node.named_children:
         value = child.child_by_field_name("value")
         if value is not None and value.type in ("arrow_function", "function_expression", "function", "class"):

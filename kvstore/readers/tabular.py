@@ -179,7 +179,7 @@ def _find_column(
 def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the whole file as one document of edges of an entity tree: CSV lines ``child,parent`` without duplicates.
 
-    A first row ``child,parent`` or ``parent,child``, in any case, is a header. The first row is also a header if the
+    A first row ``child,parent`` or ``parent,child``, ignoring case, is a header. The first row is also a header if the
     options ``child`` and ``parent`` name columns; other columns are then allowed. ``meta['tree']`` names the tree: the
     option ``tree``, else the file's name without its suffix.
     """

@@ -50,7 +50,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def find_title(text: str) -> str | None:
-    r"""Return the title at the beginning of a plain text, on one line, or None.
+    r"""Return the title at the beginning of a plain text, on one line, or None if it begins without a title.
 
     >>> find_title("Release notes\n=============\nAll that is new.")
     'Release notes'

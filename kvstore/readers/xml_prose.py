@@ -128,7 +128,7 @@ class _XmlProse:
         return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1))]
 
     def _read_head(self) -> str:
-        """Return the title of the document, or an empty string, and store its metadata in ``meta``."""
+        """Return the title of the document (empty without a title), and store its metadata in ``meta``."""
         head = _find_child(self._root, _HEAD_NAMES)
         title = None
         if head is not None:
@@ -375,7 +375,7 @@ class _XmlProse:
 
 
 def _find_child(element: Element, names: frozenset[str]) -> Element | None:
-    """Return the first child that has one of the names, or None."""
+    """Return the first child that has one of the names, or None if no child has."""
     return next((child for child in element if get_local_name(child) in names), None)
 
 
@@ -403,7 +403,7 @@ def _is_jats_head(element: Element) -> bool:
 
 
 def _get_language(element: Element) -> str:
-    """Return the programming language that an attribute of a listing names, or an empty string."""
+    """Return the programming language that an attribute of a listing names; empty if no attribute names a language."""
     language = element.get("language") or element.get("lang") or ""
     return language.lower() if language.replace("+", "").replace("-", "").replace("#", "").isalnum() else ""
 

@@ -351,7 +351,7 @@ class _SentContext:
         self._contents = contents
 
     def get_digest(self, key: str) -> bytes | None:
-        """Return the digest of the stored document with this key, or None."""
+        """Return the digest of the stored document with this key, or None if it is not stored."""
         return self._digests.get(key)
 
     def list_derivations(self) -> Sequence[StoredDerivation]:
