@@ -102,7 +102,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     'A lookup such as store.lookup("Maria Jensen") returns only places that contain this name, its '
     "aliases, or names that you merged with it.": EXACT_LOOKUP,
     "A lookup of an unknown name returns nothing.": EXACT_LOOKUP,
-    "kvstore explore lights shows the store lights in a browser on the same machine, without network access.": (
+    "kvstore explore lights shows the lights store in a browser on the same machine, without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
     ),
@@ -206,9 +206,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
     "EXPLAIN shows whether a vector search was approximate.": ("test_indexes.py::test_a_search_reports_its_method",),
-    "The option exact = 1 makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
+    "The exact = 1 option makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
     "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
-    "The statement REFRESH builds these summaries and groups, and kvstore reports how stale they are.": REFRESHED,
+    "The REFRESH statement builds these summaries and groups, and kvstore reports how stale they are.": REFRESHED,
     "Queries never return content of deleted documents from stale groups, and kvstore assigns new "
     "documents to the existing groups.": REFRESHED,
     "kvstore finds entities and relations with rules and a parser.": (
@@ -299,7 +299,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
-    "The command make lint checks the layers and the cycles.": (
+    "The make lint command checks the layers and the cycles.": (
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
@@ -326,7 +326,7 @@ FIGURES = {
     "documents, and 48 % of the unanswerable questions about held-out articles of SQuAD 2.0.": (
         "tools/evaluate_answers.py"
     ),
-    "Without the answer reader (a small neural network in the package kvstore-db-english), kvstore "
+    "Without the answer reader (a small neural network in the kvstore-db-english package), kvstore "
     "refuses only 23 % of the unanswerable questions about the folders, and 7 % of the unanswerable "
     "questions about SQuAD articles.": ("tools/evaluate_answers.py"),
     "All figures were measured with the default settings and without a language model (more figures):": (
@@ -348,7 +348,7 @@ DESCRIPTIONS = {
     "A strategy is a method to find the chunks that answer a question.",
     "Some questions are multi-hop: they need several chunks, because one chunk names the subject of the next chunk.",
     "Some strategies use communities, which are groups of related entities (people, places and things).",
-    "For these strategies, first run the statement CREATE INDEX communities.",
+    "For these strategies, first run the CREATE INDEX communities statement.",
     "For 2WikiMultiHopQA, the repository of fast-graphrag reports these shares of other systems: 0.42 for a "
     "vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
     "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
@@ -373,7 +373,7 @@ DESCRIPTIONS = {
     "For each word, a posting list contains the chunks with this word and the data from which their "
     "scores are computed.",
     "An index of titles and metadata values speeds up conditions (WHERE).",
-    "All data that this section describes is in the file data.mdb.",
+    "All data that this section describes is in the data.mdb file.",
     "Some data would be expensive to update in every commit, such as summaries of many documents or the "
     "groups of related entities.",
     "LMDB, the storage library of kvstore, stores all data in one memory-mapped, copy-on-write file.",
