@@ -93,7 +93,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *OFFLINE,
         *EXTRACTIVE,
     ),
-    "Summaries and answers consist of sentences of the documents.": (*OFFLINE, *EXTRACTIVE),
+    "Summaries and answers consist of sentences from the documents.": (*OFFLINE, *EXTRACTIVE),
     "A language model is optional.": OFFLINE,
     "The default embedder (the model that computes vectors) is part of the package and runs on your machine.": OFFLINE,
     "kvstore requires no other model.": OFFLINE,
@@ -131,7 +131,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_environment.py::test_a_user_without_the_right_to_write_reads_and_keeps_writers_out",
     ),
     "Only one process at a time can write to a store.": ONE_WRITER,
-    "Unless you configure a language model, answers consist of sentences of the documents.": EXTRACTIVE,
+    "Unless you configure a language model, answers consist of sentences from the documents.": EXTRACTIVE,
     "It finds entities (people, places and things) in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
     "In all other languages, kvstore finds entities only in code, and in structure such as titles, "
@@ -156,8 +156,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "After any sequence of changes, the logical dump of a store equals that of a new store with the same "
     "documents, facts and settings.": SAME_DUMP,
     "Tests compare stores by the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
-    "Hits of equal score are ordered by document key and then by position in the text; a limit such as "
-    "TOP applies after this ordering.": (
+    "Hits with equal scores are ordered by document key and then by position in the text; a limit such as"
+    " TOP applies after this ordering.": (
         "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
         "test_units.py::test_equal_scores_are_ordered_by_key_for_any_history",
     ),
@@ -216,7 +216,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *EXTRACTIVE,
     ),
     "With the default settings, kvstore works offline.": OFFLINE,
-    "EXPLAIN estimates the cost of a REFRESH or EXTRACT with a language model in advance.": (
+    "Before you run a REFRESH or EXTRACT that uses a language model, EXPLAIN can estimate its cost.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
@@ -229,7 +229,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
     "To look up the name of an entity, kvstore first finds candidates in a cuckoo filter.": EXACT_LOOKUP,
-    "This hash table stores a hash of twelve bits for each name of an entity.": EXACT_LOOKUP,
+    "This hash table stores a twelve-bit hash for each entity name.": EXACT_LOOKUP,
     "kvstore then compares each candidate with the stored name.": EXACT_LOOKUP,
     "By default, kvstore splits each document into chunks of about 100 words.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
@@ -248,7 +248,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
         *FOREST,
     ),
-    "kvstore recognizes entities (people, places and other named things) in every text.": (
+    "kvstore recognizes entities (people, places and other named things) in all text.": (
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
@@ -288,14 +288,14 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
-    "A commit makes small changes in many places of the data file.": (
+    "A commit makes small changes in many places in the data file.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
     "With the change buffer, replacing a document writes tens of pages instead of hundreds.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
     ),
-    "No package imports a package of a higher layer, and there are no import cycles.": (
+    "No package imports a package from a higher layer, and there are no import cycles.": (
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
@@ -333,8 +333,8 @@ FIGURES = {
         "tools/evaluate.py"
     ),
     "This table compares the default strategy, adaptive, with three simple searches.": "tools/evaluate.py",
-    "On our data sets of ordinary documents and of multi-hop questions, no single search (vector, lexical "
-    "or hybrid) is better than the default strategy adaptive.": ("tools/evaluate.py"),
+    "On our data sets of ordinary documents and of multi-hop questions, no single search (vector, lexical"
+    " or hybrid) is better than the default strategy, adaptive.": ("tools/evaluate.py"),
 }
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
@@ -349,8 +349,8 @@ DESCRIPTIONS = {
     "Some questions are multi-hop: they need several chunks, because one chunk names the subject of the next chunk.",
     "Some strategies use communities, which are groups of related entities (people, places and things).",
     "For these strategies, first run the CREATE INDEX communities statement.",
-    "For 2WikiMultiHopQA, the repository of fast-graphrag reports these shares of other systems: 0.42 for a "
-    "vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
+    "For 2WikiMultiHopQA, the fast-graphrag repository reports these shares for other systems: 0.42 for a"
+    " vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
     "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
     "kvstore is not a server.",
     "kvstore does not work on network file systems, because they do not reliably provide file locks and memory maps.",
@@ -359,14 +359,14 @@ DESCRIPTIONS = {
     "kvstore does not write new text by itself.",
     "If kvstore does not recognize an unanswerable question, it answers with sentences near the question, "
     "so check the cited text.",
-    "kvstore does not always recognize an unanswerable question: a question on a topic of the documents "
-    "that no document answers.",
+    "kvstore does not always recognize an unanswerable question: a question that no document answers, "
+    "although the documents cover its topic.",
     "kvstore does not run on Windows (except in WSL).",
-    "This page lists the guarantees of kvstore and the reasons for them.",
+    "This page lists kvstore's guarantees and the reasons for them.",
     'The page "The source" describes how the source code processes a document and a question.',
     'The page "The format on disk" describes the files of a store.',
     "This law has these consequences:",
-    "The derived data are, for example, chunks, vectors, entities (people, places and things) and summaries.",
+    "Derived data includes, for example, chunks, vectors, entities (people, places and things) and summaries.",
     "An edge states that one entity is below another entity in a hierarchy.",
     "A document is a text with a key, a title, a source (the path of its file) and metadata.",
     "Chunks and the entities in them form a graph, which links each chunk with its entities.",
@@ -378,7 +378,7 @@ DESCRIPTIONS = {
     "groups of related entities.",
     "LMDB, the storage library of kvstore, stores all data in one memory-mapped, copy-on-write file.",
     'The page "The source" has a picture of the layers.',
-    'The page "Ask" has figures for questions about the subject of the documents that no document answers.',
+    'The page "Ask" has figures for questions that no document answers, although the documents cover their subject.',
     "Facts are the statements that users add, such as an alias of an entity.",
 }
 
