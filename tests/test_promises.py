@@ -209,8 +209,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "The exact = 1 option makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
     "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
     "The REFRESH statement builds these summaries and groups, and kvstore reports how stale they are.": REFRESHED,
-    "Queries never return content of deleted documents from stale groups, and kvstore assigns new "
-    "documents to the existing groups.": REFRESHED,
+    "Even if groups are stale, queries never return content from deleted documents, and kvstore assigns "
+    "new documents to the existing groups.": REFRESHED,
     "kvstore finds entities and relations with rules and a parser.": (
         *OFFLINE,
         *EXTRACTIVE,
@@ -235,7 +235,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
-    "A chunk ends at the end of a sentence if possible, and never contains text from before and after a heading.": (
+    "A chunk ends at the end of a sentence if possible, and never contains text from both before and "
+    "after a heading.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
@@ -323,7 +324,7 @@ FIGURES = {
     "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of "
     "refused questions.": ("tools/evaluate_answers.py"),
     "In our tests, kvstore refuses 93 % of the unanswerable questions about three folders of real "
-    "documents, and 48 % of the unanswerable questions about held-out articles of SQuAD 2.0.": (
+    "documents, and 48 % of the unanswerable questions about held-out articles from SQuAD 2.0.": (
         "tools/evaluate_answers.py"
     ),
     "Without the answer reader (a small neural network in the kvstore-db-english package), kvstore "
@@ -376,7 +377,7 @@ DESCRIPTIONS = {
     "All data that this section describes is in the data.mdb file.",
     "Some data would be expensive to update in every commit, such as summaries of many documents or the "
     "groups of related entities.",
-    "LMDB, the storage library of kvstore, stores all data in one memory-mapped, copy-on-write file.",
+    "LMDB, kvstore's storage library, stores all data in one memory-mapped, copy-on-write file.",
     'The page "The source" has a picture of the layers.',
     'The page "Ask" has figures for questions that no document answers, although the documents cover their subject.',
     "Facts are the statements that users add, such as an alias of an entity.",
