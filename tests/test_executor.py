@@ -376,6 +376,9 @@ def test_a_negative_parameter_after_a_minus_does_not_begin_a_comment(store: kvst
     for year in (2023, 2024):
         store.put(str(year), "A text.", meta={"year": year})
     assert store.execute("UPDATE documents SET title = 'T' || (1-?) WHERE key = '2023'", (-2,)).rowcount == 1
+    assert (
+        store.execute("UPDATE documents SET title = title || ?WHERE meta ->> 'year' = ?AND 1", (3, 2023)).rowcount == 1
+    )
     assert store.execute("DELETE FROM documents WHERE meta ->> 'year' = 2021-? AND key <> ''", (-2,)).rowcount == 1
     assert [(document.key, document.title) for document in store.get_many(["2023", "2024"]) if document] == [
         ("2024", None)

@@ -83,20 +83,20 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, wit
 def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, OffsetMap]:
     """Return the text of a condition, with parameters replaced by literals and comments by spaces, and its offset map.
 
-    A space separates a literal from the token before it, so that ``2-?`` with the value -3 does not begin a comment.
-    The map has for each token its offset in that text and its offset in the statement. ``values`` has the value of each
-    parameter by its offset in the statement.
+    Spaces separate a literal from other tokens, so that ``2-?`` with the value -3 does not begin a comment. The map has
+    for each token its offset in that text and its offset in the statement. ``values`` has the value of each parameter
+    by its offset in the statement.
     """
     pieces: list[str] = []
     offsets: list[tuple[int, int]] = []
-    num_written, previous_end = 0, condition[0].start
+    num_written, previous = 0, condition[0]
     for token in condition:
-        space = " " if token.start > previous_end or token.kind == "parameter" else ""
+        space = " " if token.start > previous.end or "parameter" in (token.kind, previous.kind) else ""
         piece = _format_sql_literal(values[token.start]) if token.kind == "parameter" else token.text
         pieces += [space, piece]
         offsets.append((num_written + len(space), token.start))
         num_written += len(space) + len(piece)
-        previous_end = token.end
+        previous = token
     return "".join(pieces), tuple(offsets)
 
 
