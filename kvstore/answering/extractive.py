@@ -431,10 +431,11 @@ def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[i
 
 
 def _list_version_names(passage: Passage) -> list[str]:
-    """Return the names that a document shares with its other versions, except for the year in them.
+    """Return the names by which other versions of a document are recognized: they differ only in a year.
 
-    They are its title if that has a year, and otherwise the title together with the file name. Without a year in
-    either, the document can also be the newest version of one with a year in its title.
+    If the title has a year, it is the only name ("Policy 2024"). Otherwise, the name is the title with the file name
+    ("Policy" in ``policy-2024.md``). If neither has a year, the title alone is a second name, because the document can
+    be the newest version of one with a year in its title.
     """
     path = PurePosixPath(passage.document)
     title = passage.plain_title

@@ -259,14 +259,15 @@ def _derive_parts(
     derivations: Sequence[StoredDerivation],
     document_facts: Mapping[str, Any],
 ) -> PendingDocument:
-    """Return a document with its derived parts, without the vectors that its facts or changed parts make invalid.
+    """Return a document with its derived parts, without the vectors of texts that changed.
 
     A part is what a derivation computes from the document, such as a list of sentences. ``document_facts`` are the
-    facts stated about the document, by name.
+    facts stated about the document, by name. Some of them, such as a context written by a model, are embedded together
+    with the chunks, unless the user supplied the vectors of the chunks (``own_vectors``).
     """
     extracted = derive_parts(document.extracted, settings, derivations, document_facts)
     parts, previous_parts = extracted.parts, document.extracted.parts
-    # A part that was not derived again is the same object. The vectors of chunks belong to no part, so they stay.
+    # derive_parts() returns the same object for an unchanged part. No part has the vectors of chunks, so they stay.
     valid_vectors = {
         name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
     }

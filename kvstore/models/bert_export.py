@@ -401,8 +401,9 @@ class QuantizedBertGraph(BertGraph):
         return _QuantizedActivations(bytes_name, scales_name, channel_scales=scales, shift=shift)
 
     def _add_zero_point(self, shift: float) -> str:
-        """Add the byte that represents the number 0 as a constant, and return its name.
+        """Add a constant with the byte that stands for 0 (the zero point of the quantization), and return its name.
 
-        It is the lowest byte for activations with a ``shift``, which are not negative, else the middle one.
+        Activations to which a ``shift`` was added are not negative, so their zero is the lowest byte. That of the other
+        activations (``shift`` 0) is the middle byte.
         """
         return self._add_constant("first_byte", np.uint8(0)) if shift else self._add_constant("middle", np.uint8(128))

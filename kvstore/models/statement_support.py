@@ -284,7 +284,8 @@ class SourcePassages:
 def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
     """Split a passage into sentences, with what a statement is compared with: stems, names, negations, tenses.
 
-    ``heading_stems`` are the stems of the passage's headings, which every sentence may use.
+    ``heading_stems`` are the stems of the passage's headings, which every sentence may use. Pronouns are known only in
+    English. In other languages, every sentence can refer to names in the sentences before it.
     """
     sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"

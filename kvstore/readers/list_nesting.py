@@ -40,9 +40,9 @@ class BlockBuilder:
         self._blocks += blocks
 
     def add_code(self, line: str) -> None:
-        """Add a line of code to the open code block; a list before it ends."""
+        """Add a line of code to the open code block, or begin one, which ends the open list."""
         if self._items:
-            self.add_blocks()
+            self.add_blocks()  # ends the list
         self._code_lines.append(line)
 
     def add_item(self, depth: int, marker: str, blocks: list[MarkdownBlock]) -> None:

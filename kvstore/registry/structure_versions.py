@@ -60,9 +60,9 @@ def find_outdated(view: View) -> set[str]:
 def explain_migration(view: View) -> str | None:
     """Return why the store that ``view`` reads must be migrated, as the end of a sentence; None if opening it suffices.
 
-    Outdated structures are rebuilt on opening. Outdated derivations must be derived from all texts again, which takes
-    long, so the user starts it. All mentions must also be derived again if an earlier kvstore made every phrase of a
-    triple a name.
+    Opening a store rebuilds outdated structures. Outdated derivations, which are computed from the text of each
+    document, take long to compute again, so the user starts that. The same holds for a store with imported triples of a
+    version that took all their subjects and objects for names, because the mentions of these names must be removed.
     """
     if view.count(tables.TRIPLES) and read_versions(view).get(_GRAPH_NAME, 0) < _MIN_GRAPH_VERSION:
         return "every phrase of its imported relations is a name"

@@ -118,7 +118,8 @@ class TableReader:
     def iter_mention_chunks(self, name: str) -> Iterator[int]:
         """Yield the ids of all chunks that may mention the entity with this name, ascending.
 
-        These are the chunks that the abstracts at the addresses of the entity summarize.
+        The index stores the abstracts (summaries of some chunks) in which an entity occurs, so the ids are those of all
+        chunks below these abstracts.
         """
         return (chunk for chunk in self._iter_candidate_ids(name) if self.has_row(tables.CHUNKS, chunk))
 

@@ -112,7 +112,10 @@ def _is_likely_correction(word: str, correction: str, stem: Callable[[str], str]
 
 @lru_cache(maxsize=1024)
 def _list_forms(word: str, language: str) -> list[str]:
-    """Return other forms of a word with other endings; cached.
+    """Return other forms of a word, such as a plural, by exchanging an ending for each ending that it is paired with.
+
+    The result is cached. A stemmer does not give these forms the same stem. The word must be longer than the ending, by
+    ``_MIN_PART`` letters if one of the two endings is a single letter or empty.
 
     >>> _list_forms("inscricoes", "portuguese"), _list_forms("rektor", "swedish")[:2]
     (['inscricao'], ['rektorn', 'rektoret'])

@@ -193,7 +193,10 @@ class TableBuffer:
         return last_keys
 
     def _list_keys(self) -> tuple[list[bytes], list[bytes]]:
-        """Return and cache the ascending keys of ``older``, and the ascending keys that are only in ``newer``."""
+        """Return the ascending keys of ``older``, and the ascending keys that are only in ``newer``; both are cached.
+
+        ``_newer_keys`` has the ascending keys of the last call, and the keys that were added since then, unordered.
+        """
         if self._older_keys is None:
             self._older_keys = sorted(self.older)
         if self._newer_keys is None:

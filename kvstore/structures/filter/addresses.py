@@ -29,9 +29,10 @@ TARGET_MASK = (1 << RANK_SHIFT) - 1
 
 
 def compute_body_rank(occurrences: int) -> int:
-    """Return the rank in an entity's address of an abstract whose chunks mention it ``occurrences`` (>= 1) times.
+    """Return the rank of a place that mentions an entity ``occurrences`` (>= 1) times.
 
-    More occurrences give a smaller rank, which sorts first.
+    The place is an abstract, the summary of some chunks, and they contain the occurrences. The rank is a part of the
+    address, by which an entity's places are sorted: more occurrences give a smaller rank, which sorts first.
     """
     return MAX_BODY_RANK + 1 - occurrences if occurrences <= MAX_BODY_RANK - MIN_BODY_RANK else MIN_BODY_RANK
 

@@ -82,7 +82,10 @@ class BlockLists:
         return np.concatenate(ranges) if ranges else np.empty(0, np.uint64)
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Numbers]]:
-        """Return all blocks of the lists of several entities, in order, each as (entity, numbers of the block)."""
+        """Return all blocks of the lists of several entities, in order, each as (entity, stored numbers).
+
+        The numbers are the addresses of the entity (the places that mention it) or other integers, by table.
+        """
         block_records = self.view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 

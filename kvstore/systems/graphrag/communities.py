@@ -94,7 +94,7 @@ class Communities(StoredCommunities):
         """Return the key of each community, such as ``1/vienna``: its level, and its first existing member by name."""
         self.preload(communities)
         first_members = [self._get_record(community)[FIRST_MEMBER_FIELD] for community in communities]
-        member_exists = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
+        member_exists = [True] * len(communities) if self._is_complete else self._state.entities.has_many(first_members)
         # If the member whose name sorts first was deleted, the names of all others are compared.
         member_groups = [
             [first_member] if exists else [entity for entity, _ in self.iter_members(community)]
@@ -128,7 +128,7 @@ class Communities(StoredCommunities):
         """Return the first ``count`` existing members (entities) of each community, by the weight of their edges."""
         rows = self._rows.get_many(MEMBERS, list(map(records.encode_u32, communities)))
         members = [(row or ())[: 2 * count : 2] for row in rows]  # a row alternates entities and weights
-        if self._is_current:
+        if self._is_complete:
             return [list(entities) for entities in members]
         all_entities = list(dict.fromkeys(chain.from_iterable(members)))
         existing = set(compress(all_entities, self._state.entities.has_many(all_entities)))
@@ -170,7 +170,7 @@ class Communities(StoredCommunities):
         The share is the fraction of the chunk's names, by weight, in the community; the largest share comes first.
         """
         groups = self._list_stored_chunks(communities)
-        if not self._is_current:
+        if not self._is_complete:
             existing = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
             groups = [[(chunk, share) for chunk, share in group if chunk in existing] for group in groups]
         return [  # sorted by descending share
@@ -226,7 +226,7 @@ class Communities(StoredCommunities):
             list_report_spans(self._get_summary_spans(community), self._get_findings(community))
             for community in communities
         ]
-        if self._is_current:
+        if self._is_complete:
             return groups
         existing = self._find_existing_chunks(span.chunk for spans in groups for span in spans)
         return [[span for span in spans if span.chunk in existing] for spans in groups]
@@ -242,7 +242,7 @@ class Communities(StoredCommunities):
         if text is None or not self.has_spans(self.list_sources(community)):
             return None
         row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()  # alternates entities and weights
-        if not self._is_current and not all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2])):
+        if not self._is_complete and not all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2])):
             return None  # a member that the report names was deleted
         used_descriptions = set(text.value.get("descriptions", ()))
         # Most reports use none, and listing the existing ones is expensive.
@@ -296,7 +296,7 @@ class Communities(StoredCommunities):
 
     def filter_visible(self, communities: IntArray) -> IntArray:
         """Return the communities that still have a member and (unless they were built without chunks) a chunk."""
-        if self._is_current:
+        if self._is_complete:
             return communities
         visible = self._cache.visible  # flags: 1 visible, 0 not, _UNKNOWN
         unknown = communities[visible[communities] == _UNKNOWN]
@@ -339,7 +339,7 @@ class Communities(StoredCommunities):
 
     def iter_faults(self) -> Iterator[str]:
         """Yield an error message for each inconsistency in the stored rows of the communities."""
-        return self.iter_row_faults(needs_terms=self._is_current)
+        return self.iter_row_faults(needs_terms=self._is_complete)
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
         """Return the cosines of communities with a unit vector.
@@ -361,7 +361,7 @@ class Communities(StoredCommunities):
         return {
             community: vectors[digest]
             for community, digest in enumerate(self._content_digests)
-            if digest in vectors and (self._is_current or self.get_written_text(community) is not None)
+            if digest in vectors and (self._is_complete or self.get_written_text(community) is not None)
         }
 
     def find_nearest(self, vector: Vector, count: int, level: int | None = None) -> list[tuple[int, float]]:
@@ -387,12 +387,12 @@ class Communities(StoredCommunities):
         """Yield (entity, weight) for each member in a stored row (None: no row) that exists in the state, in order."""
         values = iter(row or ())  # entity, weight, entity, weight, and so on
         for entity, weight in zip(values, values, strict=True):
-            if self._is_current or entity in self._state.entities:
+            if self._is_complete or entity in self._state.entities:
                 yield entity, weight / _WEIGHT_SCALE
 
     @cached_property
-    def _is_current(self) -> bool:
-        """True if nothing changed since the build and the query allows all documents, so every stored id exists."""
+    def _is_complete(self) -> bool:
+        """True if every stored member exists: nothing changed since the build, and the query allows all documents."""
         # A write transaction can have made changes, but the number of the last change grows only at commit.
         unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
         return unchanged and self._state.allowed is None
@@ -408,7 +408,7 @@ class Communities(StoredCommunities):
 
         Everything the communities return is then the same for every state.
         """
-        return self._is_current and not self._has_written_texts
+        return self._is_complete and not self._has_written_texts
 
     @cached_property
     def _cache(self) -> _StateCache:
@@ -428,7 +428,7 @@ class Communities(StoredCommunities):
 
     def _filter_existing(self, items: list[Value], get_chunk: Callable[[Value], int]) -> list[Value]:
         """Return the items whose chunks exist in the state, in order; ``get_chunk`` returns the chunk of an item."""
-        if self._is_current:
+        if self._is_complete:
             return items
         return list(compress(items, self._state.chunks.has_many(map(get_chunk, items))))
 
