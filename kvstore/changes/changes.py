@@ -216,7 +216,7 @@ class Changes:
 
     @property
     def can_defer_linking(self) -> bool:
-        """True if no document of the store is linked yet, so linking of new ones can wait until all have arrived."""
+        """True if no document of the store is linked yet, so new documents can be linked after the last has arrived."""
         return self._unlinked is not None or not self.counters.documents
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:

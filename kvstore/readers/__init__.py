@@ -216,7 +216,7 @@ def _build_plugin_format(plugin: PluginReader) -> _Format:
 
 
 def find_format(name: str) -> str | None:
-    """Return the format that the suffix of a file name selects, or None.
+    """Return the format that the suffix of a file name selects, or None if no format has the suffix.
 
     >>> [find_format(name) for name in ("a.md", "_sources/faq.rst.txt", "LICENSE")]
     ['markdown', 'rst', None]

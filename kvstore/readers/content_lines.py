@@ -131,7 +131,7 @@ def split_value(value: str, separator: str) -> list[str]:
 def _iter_properties(text: str) -> Iterator[Property]:
     """Yield the property on each line of a text whose folded lines are joined.
 
-    An invalid line continues the value of the line before it, and so does a line after a quoted-printable line break.
+    An invalid line, or a line after a quoted-printable line break, continues the value of the line before it.
     """
     pending: Property | None = None
     value_pieces: list[str] = []

@@ -215,7 +215,7 @@ class _LineCollector:
             line.cells[-1] = LineCell(start, last_text + text)
 
     def _is_below(self, y: float, size: float) -> bool:
-        """True if ``y`` is the height of a line shortly below the open line, or if no line is open."""
+        """True if a text of font size ``size`` at ``y`` is shortly below the open line, or if no line is open."""
         line = self._open_line
         return line is None or 0 < line.y - y < _MAX_BLANK_HEIGHT * max(size, line.size)
 

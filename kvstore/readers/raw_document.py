@@ -66,7 +66,7 @@ _PRINTED_NAME_PATTERN = re.compile(
 
 
 def clean_property_title(title: str | None) -> str:
-    """Clean the title in the properties of a file: return it on one line, or an empty string if it is a default.
+    """Clean the title in the properties of a file: return it on one line; empty for a default title.
 
     >>> clean_property_title("Microsoft Word - Lease of shed 3.doc"), clean_property_title("Untitled 1")
     ('Lease of shed 3', '')
