@@ -38,7 +38,7 @@ _NUM_RESAMPLES = 10_000
 _NUM_DRAWS = 100
 
 #: A heading, or its number, which :func:`~kvstore.text.sentences.split_sentences` separates from the sentence after it.
-_LABEL_PATTERN = re.compile(r"[\d.]+|.*\?", re.DOTALL)
+_LABEL_PATTERN = re.compile(r"(?:.* > )?[\d.]+|.*\?", re.DOTALL)
 #: A document key, and the byte range of a part of its text.
 DocumentSpan = tuple[str, int, int]
 
@@ -149,7 +149,7 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
 def extract_first_sentence(text: str) -> str:
     """Return the first sentence (by the rules of its language), list item or table row of an answer.
 
-    A heading before it, such as *Can I film here?* or *7. Helicopters:*, is not a sentence.
+    A heading before it, such as *Can I film here?*, *7. Helicopters:* or *Fees > 4. Yard:*, is not a sentence.
     """
     line = text.strip().partition("\n")[0]
     sentences = [line[start:end] for start, end in split_sentences(line, detect_language(text))]
