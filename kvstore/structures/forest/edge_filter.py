@@ -64,7 +64,7 @@ def classify_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[E
 
 
 def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
-    """Return the edges with both ends in one strongly connected component (Tarjan 1972)."""
+    """Return the edges that lie on a cycle: both ends are in one strongly connected component (Tarjan 1972)."""
     parents = _group_parents(edges)
     component: dict[int, int] = {}
     index: dict[int, int] = {}  # the order in which nodes are visited

@@ -234,7 +234,9 @@ class Forest(ViewReader):
         return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
 
     def compute_strength(self, child: int, parent: int) -> Strength:
-        """Compute the strength of an edge from its assertions by documents and the user; the strongest sorts first.
+        """Compute the strength of an edge's evidence from its assertions by documents and the user.
+
+        The strongest edge sorts first.
 
         The confidences are added in thousandths, so that the sum does not depend on their order.
         """
@@ -252,7 +254,7 @@ class Forest(ViewReader):
         return self._view.get(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent)) is not None
 
     def get_strength(self, child: int, parent: int) -> Strength:
-        """Return the stored strength of an edge on a cycle; raise CorruptionError for any other edge."""
+        """Return the stored strength (of the evidence) of an edge on a cycle; raise CorruptionError for others."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.LOOPED_EDGES, key)
         if value is None:
@@ -260,7 +262,7 @@ class Forest(ViewReader):
         return Strength(*STRENGTH_STRUCT.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
 
     def sort_by_strength(self, edges: Collection[Edge]) -> list[Edge]:
-        """Sort edges on cycles by strength, the strongest first, ties by the names of their ends."""
+        """Sort edges on cycles by the strength of their evidence, strongest first, then by the names of their ends."""
         strengths = {edge: self.get_strength(*edge) for edge in edges}
         ordered: list[Edge] = []
         for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):

@@ -122,7 +122,7 @@ class TransitiveReduction:
             self._insert_acyclic_edge(child, parent)
 
     def update_strength(self, child: int, parent: int) -> None:
-        """Store the new strength of an edge after it gained or lost one of several assertions.
+        """Store the new strength (of the evidence) of an edge after it gained or lost one of several assertions.
 
         If the edge lies on a cycle, decide again which edges of its strongly connected component break the cycles.
         """

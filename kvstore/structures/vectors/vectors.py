@@ -304,7 +304,7 @@ class Vectors:
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
 
     def _get_verified_checksums(self, block_numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksum plus 2^32 of each block of vectors that was verified before, and 0 for other blocks."""
+        """Return the checksum of each block of vectors verified before, plus the flag 2^32, and 0 for other blocks."""
         if self._verified_blocks is None:
             return np.zeros(len(block_numbers), np.uint64)
         return self._verified_blocks.get_many(block_numbers)
