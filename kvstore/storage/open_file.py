@@ -248,7 +248,7 @@ class OpenFile:
     # -- Transactions and tables
 
     def begin_transaction(self, *, write: bool) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
-        """Begin a transaction and count it, and adopt the map's size if another process has grown it.
+        """Begin a transaction, and count it as open; adopt the size of the map if another process has grown it.
 
         Returns the transaction, and the table handles that it can use, which were opened before it began.
         """
@@ -314,7 +314,7 @@ class OpenFile:
             self.handles = handles
 
     def register_commit(self, created_handles: Mapping[str, Handle]) -> None:
-        """Register the tables that a commit has created, and extend a short file to its last used page."""
+        """Register the tables that a commit has created; extend the file if it ends before its last used page."""
         if created_handles:
             self.handles = {**self.handles, **created_handles}
         self.data.extend_to_used_pages()

@@ -83,7 +83,7 @@ class WriteTransaction(LmdbView):
 
     @property
     def is_large(self) -> bool:
-        """True if it has made more changes than fit into one segment of the change buffer."""
+        """True if this transaction has made more changes than fit into one segment of the change buffer."""
         return not self._is_buffering or self._appends_directly
 
     def put(self, table: str, key: bytes, value: Bytes) -> None:
@@ -310,7 +310,7 @@ class WriteTransaction(LmdbView):
         return key > self._find_last_key(table) and key not in self._get_buffer().get_table(table)
 
     def _find_last_key(self, table: str) -> bytes:
-        """Return the last key that a table had at the first call for it, from a cache; empty for an empty table."""
+        """Return the last key that a table had when this method was first called for it; empty for an empty table."""
         if table not in self._last_keys:
             last_key, _ = next(self._scan_stored(table, b"", None, reverse=True), (b"", None))
             self._last_keys[table] = last_key
