@@ -35,7 +35,7 @@ class WrittenText:
 
     @property
     def vector(self) -> Matrix | None:
-        """The unit vector of the text, or None if it was stored by an old version, which did not embed texts."""
+        """The unit vector of the text, or None if the text was stored without a vector."""
         packed_vector = self.value.get(_VECTOR)
         return None if packed_vector is None else np.frombuffer(packed_vector, "<f4")
 
