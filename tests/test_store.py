@@ -16,7 +16,10 @@ import pytest
 import kvstore
 from kvstore import errors
 from kvstore.database import open_store
+from kvstore.database.batched_changes import BatchedChanges
+from kvstore.storage import write_transaction
 from kvstore.storage.change_buffer import QUICK_READ_BYTES
+from kvstore.storage.environment import Environment, MapFull
 from kvstore.structures import tables
 
 pytestmark = pytest.mark.public_api
@@ -597,3 +600,45 @@ def test_a_change_of_metadata_moves_the_edges_to_another_tree(store: kvstore.Sto
     store.put("a", "Ada,Bank", format="pairs", meta={"tree": 1, "year": 1843})
     store.update("a", meta={"tree": tree, "year": 1844})
     assert store.execute("SELECT name FROM trees").fetchall() == [(str(tree),)]
+
+
+@pytest.mark.parametrize("other_change", [lambda store: store.delete("a"), lambda store: store.put("a", "Bo Li sang.")])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda transaction: transaction.update("a", meta={"year": 1843}),
+        lambda transaction: transaction.put_triples("a", [("Ada Lovelace", "knew", "Bo Li")]),
+    ],
+)
+def test_changes_are_not_applied_again_to_a_document_that_another_transaction_changed(
+    store: kvstore.Store,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[kvstore.Transaction], object],
+    other_change: Callable[[kvstore.Store], object],
+) -> None:
+    """Another writer commits while the map of the file grows, for which the transaction gives up its lock."""
+    store.put("a", "Ada Lovelace wrote.")
+    store.put("b", "Ada Lovelace sang.")
+    write_with_growth = Environment.write_with_growth
+
+    def fill_map(*arguments: object) -> None:
+        raise MapFull("the map is full")
+
+    def write_after_other_change(environment: Environment, *arguments: Any) -> object:
+        monkeypatch.undo()
+        other_change(store)
+        return write_with_growth(environment, *arguments)
+
+    monkeypatch.setattr(write_transaction, "_MIN_FREE_BYTES", 1 << 60)
+    with store.transaction() as transaction:
+        transaction.update("b", meta={"year": 1843})
+        monkeypatch.setattr(BatchedChanges, "commit", fill_map)
+    assert store.get("b").meta == {"year": 1843}  # type: ignore[union-attr]
+    monkeypatch.setattr(Environment, "write_with_growth", write_after_other_change)
+    transaction = store.transaction()
+    change(transaction)
+    with pytest.raises(errors.TransactionError, match="changed document 'a' while the store grew"):
+        transaction.commit()
+    document = store.get("a")
+    assert not document or (document.text, document.meta) == ("Bo Li sang.", {})
+    assert store.put("a", "Ada Lovelace wrote.", meta={"year": 1843})

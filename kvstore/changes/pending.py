@@ -100,6 +100,9 @@ class PendingChanges:
     metadata: dict[str, MetadataChange] = field(default_factory=dict)
     files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
     size: int = 0
+    #: The digests, by key, of the stored documents whose metadata or facts change, if the changes are kept (to apply
+    #: them again): they must not be applied to another document with this key.
+    stored_digests: dict[str, bytes] = field(default_factory=dict)
     #: Derived parts of stored documents whose other facts changed, and their vectors, by key and derivation.
     parts: dict[str, dict[str, tuple[Any, Matrix]]] = field(default_factory=dict)
 
@@ -140,6 +143,7 @@ class PendingChanges:
     def delete(self, key: str) -> None:
         """Record that a document is to be deleted, and drop pending facts about it."""
         self.metadata.pop(key, None)
+        self.stored_digests.pop(key, None)
         self.documents.pop(key, None)  # so that the key moves to the end
         self.documents[key] = None
         for fact in facts.list_document_fact_kinds() if any(self.facts.values()) else ():

@@ -25,6 +25,7 @@ from ..changes.pending import (
     make_pending,
     validate_stored,
 )
+from ..errors import TransactionError
 from ..extraction.stated_relations import get_own_tree_name
 from ..extraction.validation import PAIRS_FORMAT, ValidDocument, unpack_chunks
 from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
@@ -118,6 +119,7 @@ class BatchedChanges:
             and self._has_same_vectors(existing, document)
         ):
             return False
+        self._record_digest(existing.key)
         self.pending.put_metadata(existing.key, MetadataChange(new_document.meta, new_document.digest))
         self.set_origin(existing.key, document.origin)
         return True
@@ -238,10 +240,18 @@ class BatchedChanges:
             return False
         if new_value is not None:
             fact_kind.check_consistency(new_value, partial(self.find_fact, fact_kind))
+        if isinstance(fact_kind, DocumentFact):
+            self._record_digest(str(key))
         self.pending.put_fact(fact_kind, key, new_value or None)
         if fact_kind in list_context_facts(self._settings):
             self._reembed_document(str(key))
         return True
+
+    def _record_digest(self, key: str) -> None:
+        """Record the digest of a stored document whose metadata or facts change, if the batch may be applied again."""
+        record = self.state.documents.find_by_key(key) if self.keeps_batches else None
+        if record is not None and key not in self.pending.documents:
+            self.pending.stored_digests[key] = record.digest
 
     def _reembed_document(self, key: str) -> None:
         """Put a stored document into the pending batch again, with its facts, because the texts to embed changed.
@@ -297,9 +307,19 @@ class BatchedChanges:
         self._session.store.trace_cache.commit(self._changes.counters)
 
     def replay(self, transaction: WriteTransaction, lookup_counts: Mapping[str, int]) -> None:
-        """Apply all batches, and numbers of lookups by entity key, to another transaction, which the caller commits."""
+        """Apply all batches, and numbers of lookups by entity key, to another transaction, which the caller commits.
+
+        Raises TransactionError if another writer has changed a document whose metadata or facts the batches change.
+        """
         changes = self._open_changes(transaction)
         for pending in self._applied:
+            for key, digest in pending.stored_digests.items():
+                record = changes.documents.find_by_key(key)
+                if record is None or record.digest != digest:
+                    raise TransactionError(
+                        f"another transaction changed document {key!r} while the store grew, and nothing of this one "
+                        "was stored; run it again"
+                    )
             # Another process may have changed which derivations the store keeps in the meantime.
             complete_pending(pending, changes.state, self._session.store.embedder.embed)
             changes.apply(pending, more_follow=True)
