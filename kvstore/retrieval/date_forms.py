@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 from ..structures.documents.allowed import AllowedDocuments
@@ -28,8 +28,9 @@ from .lexical_search import compute_term_rarity
 
 #: The years in which dates without a year are searched, and the maximum number of these, the latest first.
 _YEARS, _MAX_YEARS = range(1950, 2100), 8
-#: The maximum number of chunks that are read for each form of a date.
-_MAX_CHUNKS = 16
+#: The maximum numbers of dates of a question, of chunks that are read for each form of a date and for all forms, and of
+#: characters of a chunk, so that pasted lines with dates take little time.
+_MAX_DATES, _MAX_CHUNKS, _MAX_CANDIDATES, _MAX_CHARACTERS = 4, 16, 64, 10_000
 #: A date without a year is checked in this one, which has a 29 February.
 _LEAP_YEAR = 2024
 
@@ -54,7 +55,7 @@ def find_date_replacements(
 
     ``stem`` is the stemming function for the question, and ``language`` the language of the question (None: unclear).
     """
-    dates = list(_iter_dates(question, language))
+    dates = list(islice(_iter_dates(question, language), _MAX_DATES))
     if not dates:
         return {}
     for asked_date in dates:
@@ -87,7 +88,7 @@ def _find_best_form(
     """
     best_rank, best_form = (-1.0, False, 0), None
     for chunk in chunks:
-        text = "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))
+        text = "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))[:_MAX_CHARACTERS]
         forms = [other for other in _iter_dates(text, language) if asked_date.may_be(other)]
         if not forms:
             continue
@@ -120,7 +121,7 @@ def _load_chunks(
     for terms in term_sets:
         if all(counts[term] for term in terms):
             candidates.update(state.postings.find_chunks_with_terms(terms, narrow=narrow)[:_MAX_CHUNKS].tolist())
-    return ChunkReadRequest(sorted(candidates)).fetch(state)
+    return ChunkReadRequest(sorted(candidates)[:_MAX_CANDIDATES]).fetch(state)
 
 
 def _make_restriction(allowed: AllowedDocuments) -> Callable[[Ids], Ids]:
