@@ -142,3 +142,13 @@ def test_a_date_is_searched_in_the_form_of_the_documents(make_store: Any) -> Non
     with store.state() as state:
         step = next(row for row in store.execute("EXPLAIN SEARCH 'March 14' WHERE key = 'b'") if "respell" in row[0])
     assert step[1] == "as in the documents: March 14 → 14 March 2026"
+
+
+def test_pasted_lines_are_not_respelled(make_store: Any) -> None:
+    store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules"})
+    store.put("a", "Our location on 2026-03-14.")
+    with store.state() as state:
+        assert respell_question("Which locatoin?" + " 12 March 2031" * 90, state) == (
+            "Which locatoin?" + " 12 March 2031" * 90, []
+        )  # fmt: skip
+        assert respell_question("Which locatoin?" + " x" * 400, state)[1] == [("locatoin", "location")]

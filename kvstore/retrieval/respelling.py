@@ -53,6 +53,9 @@ _VARIANT_PATTERN = compile_lazily(
 _TYPED_WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[a-z]{4,}(?![\w/@=-]|\.\w)")
 #: The minimum length of a correction, and of a word whose correction need not be frequent: few other words are like it.
 _MIN_CORRECTION, _MIN_LONG_WORD = 5, 8
+#: The maximum number of characters of a question whose words are respelled. A longer one has pasted lines, in which
+#: many words are unknown, and each takes about 3 ms.
+_MAX_LENGTH = 1_000
 
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
@@ -83,8 +86,10 @@ def _respell_words(
     """Return a question in which words that no chunk has are respelled, and pairs of each such word and the new word.
 
     ``stem`` is the stemming function for the question, and ``stemmer`` its name, such as ``english``. The question is
-    unchanged if it is not the name of a Snowball stemmer.
+    unchanged if it is not the name of a Snowball stemmer, or if the question is longer than ``_MAX_LENGTH``.
     """
+    if len(question) > _MAX_LENGTH:
+        return question, []
     if stemmer != "english":
         return _respell_foreign_words(question, state, stem, stemmer)
     replacements = _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
