@@ -103,7 +103,7 @@ cdef enum:
     BREAK
     MOVES
 
-#: The first letters of the kinds of moves, in the order of their indexes in the argument ``kinds`` of :func:`parse`.
+#: The first letters of the kinds of moves, in the order of their indexes in the ``kinds`` argument of :func:`parse`.
 MOVE_LETTERS = "SDLRB"
 
 

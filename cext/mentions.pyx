@@ -34,7 +34,7 @@ cdef struct Form:
 cdef inline Form _classify_spelling(const unsigned char* cursor, Py_ssize_t size, char* lowered) noexcept:
     """Return how a piece of text is spelled; write its first ``_MAX_WORD_BYTES`` bytes in lower case to ``lowered``.
 
-    If the piece is not ASCII, only the field ``ascii`` is valid.
+    If the piece is not ASCII, only the ``ascii`` field is valid.
     """
     cdef Form form
     cdef bint cased = False, capital = False, digit = False
