@@ -1,6 +1,6 @@
 """Formats of a store, and the steps that migrate an older one to the current format.
 
-In: the LMDB environment of a store, with the writer lock held. On disk: the record ``format`` of the table ``meta``,
+In: the LMDB environment of a store, with the writer lock held. On disk: the record ``format`` of the ``meta`` table,
 which contains the format number (see ``format_record``). Out: the steps that ran. Each step is a frozen module that
 uses raw keys and bytes only, never the current codecs. A step and the record of it commit together, so a failed step
 leaves the store in the previous format. A newer or older format raises :class:`~kvstore.errors.StoreFormatError`.

@@ -1,4 +1,4 @@
-"""The command ``kvstore``.
+"""The ``kvstore`` command.
 
 In: arguments. Out: results on standard output, everything else on standard error. Exit status: 0 on success; 1 if a
 statement, a file or a check failed; 2 for wrong usage; 130 on Ctrl-C. Errors are one message without a traceback; set

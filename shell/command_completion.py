@@ -1,4 +1,4 @@
-"""Completion of the command ``kvstore`` itself, in bash, zsh and fish.
+"""Completion of the ``kvstore`` command itself, in bash, zsh and fish.
 
 In: the name of a shell. Out: a script that the shell reads once. From then on the shell starts ``kvstore`` with a
 variable that holds the typed text, and reads the completions from standard output, in click's protocol. Completion

@@ -170,7 +170,7 @@ def validate_folder(_: click.Context, __: click.Parameter, file: Path | None) ->
 
 
 class _FormatOption(click.Option):
-    """The option ``--as``. Its help lists the formats; the readers, which are large, are imported to show it."""
+    """The ``--as`` option. Its help lists the formats; the readers, which are large, are imported to show it."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Make the help text, which lists the formats, and return the option's names and this text, for click."""

@@ -141,7 +141,7 @@ class Console:
     def run_items(self, items: Iterable[ScriptItem], name: str = "") -> None:
         """Run statements and dot commands of a script called ``name``, and report failures.
 
-        Raises Bail at the first failure if the setting ``bail`` (stop at the first error) is on.
+        Raises Bail at the first failure if the ``bail`` setting (stop at the first error) is on.
         """
         try:
             for item in items:
@@ -270,7 +270,7 @@ class Console:
         return num_rows
 
     def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
-        """Write a result to the command ``pager`` if it is longer than the screen; return the number of rows.
+        """Write a result to the ``pager`` command if it is longer than the screen; return the number of rows.
 
         ``kind`` is the first word of the statement, which selects the layout.
         """

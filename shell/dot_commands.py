@@ -176,7 +176,7 @@ def _describe_tables(console: Console, arguments: list[str]) -> None:
 
 
 def _set_expanded(console: Console, arguments: list[str]) -> None:
-    """Turn the mode ``line``, with each column on its own line, on or off; without an argument, toggle it."""
+    """Turn the ``line`` mode, with each column on its own line, on or off; without an argument, toggle it."""
     is_expanded = parse_switch(arguments[0]) if arguments else console.mode != "line"
     if is_expanded and console.mode != "line":
         console.collapsed_mode, console.mode = console.mode, "line"

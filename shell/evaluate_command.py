@@ -1,4 +1,4 @@
-"""The command ``evaluate``.
+"""The ``evaluate`` command.
 
 In: a store, and perhaps a file of questions. Out: the figures of strategies and settings on standard output; the exit
 status is 1 if a figure is below the bound of ``--fail-below``.

@@ -2,9 +2,9 @@
 
 In: text with names of files and trees, document keys, chunks, messages of a server. Out: the same text, with ``�`` in
 place of each control character (C0, DEL and C1 of ISO 6429), half of a surrogate pair, and mark that changes the
-writing direction. No text can therefore move the cursor, change colors or the window title, or display in another order
-than it is stored. Only bold text passes, because answers use it. :func:`mask_output` masks everything that the command
-prints.
+writing direction. No text can therefore move the cursor, change colors or the window title, or display in a different
+order than it is stored. Only bold text passes, because answers use it. :func:`mask_output` masks everything that the
+command prints.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In: folders, and a function that ingests them. Out: one ingest at the beginning, and one after each change once nothing
 has changed for a moment. All changes of one save or checkout therefore form one batch and one commit. The operating
-system reports changes if the package watchfiles is installed (the extra ``watch``); otherwise, or on request, kvstore
+system reports changes if the package watchfiles is installed (the ``watch`` extra); otherwise, or on request, kvstore
 polls the folders. Changes made during an ingest are not missed.
 """
 

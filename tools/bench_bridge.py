@@ -38,7 +38,7 @@ from kvstore.text.words import FUNCTION_WORDS
 NOISE = 0.5
 #: The number of documents per commit.
 BATCH = 2000
-#: The number of texts per call of the embedder.
+#: The number of texts per call to the embedder.
 EMBED_BATCH = 256
 _CAPITALIZED_WORD = re.compile(r"\b[A-Z][a-z]\w*")
 
@@ -82,7 +82,7 @@ def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, 
 def load_or_compute_vectors(question_set: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
     """Return the vectors of the passages and of the questions, one row each, in order.
 
-    They are read from the file ``cache`` if it exists; otherwise they are computed and written there, if it is given.
+    They are read from the ``cache`` file if it exists; otherwise they are computed and written there, if it is given.
     """
     if cache is not None and cache.exists():
         with np.load(cache) as cached:
@@ -128,7 +128,7 @@ def alter_capitalized_words(text: str, ending: str) -> str:
 
 
 def store_copies(store: kvstore.Store, question_set: QuestionSet, vectors: Matrix, num_copies: int) -> None:
-    """Store ``num_copies`` copies of the passages, of which all but the first are altered."""
+    """Store ``num_copies`` copies of the passages; all copies but the first are altered."""
     documents = list(iter_copies(question_set, vectors, num_copies))
     for start in range(0, len(documents), BATCH):
         with store.transaction() as transaction:

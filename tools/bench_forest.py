@@ -62,7 +62,7 @@ EDGES, NUM_COMMITS = 200, 20
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Return the (child, parent) pairs of a CSV file with a header, without duplicates and self-references.
+    """Return the (child, parent) pairs of a CSV file with a header, without duplicates or self-references.
 
     Names are converted to entity keys.
     """

@@ -12,10 +12,10 @@ the generated stores of the other parts, whose vectors are given, so that nothin
 
 passages, embed_s, ingest_s; ratio: ingest_s / embed_s, ``language = rules``; ratio_parser: the same with the parser;
 peak_mb_above_embedder; file_ratio: bytes of data.mdb right after the ingest / (text + vectors of chunks as stored);
-file_ratio_names: bytes of all files with the index ``synonyms``, for which names are embedded / (text + vectors of
+file_ratio_names: bytes of all files with the ``synonyms`` index, for which names are embedded / (text + vectors of
 chunks and of names); replace_p50_ms: a durable put of a document of 20 chunks; compact_ratio: size of the file after
-deleting a tenth of the documents and COMPACT / that of a new store of the others; check_s: CHECK; ask_s: ``kvstore
-ask`` with an extractive answer to a question about the first passage, from start to end of its process.
+deleting a tenth of the documents and COMPACT / that of a new store of the others; check_s: CHECK; ask_s:
+``kvstore ask`` with an extractive answer to a question about the first passage, from start to end of its process.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Measure the cost of personalized PageRank, and that it depends on the neighborhood, not on the size of the store.
+"""Measure the cost of personalized PageRank, and that it depends on the neighborhood, not on the store's size.
 
     python tools/bench_pagerank.py --data FOLDER [--copies N] [--limit-corpus N] [--epsilon E]
 
 ``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). The tool stores
 the corpus and runs a PageRank with the entities of every question as seeds. It then adds N copies of the corpus with
-altered words, and measures again in the same run. Pushes and rows are counted without rarity, which depends on the size
-of the store, and must then be equal. Times are those of the default weights, as processor time of the thread. Prints
+altered words, and measures again in the same run. Pushes and rows are counted without rarity, which depends on the
+store's size, and must then be equal. Times are those of the default weights, as processor time of the thread. Prints
 one JSON object.
 """
 
@@ -80,7 +80,7 @@ def measure_pageranks(store: kvstore.Store, questions: list[str], epsilon: float
             seeds = {make_entity_node(entity): 1.0 for entity in set(matches.entity.tolist())}
             if not seeds:
                 continue
-            # Counted without rarity, which depends on the size of the store; timed with the default weights.
+            # Counted without rarity, which depends on the store's size; timed with the default weights.
             ranks = compute_personalized_pagerank(
                 BatchedReader(state), seeds, epsilon=epsilon, weights=EdgeWeights(rarity_exponent=0)
             )

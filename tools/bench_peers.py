@@ -48,7 +48,7 @@ from peers.targets import TargetResult, iter_target_results
 
 TOOLS = Path(__file__).resolve().parent
 ALL_ROWS = ("load", *ROWS, "open", "growth")
-#: What is measured of the two stores whose times are compared.
+#: The measurements of the two stores whose times are compared.
 GROWTH_ROWS = ("vector", "filter", "bm25", "hybrid", "strategies")
 #: The number of processes that answer one first question.
 NUM_OPENINGS = 5

@@ -4,7 +4,7 @@
 
 The passages of ``--data`` become documents, unless ``--store`` has them already. An index that a strategy needs is
 created. For each strategy, over all questions: *rounds*, the mean number of rounds of requests, and *most_rounds*, its
-maximum; *requests*, the number of requests in them; *reads*, the number of calls of LMDB; *outside*, the number of
+maximum; *requests*, the number of requests in them; *reads*, the number of calls to LMDB; *outside*, the number of
 those calls made outside a request; *p50_ms*, the median processor time of a repeated question, the least of three runs.
 """
 
@@ -79,7 +79,7 @@ def create_needed_indexes(store: kvstore.Store, strategies: Sequence[str]) -> No
 
 
 class _CountingReader(BatchedReader):
-    """A reader that counts the calls of LMDB made within its requests."""
+    """A reader that counts the calls to LMDB made within its requests."""
 
     def __init__(self, state: State, lmdb: MeasuredView) -> None:
         """Read from ``state``, whose LMDB calls ``lmdb`` counts."""

@@ -3,10 +3,10 @@
     python tools/bench_scale.py --work FOLDER [--sizes 10000,100000,1000000] [--minutes N] [--json FILE]
 
 Documents of about 2.7 chunks are generated (:mod:`scale.made_documents`: Zipf's and Heaps' laws), and ingested from
-files of 10,000 chunks with one worker, the embedder ``hashing`` and ``language = rules``. All sizes are measured on one
+files of 10,000 chunks with one worker, the ``hashing`` embedder and ``language = rules``. All sizes are measured on one
 growing store; steps that change it, except loading, use a copy. Every step has a process of its own, and its result is
-saved in the working folder. With ``--minutes`` no step, and no part of a load, begins after that time; the same
-command continues later.
+saved in the working folder. With ``--minutes`` no step, and no part of a load, begins after that time; the same command
+continues later.
 
 Out: a table of figures by size, with an extrapolation to ten times the largest size (figure × the ratio of the last
 two). ``--json`` has all figures, and those of each part of the load. Times are processor time unless they are called
@@ -116,7 +116,7 @@ class Progress:
     """The results so far, in the working folder: figures by size and step, and one line per part of the load."""
 
     def __init__(self, work: Path) -> None:
-        """Read the figures of earlier runs in the folder ``work``."""
+        """Read the figures of earlier runs in the ``work`` folder."""
         self.work = work
         self.store, self.copy = work / "store", work / "copy" / "store"
         self._file, self.log = work / "figures.json", work / "load.jsonl"

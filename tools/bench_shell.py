@@ -3,7 +3,7 @@
     python tools/bench_shell.py --json
 
 In: the numbers of chunks and of entities of the two stores that it builds in a temporary folder. One has texts of
-common words, with the embedder ``hashing`` and ``language = rules``; the other has generated entities (seeded), written
+common words, with the ``hashing`` embedder and ``language = rules``; the other has generated entities (seeded), written
 through the storage layer without documents. Out: a table, or with ``--json`` one object whose keys include the units.
 The time of the prompt is measured in a pseudo-terminal, from the start of the process until the prompt is drawn. A
 completion is what the shell computes at a keystroke for the text before the cursor: the figure is the slowest one over

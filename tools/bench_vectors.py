@@ -1,4 +1,4 @@
-"""Measure the index ``vectors``: recall against exact search, time of a query, time and size of a build.
+"""Measure the ``vectors`` index: recall against exact search, time of a query, time and size of a build.
 
     python tools/bench_vectors.py --data FOLDER [--vectors N] [--engine hnswlib] [--cache FILE.npz] [--json]
 

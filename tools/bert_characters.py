@@ -1,6 +1,6 @@
 """Write ``kvstore/models/bert/characters.json``: how the tokenizer of an uncased BERT treats each character.
 
-In: ``kvstore/models/minilm/tokenizer.json``, and the library ``tokenizers``, which applies it to every character. On
+In: ``kvstore/models/minilm/tokenizer.json``, and the ``tokenizers`` library, which applies it to every character. On
 disk: ranges of characters that the tokenizer removes and of those that are words of their own, the spaces, and the
 normal forms of letters. Ranges are hexadecimal: the distance from the end of the previous range, and the length less 1.
 Syllables of Hangul are left out, because their parts are computed. Prints the SHA-256 of the file, which

@@ -1,4 +1,4 @@
-"""The reference of the command ``kvstore``, as a man page and as a documentation page, generated from its help.
+"""The reference of the ``kvstore`` command, as a man page and as a documentation page, generated from its help.
 
 In: the commands and options as click defines them, and the text below. Out: ``docs/kvstore.1`` (roff) and
 ``docs/command.md``. A test compares both with the command; ``python tools/command_reference.py`` regenerates them.

@@ -10,8 +10,8 @@ which thresholds are chosen.
 
 Figures of a LANGUAGE (``de``): ``hit@1`` of the default and of ``lexical``; ``held`` (the answer contains the fact),
 ``first`` (its first sentence does) and ``refused``, of all questions; ``foreign_refused``: the same questions asked of
-a store of the other half, which cannot answer them; ``bytes``: the size of the store; ``cpu_s``: processor time of its
-ingest. In the set ``mixed``, each article is in one of four languages, and so are the questions about it. Figure of a
+a store of the other half, which cannot answer them; ``bytes``: the store's size; ``cpu_s``: processor time of its
+ingest. In the ``mixed`` set, each article is in one of four languages, and so are the questions about it. Figure of a
 pair (``de:en``): ``hit@5`` of questions in one language on paragraphs in the other.
 """
 
@@ -36,7 +36,7 @@ from kvstore.text.normalize import fold_text
 
 Record = Mapping[str, Any]
 
-#: The languages of the articles of the set ``mixed``.
+#: The languages of the articles of the ``mixed`` set.
 MIXED_LANGUAGES = ("de", "en", "es", "ru")
 
 
@@ -49,7 +49,7 @@ def get_half(paragraph_id: str) -> int:
 
 
 def load_records(kind: str, name: str, data: Path) -> list[Record]:
-    """Return the ``corpus`` or the ``questions`` of a language, or of the set ``mixed``."""
+    """Return the ``corpus`` or the ``questions`` of a language, or of the ``mixed`` set."""
     if name != "mixed":
         return read_json_lines(data / f"{kind}-{name}.jsonl")
     # Four consecutive articles are in the same language, so that each half has articles in every language.

@@ -1,4 +1,4 @@
-"""Fit what is made of the answer reader's logits: the score of a sentence, and the confidence of an answer.
+"""Fit what is computed from the answer reader's logits: the score of a sentence, and the confidence of an answer.
 
     python tools/fit_answer_reader.py SET ... [--report SET] ... [--limit N] [--store FOLDER] [--data FOLDER]
 

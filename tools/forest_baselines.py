@@ -1,7 +1,7 @@
 """Baselines of CFT-RAG: other methods to find every occurrence of an entity in a forest and to describe its relatives.
 
 In: trees as child–parent pairs, the root's first. Out: for a name every node with it, and for names the same sentences
-that the strategy ``cft`` writes. Three methods are from the paper (§4.1): breadth-first search over all trees, the same
+that the ``cft`` strategy writes. Three methods are from the paper (§4.1): breadth-first search over all trees, the same
 with a Bloom filter in every node, and that without the filters directly above the leaves. Two are added: a dictionary,
 and an LMDB B-tree keyed by name, which is on disk like the store.
 """

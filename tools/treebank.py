@@ -1,4 +1,4 @@
-"""Dependency treebanks in CoNLL-U, as documents of spaCy.
+"""Dependency treebanks in CoNLL-U, as spaCy documents.
 
 In: files ``NAME_{train,dev,test}.conllu.xz``. Out: sentences of gold words, and spaCy documents made from them: words,
 original spaces, tags, morphology, lemmas, heads, and paragraph breaks as separate words of blanks, as spaCy's tokenizer

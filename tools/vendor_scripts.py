@@ -4,8 +4,8 @@
     python tools/vendor_scripts.py --check    fetch them and compare them with the files in the package
 
 Needs npm, which verifies packages with the hashes of the registry. This hash and that of the file are written to
-``vendored.json`` next to the scripts, and tests/test_vendored_scripts.py compares the files with it. A script with
-another license than the one named here is rejected. To update a script, change its version here and run this tool.
+``vendored.json`` next to the scripts, and tests/test_vendored_scripts.py compares the files with it. A script with a
+license other than the one named here is rejected. To update a script, change its version here and run this tool.
 """
 
 from __future__ import annotations

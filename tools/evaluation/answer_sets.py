@@ -6,7 +6,7 @@ that are in no training row), ``everyday`` (sections of invented documents that 
 ``folders:NAME`` (archives of real documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out:
 an :class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
 
-A near miss is on the topic of the store, which does not answer it; a foreign question is on another topic.
+A near miss is on the store's topic, which does not answer it; a foreign question is on another topic.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _render_section(heading: str, snippets: Sequence[str]) -> str:
 
 
 def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield the questions of each file ``NAME.jsonl`` with its folder ``NAME``, or only those of the name ``part``."""
+    """Yield the questions of each ``NAME.jsonl`` file with its folder ``NAME``, or only those of the name ``part``."""
     for path in sorted(folder.glob(f"{part or '*'}.jsonl")):
         questions = [
             Question(

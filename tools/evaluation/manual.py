@@ -77,7 +77,7 @@ def make_manual_sets(
 ) -> tuple[float, list[QuestionSet]]:
     """Ingest the pages in ``archive`` if the store is empty; return the seconds that it took and the question sets.
 
-    The pages are unpacked into the folder ``scratch``.
+    The pages are unpacked into the ``scratch`` folder.
     """
     folder = scratch / "pages"
     unpack(archive, folder)

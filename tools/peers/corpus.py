@@ -62,7 +62,7 @@ class Corpus:
     """
 
     def __init__(self, cache: Path, count: int) -> None:
-        """Describe a corpus in the folder ``cache``; :meth:`prepare` builds it."""
+        """Describe a corpus in the ``cache`` folder; :meth:`prepare` builds it."""
         self.count = count
         self._cache = cache
         self._documents = cache / f"documents-{count}.jsonl"
@@ -215,7 +215,7 @@ def _list_words(documents: list[Document]) -> tuple[list[str], list[str]]:
 def _add_noise(np: Any, rows: Matrix, copy: int) -> Matrix:
     """Return the vectors of a copy: noise of the length NOISE_LENGTH is added to each, and the sum normalized.
 
-    ``np`` is the module ``numpy``, which this module does not import.
+    ``np`` is the ``numpy`` module, which this module does not import.
     """
     noise = np.random.default_rng(copy).standard_normal(rows.shape, np.float32)
     noisy_rows: Matrix = rows + noise * np.float32(NOISE_LENGTH / DIMENSION**0.5)
@@ -231,7 +231,7 @@ def _embed_texts(texts: list[str], embedder: str) -> Matrix:
 
 
 def _read_rows(np: Any, file: Any, num_rows: int) -> Matrix:
-    """Return the next ``num_rows`` vectors of an open file; ``np`` is the module ``numpy``."""
+    """Return the next ``num_rows`` vectors of an open file; ``np`` is the ``numpy`` module."""
     rows: Matrix = np.frombuffer(file.read(num_rows * DIMENSION * 4), np.float32).reshape(num_rows, DIMENSION)
     return rows
 

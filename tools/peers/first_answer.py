@@ -14,9 +14,9 @@ import time
 def main() -> None:
     """Open the store, query it, and write the processor time to a file.
 
-    The command line has the system, the type of query (lexical, vector or hybrid), the folder of the store, the
-    question, its vector (hexadecimal) and the file. The file is empty if the system has no such query, and says so if
-    the query has no results.
+    The command line has the system, the type of query (lexical, vector or hybrid), the store's folder, the question,
+    its vector (hexadecimal) and the file. The file is empty if the system has no such query, and says so if the query
+    has no results.
     """
     system, query_type, folder, question, vector_hex, output_file = sys.argv[1:]
     from .peer import UnsupportedError

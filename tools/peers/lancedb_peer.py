@@ -86,7 +86,7 @@ class LanceDB(Peer):
 
 
 def _make_schema(pa: Any) -> Any:
-    """Return the schema of the table; ``pa`` is the module ``pyarrow``."""
+    """Return the schema of the table; ``pa`` is the ``pyarrow`` module."""
     return pa.schema(
         [
             ("key", pa.string()),
@@ -99,7 +99,7 @@ def _make_schema(pa: Any) -> Any:
 
 
 def _to_record_batch(pa: Any, schema: Any, batch: Batch) -> Any:
-    """Return documents and their vectors as a batch of Arrow; ``pa`` is the module ``pyarrow``."""
+    """Return documents and their vectors as a batch of Arrow; ``pa`` is the ``pyarrow`` module."""
     documents, vectors = batch
     return pa.RecordBatch.from_arrays(
         [

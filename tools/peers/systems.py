@@ -1,4 +1,4 @@
-"""The systems by name, and whether they are installed; checking imports nothing of theirs."""
+"""The systems by name, and whether they are installed; checking imports none of their modules."""
 
 from __future__ import annotations
 

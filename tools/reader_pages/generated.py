@@ -43,7 +43,7 @@ def iter_pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str
 
 
 def _run_module(python: str, *arguments: str, folder: Path) -> None:
-    """Run a module of Python in ``folder``; raise Unavailable with the last line of its output if it fails."""
+    """Run a Python module in ``folder``; raise Unavailable with the last line of its output if it fails."""
     process = subprocess.run([python, *arguments], cwd=folder, capture_output=True, text=True)
     if process.returncode:
         raise Unavailable((process.stderr.strip() or process.stdout.strip() or "it failed").splitlines()[-1])

@@ -70,7 +70,7 @@ class IndexBytes(threading.Thread):
 
 
 def load_parts(store: Path, first: int, last: int, log: Path, until: float, workers: int, **settings: Any) -> Figures:
-    """Ingest the parts from ``first`` to ``last`` - 1, and append the figures of each part to the file ``log``.
+    """Ingest the parts from ``first`` to ``last`` - 1, and append the figures of each part to the ``log`` file.
 
     The returned figures are ``last``, the index of the last ingested part (-1: none), the costs of closing the store,
     and the sizes of its files. No part begins after ``until``, in seconds since 1970. ``settings`` are those of a new
@@ -254,7 +254,7 @@ STEPS: dict[str, Callable[..., Figures]] = {
 def main() -> None:
     """Run the job that the command line describes, and write its figures.
 
-    A job is a JSON object: the name of the ``step``, the file ``out``, and the arguments of the step's function.
+    A job is a JSON object: the name of the ``step``, the ``out`` file, and the arguments of the step's function.
     """
     job = json.loads(sys.argv[1])
     output_file, step = Path(job.pop("out")), job.pop("step")

@@ -182,7 +182,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
             num_added += 1
 
     def _add_groups(self, draft: Draft, rng: random.Random) -> None:
-        """Add groups of windows, each for one question, of which only the first answers the question.
+        """Add groups of windows, each for one question; only the first window answers it.
 
         The last questions are made by rule; most of them are paired with a changed question.
         """

