@@ -1,4 +1,4 @@
-"""``python -m kvstore``: the command ``kvstore``."""
+"""``python -m kvstore``: the ``kvstore`` command."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class InterfaceError(Error):
 
 
 class DatabaseError(Error):
-    """The base of the errors of the store."""
+    """The base of the store's errors."""
 
 
 class DataError(DatabaseError):
@@ -148,7 +148,7 @@ _CHANGE_WORDS = frozenset({"INSERT", "UPDATE", "DELETE", "ALIAS", "MERGE", "UNME
 
 
 class _ErrorTranslation:
-    """A context that converts an error of kvstore to the error of this module that PEP 249 asks for.
+    """A context that converts a kvstore error to the error of this module that PEP 249 asks for.
 
     It does not use ``contextlib``, whose frames keep the error, and with it the connection, since Python 3.12.
     """
@@ -157,7 +157,7 @@ class _ErrorTranslation:
         """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """If the block raised an error of kvstore, raise the corresponding error of this module from it."""
+        """If the block raised a kvstore error, raise the corresponding error of this module from it."""
         if isinstance(error, errors.KvstoreError) and not isinstance(error, Error):
             error_class = next(
                 (error_class for kvstore_class, error_class in _ERROR_CLASSES if isinstance(error, kvstore_class)),
@@ -430,7 +430,7 @@ def _is_change(words: Sequence[str]) -> bool:
 
 
 def _bind_parameters(parameters: StatementValues) -> StatementValues:
-    """Return the parameters with every value converted to a type of SQLite.
+    """Return the parameters with every value converted to an SQLite type.
 
     Raises ProgrammingError for other kinds of parameters, such as a set, which has no order.
     """
@@ -444,7 +444,7 @@ def _bind_parameters(parameters: StatementValues) -> StatementValues:
 
 
 def _convert_value(value: Any) -> Any:
-    """Convert a parameter to a type of SQLite: dates and times to ISO 8601, buffers to bytes."""
+    """Convert a parameter to an SQLite type: dates and times to ISO 8601, buffers to bytes."""
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value

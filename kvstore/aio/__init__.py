@@ -1,7 +1,7 @@
 """An asyncio interface: the methods of a store, snapshots, transactions and cursors, run in threads.
 
 In: the arguments of :func:`kvstore.open`. Out: a :class:`AsyncStore` whose methods are coroutines with the arguments,
-results and errors of :class:`kvstore.Store`. At most ``threads`` calls of a store run at a time; further calls wait.
+results and errors of :class:`kvstore.Store`. At most ``threads`` calls to a store run at a time; further calls wait.
 ``execute`` runs in one thread of its own, so that BEGIN and COMMIT belong together, and so does each transaction.
 
 A call that has begun is not stopped if its task is cancelled: a change is committed completely or not at all, and a

@@ -34,7 +34,7 @@ class CallThreads:
         self._is_closed = False
 
     def submit(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Future[Result]:
-        """Start a call of ``function`` in a thread, with the context variables of the caller, and return its future."""
+        """Start a call to ``function`` in a thread, with the context variables of the caller, and return its future."""
         return self._pool.submit(copy_context().run, partial(function, *args, **kwargs))
 
     async def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:

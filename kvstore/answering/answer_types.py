@@ -4,8 +4,8 @@ The other types are a place, number, duration, percentage, command, reason, tele
 address, and the meaning of a word.
 
 In: a question. Out: an :class:`AnswerType`, which checks if a text contains something of that type that is not in the
-question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words of a question show a
-type, any text may answer it. Also out: the words of a question that have an opposite, because a sentence about the
+question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words in a question show a
+type, any text may answer it. Also out: the words in a question that have an opposite, because a sentence about the
 smallest port does not answer a question about the largest one.
 """
 
@@ -117,7 +117,7 @@ KNOWN_BY_FORM = frozenset(("telephone number", "e-mail address", "web address"))
 _AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percentage"))
 #: Types whose form almost every sentence that answers has.
 _DEMANDED_TYPES = KNOWN_BY_FORM | _AMOUNT_TYPES
-#: Types whose form nearly every sentence has that answers in another language than English.
+#: Types whose form is in nearly every sentence that answers in a language other than English.
 _FORMED_TYPES = _DEMANDED_TYPES | {"time", "deadline", "person"}
 #: The presence in a text of a time that is no deadline, if a question asks for a deadline.
 _OTHER_TIME_PRESENCE = 0.25
@@ -216,7 +216,7 @@ _MIN_COVERAGE_FRACTION = 0.5
 class AnswerType:
     """The expected answer type of a question: ``name`` is a type such as ``person``, or ``thing`` if it is unknown.
 
-    ``words`` are the words of the question. ``subject`` are the words to be explained if the type is ``meaning`` ("What
+    ``words`` are the words in the question. ``subject`` are the words to be explained if the type is ``meaning`` ("What
     is leave?", "What does --force do?").
     """
 
@@ -229,7 +229,7 @@ class AnswerType:
         return self.name in _DEMANDED_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """Return False for every text, because the answer reader (a neural network) judges English texts.
+        """Return False for all texts, because the answer reader (a neural network) judges English texts.
 
         It reads no other language, so the subclass for other languages overrides this.
         """
@@ -238,7 +238,7 @@ class AnswerType:
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the answer type that is not in the question; never for ``thing``.
 
-        For the type ``meaning``, the text must begin with the subject, as a definition does.
+        For the ``meaning`` type, the text must begin with the subject, as a definition does.
         """
         if self.name == "meaning":
             return self._begins_with_subject(text)
@@ -248,7 +248,7 @@ class AnswerType:
     def compute_presence(self, text: str) -> float:
         """Return 1 if a text contains something of the answer type that is not in the question, and otherwise 0.
 
-        A text that contains it in another role than the question asks for has a number in between.
+        A text that contains it in a different role than the question asks for has a number in between.
         """
         return float(self.is_present_in(text))
 
@@ -278,14 +278,15 @@ class ForeignAnswerType(AnswerType):
     language_words: QuestionVocabulary | None = None
 
     def is_unlikely_in(self, text: str) -> bool:
-        """True if a text has nothing of the answer type, although nearly all answers of this type have its form."""
+        """True if a text lacks any form of the answer type, although nearly all answers of this type have one."""
         has_form = self.language_words is not None and self.name in self.language_words.forms
         return has_form and self.name in _FORMED_TYPES and not self.is_present_in(text)
 
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the answer type that is not in the question.
 
-        Words of the question and function words count for the type ``reason``, because its forms often are such words.
+        Words from the question and function words count for the ``reason`` type, because its forms often are such
+        words.
         """
         vocabulary = self.language_words
         if not vocabulary or self.name not in vocabulary.forms:
@@ -354,7 +355,7 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
 def asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
     """True if a question asks for all persons of a list, and not for one of them.
 
-    It asks for persons, ``item`` (an item of the list) has one, and only the ``heading`` of the list has words of the
+    It asks for persons, ``item`` (an item of the list) has one, and only the ``heading`` of the list has words from the
     question.
 
     >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
@@ -399,8 +400,8 @@ def find_missing_answer_type(
     return "amount of money" if answer_type.name == "money" else answer_type.name
 
 
-#: Words and their opposites. Of the questions of SQuAD 2.0 outside the held-out articles, 3 % of the near misses have
-#: an opposite in the sentence with the most words of the question, and 0.1 % of the others.
+#: Words and their opposites. Of the questions in SQuAD 2.0 outside the held-out articles, 3 % of the near misses have
+#: an opposite in the sentence with the most words from the question, and 0.1 % of the others.
 _PAIRS = """
     full-time part-time, annual monthly, annually monthly, minimum maximum, buy sell, buying selling, buyer seller,
     north south, northern southern, east west, eastern western, northeast southwest, northwest southeast,
@@ -434,7 +435,7 @@ _OPPOSITES = _map_opposites(_PAIRS)
 
 
 class Contrast(NamedTuple):
-    """A word of a question with its opposites, and the word after it that it may modify, or an empty string."""
+    """A word in a question with its opposites, and the word after it that it may modify, or an empty string."""
 
     word: str
     opposites: frozenset[str]
@@ -442,7 +443,7 @@ class Contrast(NamedTuple):
 
 
 def find_contrasts(question: str) -> list[Contrast]:
-    """Return the words of a question that have an opposite, such as "largest", with their opposites and nouns.
+    """Return the words in a question that have an opposite, such as "largest", with their opposites and nouns.
 
     The noun is the next word, or an empty string if that is a function word or missing.
 
@@ -458,7 +459,7 @@ def find_contrasts(question: str) -> list[Contrast]:
 
 
 def is_contrary(contrasts: Sequence[Contrast], text: str) -> bool:
-    """True if a text lacks a word of a question and has its opposite. ``contrasts`` are the words with opposites.
+    """True if a text lacks a word from a question and has its opposite. ``contrasts`` are the words with opposites.
 
     A text without the word that the question's word modifies is about something else: a debit card does not contradict
     a credit union.

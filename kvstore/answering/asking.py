@@ -237,7 +237,7 @@ class Asker:
             query.segments, query.segment_tokens = "added", tokens
 
     def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
-        """Return the evidence for the prompt, distilled by the model if the strategy has a method ``distill``.
+        """Return the evidence for the prompt, distilled by the model if the strategy has a ``distill`` method.
 
         Distilled evidence has the points (statements) that the model extracted from the passages.
         """

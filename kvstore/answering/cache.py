@@ -34,7 +34,7 @@ class AnswerCache:
         self._folder = folder or _get_default_folder()
 
     def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> ModelAnswer | None:
-        """Return the cached answer of a model to the ``messages`` of a prompt; None if missing, expired or damaged.
+        """Return the cached answer from a model to the ``messages`` of a prompt; None if missing, expired or damaged.
 
         ``identity`` has the address, the name and the parameters of the model.
         """
@@ -48,7 +48,7 @@ class AnswerCache:
             return None
 
     def store(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]], response: ModelAnswer) -> None:
-        """Store the answer of a model (its address, name and parameters: ``identity``) to the ``messages`` of a prompt.
+        """Store the answer from a model (address, name and parameters: ``identity``) to the ``messages`` of a prompt.
 
         Expired answers and the oldest ones beyond ``MAX_ANSWERS`` are deleted. Errors of the file system are ignored.
         """
@@ -74,7 +74,7 @@ class AnswerCache:
                 path.unlink(missing_ok=True)
 
     def _build_path(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> Path:
-        """Return the path of the answer of a model to a prompt, named by the digest of both."""
+        """Return the path of a model's answer to a prompt, named by the digest of both."""
         parts = [list(identity), [[message["role"], message["content"]] for message in messages]]
         return self._folder / hashlib.blake2b(records.pack(parts), digest_size=32).hexdigest()
 

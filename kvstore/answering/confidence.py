@@ -154,7 +154,7 @@ OVERVIEW_CONFIDENCE = Confidence(
 def compute_question_rarities(
     question: str, state: State, language: str | None, stem: Callable[[str], str]
 ) -> dict[str, float]:
-    """Return the rarity in the store of each term of a question in a language (None: English).
+    """Return the rarity in the store of each term in a question in a language (None: English).
 
     ``stem`` is the stemming function for the question. Words that only say what kind of thing is asked for ("how long")
     are omitted. Rarities are smoothed by adding ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks,
@@ -181,7 +181,7 @@ def _remove_request(question: str, language: str | None) -> str:
 
 
 def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
-    """Return, by term of the question, about how many chunks have it, in any language of the documents.
+    """Return, by term in the question, about how many chunks have it, in any language of the documents.
 
     The number is a sum over the variants of the term: the stems of its word in each language, and the plurals of
     abbreviations. A chunk that has several variants counts several times, which is rare.

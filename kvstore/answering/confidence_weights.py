@@ -23,8 +23,8 @@ SIMILARITY_WEIGHTS: SignalWeights = {
     "constant": -10.41,
 }
 #: For a question in a language other than English, with the embedder of English texts: any two texts in that language
-#: have a high cosine, so ``similarity`` counts less, and the terms of the question that no chunk has count too. Fitted
-#: on the German and Spanish questions of XQuAD about the articles for fitting and on every second question of four
+#: have a high cosine, so ``similarity`` counts less, and the terms in the question that no chunk has count too. Fitted
+#: on the German and Spanish questions from XQuAD about the articles for fitting and on every second question of four
 #: folders; near misses are questions whose paragraph is not in the store. With the constant, as many of these questions
 #: are refused that have an answer as with the weights above, and 58 instead of 35 of 122 near misses. On the other
 #: articles: 9 instead of 3 of 200, and 59 instead of 46 of 86. ``lacking`` is not fitted.

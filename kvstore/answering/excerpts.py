@@ -318,7 +318,7 @@ def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collectio
     """Return the displayed text of an excerpt: sentences in a paragraph; items, rows and code on lines of their own.
 
     An excerpt is adjacent snippets of the passage. The title and headings that it needs to be understood precede it.
-    ``question_terms`` are the stems of the words of the question, and ``stem`` returns the stem of a word.
+    ``question_terms`` are the stems of the words in the question, and ``stem`` returns the stem of a word.
     """
     snippets = passage.snippets[excerpt.first : excerpt.last + 1]
 

@@ -82,7 +82,8 @@ _WEIGHTS |= {"outdated": -2.0}
 #: XQuAD, the first sentence has the fact in 62 instead of 54 % of German, Spanish, Russian and Chinese answers.
 _MULTILINGUAL_COSINE_FACTOR, _OTHER_LANGUAGE_COSINE_FACTOR = 3.0, 0.6
 
-#: The amount by which the cosine of a sentence counts less if it has nothing of the type that the question asks for.
+#: The amount by which the cosine of a sentence counts less if it has nothing that matches the type that the question
+#: asks for.
 _UNLIKELY_DISCOUNT = 0.05
 #: Titles and headings of lists of changes or names, and words of questions that ask for changes.
 _CHANGELOG_PATTERN = compile_lazily(
@@ -128,7 +129,7 @@ class SnippetScores(NamedTuple):
 class SnippetScorer:
     """A scorer of snippets by their relevance to a question.
 
-    ``language`` is the language of the question (None: English). ``rarities`` has the rarity (IDF) of each term of the
+    ``language`` is the language of the question (None: English). ``rarities`` has the rarity (IDF) of each term in the
     question in the store. ``compute_similarities`` returns two cosines per text: with the question, and with the
     question without its names. They are 0 if the store has no ``embedder``.
     """

@@ -54,7 +54,7 @@ def retrieve_overview(
 ) -> Evidence | None:
     """Return an overview of the documents that a question for a summary asks for; None if it asks for something else.
 
-    If titles or keys contain the words of the question, these documents are summarized. Otherwise, those without a
+    If titles or keys contain the words in the question, these documents are summarized. Otherwise, those without a
     title are whose first lines contain them, and otherwise all that the query allows. ``request`` is what the question
     asks to summarize. ``retrieve`` runs a query with a strategy.
     """
@@ -244,7 +244,7 @@ def build_overview(
 def _format_label(hit: Hit, *, is_listing: bool) -> str:
     """Return the label before the sentences of a hit: the title of a listed document, or the heading of a section.
 
-    A heading that is the title of the document is omitted.
+    A heading that is the document's title is omitted.
     """
     title, heading = hit.title or "", hit.heading.rpartition(" > ")[2]
     section_heading = "" if heading == title else heading

@@ -63,7 +63,7 @@ _TOPIC_REQUEST_PATTERN = compile_lazily(
     (?:summary|overview|outline|gist|recap|info|information|details|background)\ (?:of|on|about))\s+(?P<topic>\S.*)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-#: A word of a question for a fact, or of a sentence; a number, which makes the question specific; and the verbs that
+#: A word in a question for a fact, or in a sentence; a number, which makes the question specific; and the verbs that
 #: request a fact.
 _FACT_WORD_PATTERN = compile_lazily(
     rf"\d|\b(?:{_ASKING_WORDS}|{_AUXILIARIES}|'s|isn't|aren't|i|you|we|they|he|she|it|there)\b"
@@ -97,7 +97,7 @@ _REFERENCE_PATTERN = compile_lazily(
 )
 #: The separator in the path of a hit that was reached through a name or another chunk.
 _PATH_SEPARATOR = " → "
-#: The minimum number of content words of a question that may need several passages: if a hit was reached through a name
+#: The minimum number of content words in a question that may need several passages: if a hit was reached through a name
 #: or another chunk, and otherwise. A quarter of MuSiQue's questions have 6 or fewer, half have 8.
 _MIN_LINKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
 #: Two names to compare.

@@ -46,7 +46,7 @@ _MAX_LINKS = 2
 #: The maximum number of words that a text can have between two words of a name: a second name or an initial.
 _MAX_WORDS_BETWEEN = 1
 _HIRAGANA_PATTERN = compile_lazily("[\u3041-\u309f]+")
-#: The minimum number of words of a question in title case.
+#: The minimum number of words in a question in title case.
 _MIN_TITLE_WORDS = 3
 #: German nouns before a name, which do not belong to it, and nouns of measure, after which the measured noun follows.
 _GERMAN_TITLES = frozenset("doktor dr familie firma frau graf herr herrn herzog kaiser könig prof professor".split())
@@ -215,7 +215,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
 
 class _NameBuilder:
-    """Builds the names of a question from its pieces, added in order.
+    """Builds the names in a question from its pieces, added in order.
 
     ``names`` are the finished names. The words of the name that is being built are followed by at most two links: words
     without a capital, such as ``of the``, that belong to the name if another word of it follows.
@@ -346,7 +346,7 @@ def _has_digit_or_inner_capital(piece: str) -> bool:
 
 
 def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
-    """True if all content words of a question are capitalized and most are everyday words.
+    """True if all content words in a question are capitalized and most are everyday words.
 
     The capitals then do not mark names.
     """
@@ -357,7 +357,7 @@ def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> boo
 
 
 def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the terms of a question without bigrams of hiragana and bigrams that cross a word boundary.
+    """Return the terms in a question without bigrams of hiragana and bigrams that cross a word boundary.
 
     Terms in writing without spaces are bigrams of characters; one of hiragana is usually an ending or a particle.
     ``counts`` has the number of chunks with each bigram. A bigram that no chunk has crosses a boundary in two cases: it

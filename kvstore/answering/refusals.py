@@ -37,7 +37,7 @@ def build_refusal(
     ``reading`` is the answer reader's result, by whose scores these sentences are chosen (None: by the scores of
     ``scored_passages``). If the evidence has summaries or reports, their beginnings replace the sentences. If the
     condition selects no documents, nothing follows. The text also names what ``confidence`` found to be missing: names
-    of the question, or what it asks for, such as a telephone number.
+    in the question, or what it asks for, such as a telephone number.
     """
     if query.allowed is not None and not len(query.allowed.documents):
         return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])

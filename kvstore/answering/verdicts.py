@@ -1,12 +1,12 @@
 """Yes or no: the answer to a question that asks for it, if one sentence settles it beyond doubt.
 
 In: the question, the sentence that answers it, and the title and heading above that. Out: ``yes``, ``no``, or None,
-which most questions get. There is a verdict only if the sentence with its title has every content word of the question.
+which most questions get. There is a verdict only if the sentence with its title has every content word in the question.
 Then these rules apply in order:
 
 - Another number with the same unit is a no, unless one of the two is a limit: then the limit decides.
-- A negation (*not*, *no*, *never*) directly before words of the question is a no, and so is *forbidden* if the question
-  asks for permission.
+- A negation (*not*, *no*, *never*) directly before words from the question is a no, and so is *forbidden* if the
+  question asks for permission.
 - A sentence without a negation or a restriction (*only*, *unless*, *if*), with the names in the same order, is a yes.
 """
 
@@ -71,7 +71,7 @@ _UNIVERSAL_PATTERN = compile_lazily(r"\b(?:all|every|each|any)\b", re.IGNORECASE
 _LIGHT_TERMS = "ever still yet already made may s"
 _NAME_PATTERN = compile_lazily(r"(?<!^)\b[A-Z][\w-]+")
 _WORD_PATTERN = compile_lazily(r"\w+")
-#: The maximum number of words from a negation or permission to a content word of the question, both included.
+#: The maximum number of words from a negation or permission to a content word from the question, both included.
 _MAX_DISTANCE = 5
 
 

@@ -457,7 +457,7 @@ class _Checker:
     def _check_indexes(self) -> Iterator[str]:
         """Yield a sentence for each fault in the options of indexes, and in the indexes that are stored in tables.
 
-        Such an index is a generation, which REFRESH builds completely. Reads every text that a language model wrote for
+        Such an index is a generation, which REFRESH builds completely. Reads all texts that a language model wrote for
         indexes; raises CorruptionError for a damaged text.
         """
         for index in INDEXES.values():

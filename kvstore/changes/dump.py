@@ -22,7 +22,7 @@ DumpTables = dict[str, DumpRows]
 
 
 def dump(state: State) -> DumpTables:
-    """Return the content of the store as sorted rows, by name of the table; names and ordinals replace ids."""
+    """Return the store's content as sorted rows, by name of the table; names and ordinals replace ids."""
     documents = {record.id: record for record in state.documents.scan()}
     logical = LogicalNames(state, documents)
     tables = {

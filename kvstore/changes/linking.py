@@ -377,8 +377,8 @@ class Linker:
     def _link_stored_documents(self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames) -> None:
         """Find new names in stored documents, and store the links.
 
-        ``candidates`` has by document id the chunks whose words include all words of a new name; they and the headings
-        of the document are searched. A link is the mention of a name in a chunk or heading, and the address of that
+        ``candidates`` has by document id the chunks whose words include all words of a new name; they and the
+        document's headings are searched. A link is the mention of a name in a chunk or heading, and the address of that
         text in the list of the name. Mentions are written at once; addresses, and the changed chunks for the delta, are
         collected.
         """

@@ -186,7 +186,7 @@ class BatchedChanges:
         )
 
     def _chunk_document(self, document: PendingDocument) -> ChunkedText:
-        """Return the chunks and headings of a pending document, without triples and other facts stated about it."""
+        """Return the chunks and headings of a pending document, without triples or other facts stated about it."""
         (derived_document,) = derive_documents([document], self._settings)
         return build_chunked_text(derived_document.extracted, {})
 

@@ -35,7 +35,7 @@ class CheckedDocument:
 
 
 def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
-    """Return validated documents in the same order, each from a mapping of the arguments of the method ``put``.
+    """Return validated documents in the same order, each from a mapping of the arguments of the ``put`` method.
 
     Raises TypeError for unknown or missing arguments, InputError for an invalid document; both name its position.
     """

@@ -351,10 +351,10 @@ class Database(Handle):
     def export_table(self, path: str | os.PathLike[str], table: str = "chunks") -> int:
         """Write a SELECT table to a new ``.parquet`` or ``.arrow`` file, and return the number of rows.
 
-        The rows are those of one state of the store. The file of ``chunks`` also contains the vectors, in a column
-        ``vector`` of fixed-size lists, so embedding viewers can open it. See :mod:`kvstore.database.table_export`.
-        Raises InputError for an unknown table or suffix or if ``path`` exists, MissingExtraError without the extra
-        ``arrow``, StoreFullError if the file cannot be written.
+        The rows are those of one state of the store. The file of ``chunks`` also contains the vectors, in a ``vector``
+        column of fixed-size lists, so embedding viewers can open it. See :mod:`kvstore.database.table_export`. Raises
+        InputError for an unknown table or suffix or if ``path`` exists, MissingExtraError without the ``arrow`` extra,
+        StoreFullError if the file cannot be written.
 
         >>> store.export_table("chunks.csv")
         Traceback (most recent call last):
@@ -437,7 +437,7 @@ class Database(Handle):
 
         With ``model`` or ``within``, a language model (the one named, else the session's, else the environment's)
         writes the texts of new and changed groups, the largest groups first. At most ``within`` tokens are sent; the
-        next call continues. The attribute ``written`` of the list has a :class:`~kvstore.WritingReport` per kind: what
+        next call continues. The ``written`` attribute of the list has a :class:`~kvstore.WritingReport` per kind: what
         was written, what it cost, and what failed. Raises InputError if the index does not exist or no model is named,
         IndexUnavailableError if the index cannot be built or another process is building it, LockTimeoutError,
         EmbedderError, ReadOnlyError, and ModelError, which keeps everything written before it.

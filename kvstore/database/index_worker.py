@@ -116,8 +116,8 @@ class IndexManager:
 
         ``progress`` is called with the progress. ``writer`` is a language model that writes the texts of indexes, such
         as summaries of topics, within its token limit (None: no model writes). Raises InputError if the index does not
-        exist, IndexUnavailableError if it cannot be built or is being built elsewhere, LockTimeoutError, and the errors
-        of the model.
+        exist, IndexUnavailableError if it cannot be built or is being built elsewhere, LockTimeoutError, and the
+        model's errors.
         """
         with self._environment.snapshot() as snapshot:
             existing_indexes = [

@@ -56,7 +56,7 @@ class IngestDestination:
         return BATCH_SIZE if isinstance(self._session.store.embedder.load(), OpenAIEmbedder) else 0
 
     def update_origins(self, origins: Mapping[str, str | None]) -> None:
-        """Record the origins (ingested folders) of unchanged documents that were found in another folder than before.
+        """Record the origins (ingested folders) of unchanged documents that were found in a different folder.
 
         ``origins`` are by document key; documents with None keep their origin.
         """

@@ -178,7 +178,7 @@ class ModelExtraction:
     ) -> ExtractionReport:
         """Let the model write texts, store them, and return a report.
 
-        Raises the errors of the model, and InvalidAnswerError after several consecutive unusable answers; texts written
+        Raises the model's errors, and InvalidAnswerError after several consecutive unusable answers; texts written
         before an error are kept.
         """
         plan = self._build_plan()

@@ -433,7 +433,7 @@ class Session:
     @contextmanager
     def open_state(self) -> Iterator[State]:
         """Open the state of the last commit, for as long as the context lasts; raises ClosedError."""
-        # Every question opens a state, so the slower property ``environment`` is read only to raise ClosedError.
+        # Every question opens a state, so the slower ``environment`` property is read only to raise ClosedError.
         store = self.store
         snapshot = (self.environment if self.closed else store.environment).snapshot()
         state = State(snapshot, store.settings, store.open_indexes, store.node_cache)

@@ -426,9 +426,9 @@ class Queryable(ABC):
         on_text: Callable[[str], None] = lambda text: None,
         **clauses: Unpack[Clauses],
     ) -> Answer:
-        """Answer a question with citations, by the language model ``model``, else the session's, else extractively.
+        """Answer a question with citations: with the language model ``model``, else the session's, else extractively.
 
-        If the confidence (:meth:`weigh`) is below the setting ``least_confidence``, the answer has ``abstained``: it
+        If the confidence (:meth:`weigh`) is below the ``least_confidence`` setting, the answer has ``abstained``: it
         states that the documents do not say this and shows the sentences nearest to the question. No model is called
         then. The answer also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
         ``words`` (1 to 10,000) is the maximum number of words of an extractive answer, unless its first sentence has

@@ -1,4 +1,4 @@
-"""The queue of the requests of an EXTRACT, which adapts their size to the answers of the model.
+"""The queue of the requests of an EXTRACT, which adapts their size to the model's answers.
 
 In: requests for texts about passages, and which passages of a request got a text. Out: the next request.
 """

@@ -1,9 +1,9 @@
 """Export of one table to an Apache Parquet or Arrow file, for other programs and embedding viewers.
 
 In: one state of the store, and the name of a SELECT table. Out: a new file with the table's columns and rows in order:
-TEXT as strings, INTEGER as 64-bit integers, REAL as doubles. The file of ``chunks`` also has the hidden column
-``vector``: a list of 32-bit floats, one per dimension of the embedder. Its metadata key ``embedder`` names the
-embedder. The file is written batch by batch, in bounded memory, and appears complete or not at all.
+TEXT as strings, INTEGER as 64-bit integers, REAL as doubles. The file of ``chunks`` also has the hidden ``vector``
+column: a list of 32-bit floats, one per dimension of the embedder. Its ``embedder`` metadata key names the embedder.
+The file is written batch by batch, in bounded memory, and appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def open_table_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any
 
 
 def _build_schema(pa: Any, table: SqlTable, state: State) -> Any:
-    """Return the Arrow schema of a table; the table ``chunks`` also gets the vectors. ``pa`` is the module pyarrow."""
+    """Return the Arrow schema of a table; the ``chunks`` table also gets the vectors. ``pa`` is the module pyarrow."""
     fields = [(name, pa.type_for_alias(ARROW_TYPES.get(kind, "string"))) for name, (kind, _) in table.columns.items()]
     if table is not CHUNKS:
         return pa.schema(fields)

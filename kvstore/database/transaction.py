@@ -322,7 +322,7 @@ class Transaction(OwnedTransaction):
     def alias(self, name: str, entity: str) -> bool:
         """Make ``name`` an alias of a known entity in all lookups and queries; returns False if it already is.
 
-        The name becomes known and is recognized in every text. A second call with another entity redirects the alias.
+        The name becomes known and is recognized in all texts. A second call with another entity redirects the alias.
         Raises EntityNotFoundError for an unknown entity, and InputError for a name that is empty, too long or merged,
         or if ``entity`` is itself an alias of ``name``.
 
@@ -378,7 +378,7 @@ class Transaction(OwnedTransaction):
     def _require_text(self, fact_kind: DocumentFact[Any], key: str) -> None:
         """Raise DocumentNotFoundError if the document does not exist, and InputError if it has no text.
 
-        A document in the format ``pairs`` has none: it is a list of (child, parent) pairs. ``fact_kind`` is the kind of
+        A document in the ``pairs`` format has none: it is a list of (child, parent) pairs. ``fact_kind`` is the kind of
         fact that the message names.
         """
         document = self._changes.find_document(key)

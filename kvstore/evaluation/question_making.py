@@ -200,9 +200,9 @@ def _iter_heading_facts(
 ) -> Iterator[_AskableFact]:
     """Yield a fact for each heading with prose or a list item below it; the beginning of that text is the answer.
 
-    ``blocks`` are the headings, paragraphs, items and tables of the text. ``subject`` is the title of the document;
-    without a title, nothing is yielded. Repeated headings, long headings and headings of short texts are skipped. Words
-    of English headings are put in lower case, because they become a part of a question.
+    ``blocks`` are the headings, paragraphs, items and tables of the text. ``subject`` is the document's title; without
+    a title, nothing is yielded. Repeated headings, long headings and headings of short texts are skipped. Words of
+    English headings are put in lower case, because they become a part of a question.
     """
     seen: set[str] = set()
     for heading, body in pairwise(blocks):
@@ -248,9 +248,9 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
     """Yield a fact for each line ``Name: value`` of a paragraph or item: an attribute of ``subject``, and its value.
 
-    ``subject`` is the title of the document, which may be empty, and ``block`` the paragraph or item in its ``text``.
-    If ``is_english``, questions about the facts are sentences. Lines with a long value, or a name that says nothing
-    about its value, such as ``Note``, are skipped.
+    ``subject`` is the document's title, which may be empty, and ``block`` the paragraph or item in its ``text``. If
+    ``is_english``, questions about the facts are sentences. Lines with a long value, or a name that says nothing about
+    its value, such as ``Note``, are skipped.
     """
     for line in re.finditer(r"[^\n]+", text[block.start : block.end]):  # each line that is not empty
         match = _FIELD_PATTERN.match(line[0].strip())
@@ -266,7 +266,7 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
     """Yield a fact for each English sentence of a paragraph that states a definition, a date or something else.
 
-    ``key`` and ``text`` are the key and the text of the document, and ``block`` is the paragraph.
+    ``key`` and ``text`` are the key and the document's text, and ``block`` is the paragraph.
     """
     for sentence_index, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end

@@ -3,8 +3,8 @@
 In: the sections and chunks of a document, and the terms and sentences of each chunk. Out: the leaf groups and the tree,
 with an extractive summary in every node: the spans of the sentences that cover most of the content below the node
 (:mod:`~kvstore.text.greedy_cover`). A group never crosses the end of a top-level section. Parent nodes follow the
-headings of the document; if a section has too many groups, neighbors are joined by the similarity of their terms. The
-result depends on the document alone.
+document's headings; if a section has too many groups, neighbors are joined by the similarity of their terms. The result
+depends on the document alone.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class AbstractTree:
     def build_records(self, document: int, first_group: int, first_upper: int) -> dict[int, AbstractRecord]:
         """Return the records to store for the abstracts (summaries) of the tree, in order, by abstract id.
 
-        ``document`` is the id of the document, and ``first_group`` the id of its first group of chunks. Leaf abstracts
-        have the ids of their groups; the abstracts above them (uppers) have ids from ``first_upper`` on.
+        ``document`` is the document's id, and ``first_group`` the id of its first group of chunks. Leaf abstracts have
+        the ids of their groups; the abstracts above them (uppers) have ids from ``first_upper`` on.
         """
         num_uppers = len(self.nodes) - self.num_leaves
         ids = [*range(first_group, first_group + self.num_leaves), *range(first_upper, first_upper + num_uppers)]

@@ -184,7 +184,7 @@ def derive_all(
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
     """Derive terms, abstracts, names and relations from documents that are split into chunks.
 
-    Prose is parsed in batches; with the setting ``language = rules``, it is not parsed. Raises LanguageError.
+    Prose is parsed in batches; with the ``language = rules`` setting, it is not parsed. Raises LanguageError.
     """
     if not documents:
         return []
@@ -235,7 +235,7 @@ class ChunkedDocument:
     def build_embedding_texts(self, settings: FixedSettings) -> list[str]:
         """Return the text that the vector of each chunk is computed from: title, headings, context and chunk.
 
-        With the setting ``chunk_context``, the context is the document's first sentence.
+        With the ``chunk_context`` setting, the context is the document's first sentence.
         """
         texts = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
         context = ""
@@ -271,7 +271,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
         sections, chunks = chunk_at_spans(text, blocks, spans, settings.chunk_tokens, sentence_language)
     if not chunks:
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
-    # The language of the document if it is known not to be English.
+    # The document's language if it is known not to be English.
     foreign_language = None if sentence_language in ("english", "unknown") else sentence_language
     english = detect_english([text[chunk.start : chunk.end] for chunk in chunks], foreign_language)
     byte_offsets = compute_byte_offsets(text, len(document.text))
@@ -354,7 +354,7 @@ def _drop_absent_names(
 ) -> list[Introduction]:
     """Return the introductions of names that occur in a relation, in the title, in a heading or in a chunk.
 
-    An introduction is a name that the document would add to the entities of the store.
+    An introduction is a name that the document would add to the store's entities.
     """
     occurring_keys = {to_entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
     candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]

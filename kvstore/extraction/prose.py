@@ -143,7 +143,7 @@ def _collect_statements(_text: str, parses: Sequence[Parse]) -> _ChunkStatements
 
 
 def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
-    """Return the sentences and list items of a chunk that are prose, without markup and without list markers."""
+    """Return the sentences and list items of a chunk that are prose, without markup or list markers."""
     chunk_prose = _ChunkProse()
     previous_end = chunk.start
     for sentence in chunk.sentences:

@@ -68,7 +68,7 @@ class _Ancestor(NamedTuple):
 
 
 def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
-    """Return the name of a document's own tree: its metadata field ``tree``, or else its key."""
+    """Return the name of a document's own tree: its ``tree`` metadata field, or else its key."""
     return str(meta.get("tree") or key)
 
 

@@ -1,6 +1,6 @@
 """Parsed sentences in one format, independent of the labels of the pipeline.
 
-In: a document of spaCy. Out: a :class:`Sentence` for each of its sentences, with heads and labels of Universal
+In: a spaCy document. Out: a :class:`Sentence` for each of its sentences, with heads and labels of Universal
 Dependencies: a noun governs its preposition, a predicate its copula, the first conjunct all others. Parses with the
 labels of ClearNLP (``pobj``, ``dobj``, ``attr`` …) are converted. A word without a parse has no head. White space
 tokens are dropped.
@@ -91,7 +91,7 @@ def iter_sentences(doc: Doc) -> Iterator[Sentence]:
 
 
 def _build_words(span: Span) -> list[Word]:
-    """Convert a sentence of spaCy to words with Universal Dependencies, and correct frequent errors of the parser."""
+    """Convert a spaCy sentence to words with Universal Dependencies, and correct frequent errors of the parser."""
     tokens = [token for token in span if not token.is_space]
     index_by_token = {token.i: index for index, token in enumerate(tokens)}
     words = []

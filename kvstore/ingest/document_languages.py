@@ -55,7 +55,7 @@ class DocumentLanguages:
     def choose_settings(self) -> dict[str, str]:
         """Return the settings that fit most documents.
 
-        The stemmer ``multilingual`` is chosen if no language has a majority, or if a second language has at least two
+        The ``multilingual`` stemmer is chosen if no language has a majority, or if a second language has at least two
         documents and a tenth of all. Otherwise the stemmer of the majority is chosen. The language is chosen if there
         is a majority, and the multilingual embedder if it is installed and most documents are not in English.
         """

@@ -339,7 +339,7 @@ class _IngestRun:
         return replace(file_document, key=other_key, extracted=replace(file_document.extracted, key=other_key))
 
     def _add_to_batch(self, file_document: FileDocument, extracted: ExtractedDocument, root: str | None) -> None:
-        """Add a new or changed document with the content ``extracted``, found in the folder ``root``, to the batch."""
+        """Add a new or changed document with the content ``extracted``, found in the ``root`` folder, to the batch."""
         if not self._batch:
             self._batch_start = time.monotonic()
             self._is_batch_embedded = True
@@ -455,7 +455,7 @@ class _IngestRun:
         return vanished
 
     def _is_unread(self, root: str, location: str) -> bool:
-        """True if a file of the folder ``root``, or a folder that contains it, exists but could not be read."""
+        """True if a file of the ``root`` folder, or a folder that contains it, exists but could not be read."""
         # Older versions stored the path below the root as the location.
         path = location if location.startswith(root) else f"{root}/{location}"
         while path and path not in self._unread_locations:
@@ -494,6 +494,6 @@ def _is_moved(document: ExtractedDocument | None, record: DocumentRecord | None)
 
 
 def _compute_digest_at(document: ExtractedDocument, source: str | None) -> bytes:
-    """Return the digest that a document would have if it came from the file ``source``."""
+    """Return the digest that a document would have if it came from the ``source`` file."""
     content = document.title, source, document.meta, document.format, document.text
     return compute_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)

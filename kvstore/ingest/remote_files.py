@@ -1,4 +1,4 @@
-"""Files at an address, such as ``s3://bucket/folder``, listed and read through fsspec (the extra ``remote``).
+"""Files at an address, such as ``s3://bucket/folder``, listed and read through fsspec (the ``remote`` extra).
 
 In: an address ``scheme://...`` of a file, of a folder, or of files by a pattern with ``**``, ``*`` or ``?``. fsspec
 finds credentials as its documentation describes; kvstore passes none. Out: the files, their sizes and bytes, and

@@ -35,7 +35,7 @@ from .remote_files import is_address
 #: the source of ``site/guide/a.html``.
 _PAGE_SOURCE_PATTERN = re.compile(r"(?P<above>(?:.*/)?)_sources/(?P<page>.+?)(?:\.(?:rst|md|ipynb))?\.txt")
 _WILDCARD_PATTERN = re.compile(r"[*?]")
-#: The beginning of a pattern that refers to the ingested folder: ``./drafts`` means its folder ``drafts``.
+#: The beginning of a pattern that refers to the ingested folder: ``./drafts`` means its ``drafts`` folder.
 _START_PATTERN = re.compile(r"\A(?:\.?/)+")
 #: A backslash that looks like the escape of a byte that is not UTF-8.
 _ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
@@ -235,7 +235,7 @@ class _FileSearch:
     def _add_file(self, path: str, relative_path: str, root: str | None, location: str) -> None:
         """Add a file; its content is inspected if neither the options nor its name determine the format.
 
-        ``path`` is the file to open, ``relative_path`` its path in the folder ``root`` (None: the file was named
+        ``path`` is the file to open, ``relative_path`` its path in the ``root`` folder (None: the file was named
         directly), and ``location`` the path or address that is stored with its documents.
         """
         self._append_file(

@@ -68,8 +68,8 @@ _SHORTAGE_REASONS = ("can't start new thread", "cannot map zero-fill pages", "fa
 class Job:
     """The parameters shared by all tasks of a worker.
 
-    ``store`` is the path of the store, and ``buffered`` has the names of its tables with a change buffer. ``embedder``
-    is None if vectors are computed elsewhere.
+    ``store`` is the store's path, and ``buffered`` has the names of its tables with a change buffer. ``embedder`` is
+    None if vectors are computed elsewhere.
     """
 
     store: str

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..errors import EmbedderError
 
 UnitVectors = npt.NDArray[np.float32]
-#: The attributes in which frameworks store the name of the model, in order of preference.
+#: The attributes in which frameworks store the model's name, in order of preference.
 _MODEL_ATTRIBUTES = ("model_name", "model", "model_id", "repo_id", "deployment")
 
 

@@ -62,7 +62,7 @@ def make_server(tools: StoreTools) -> Any:
         return types.ListToolsResult(tools=[_convert_tool(tool) for tool in tools.tools.values()])
 
     async def call_tool(_: Any, request: Any) -> Any:
-        """Call a tool and return its text and data; an error of kvstore becomes a failed result."""
+        """Call a tool and return its text and data; a kvstore error becomes a failed result."""
         try:
             result = await _run_in_thread(lambda: tools.call_tool(request.name, request.arguments))
         except KvstoreError as error:

@@ -162,7 +162,7 @@ def parse_key(text: str) -> str:
 def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
     """Return the byte ranges of the first spans as text, such as "bytes 0-90, 120-200".
 
-    At most _MAX_SPANS are listed. A span in another document than the first one is preceded by the document's key.
+    At most _MAX_SPANS are listed. A span in a different document than the first one is preceded by the document's key.
     """
     first_document = spans[0]["document"]
     ranges = (

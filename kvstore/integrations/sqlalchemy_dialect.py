@@ -50,7 +50,7 @@ class KvstoreDialect(SQLiteDialect):
     returns_native_bytes = True
 
     def __init__(self, dbapi: ModuleType | None = None, **options: Any) -> None:
-        """Create a dialect with the module :mod:`kvstore.dbapi`."""
+        """Create a dialect with the :mod:`kvstore.dbapi` module."""
         super().__init__(**options)  # passing the module would query its SQLite version
         self.dbapi = dbapi
 

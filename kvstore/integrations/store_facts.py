@@ -11,7 +11,7 @@ import kvstore
 
 
 def get_default_strategy(store: kvstore.Store) -> str:
-    """Return the name of the strategy that answers a question if the question names none: the setting ``strategy``."""
+    """Return the name of the strategy that answers a question if the question names none: the ``strategy`` setting."""
     return str(next(value for name, value, _ in store.settings_table() if name == "strategy"))
 
 

@@ -39,7 +39,7 @@ from .tool_definitions import check_argument_length, check_tool_arguments, iter_
 
 #: The timeout in seconds of a tool without a language model.
 TIMEOUT_SECONDS = 5.0
-#: The timeout in seconds of an answer by a language model.
+#: The timeout in seconds of an answer from a language model.
 MODEL_TIMEOUT_SECONDS = 120.0
 #: The maximum number of rows of ``select``.
 MAX_ROWS = 1000

@@ -4,7 +4,7 @@ In: the text of one statement. Out: all its rows, so that nothing stays open. An
 is rejected before it runs. The statement runs in its own thread, and the caller stops waiting after the timeout or an
 interrupt; SQLite stops at its next step.
 
-A single call of an SQLite function cannot be stopped, so an abandoned thread may continue for a while, with values of
+A single call to an SQLite function cannot be stopped, so an abandoned thread may continue for a while, with values of
 at most :data:`~kvstore.sql.interruption.MAX_VALUE_BYTES` bytes. If :data:`MAX_ABANDONED` threads do, the next query
 waits for one.
 """

@@ -1,6 +1,6 @@
 """EXTRACT, and its estimate by EXPLAIN.
 
-In: a statement. On disk: one commit per answer of the language model, so it is not allowed in a transaction. Out: a
+In: a statement. On disk: one commit per answer from the language model, so it is not allowed in a transaction. Out: a
 cursor with one row that reports what was written and at what cost.
 """
 

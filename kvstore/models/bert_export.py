@@ -46,7 +46,7 @@ Tensors = dict[str, npt.NDArray[np.float32]]
 
 
 def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGraph] | None = None) -> None:
-    """Convert the sentence-transformers model (a BERT) in the folder ``model`` to an ONNX model in ``folder``.
+    """Convert the sentence-transformers model (a BERT) in the ``model`` folder to an ONNX model in ``folder``.
 
     ``make_graph`` creates the ONNX graph from the weights; without it, the graph computes in float32. Raises
     EmbedderError if the model is not supported, or OSError.
@@ -101,7 +101,7 @@ def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
 
 
 def _read_tokenizer(network: Path) -> dict[str, Any]:
-    """Return the content of ``tokenizer.json`` in the folder ``network`` of a model.
+    """Return the content of ``tokenizer.json`` in the ``network`` folder of a model.
 
     Raises EmbedderError if the tokenizer is not BERT's.
     """
@@ -275,7 +275,7 @@ class BertGraph:
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, parameter: str = "weight") -> npt.NDArray[np.float32]:
-        """Remove the parameter ``weight`` or ``bias`` of the layer ``name`` from the model's weights, and return it.
+        """Remove the ``weight`` or ``bias`` parameter of the layer ``name`` from the model's weights, and return it.
 
         Weights that remain at the end are not used by the graph.
         """

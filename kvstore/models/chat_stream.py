@@ -34,7 +34,7 @@ class StreamError(Exception):
 
 
 class Piece(NamedTuple):
-    """Some text of a model's answer, or of its reasoning before the answer, as it arrives."""
+    """Some text from a model's answer, or of its reasoning before the answer, as it arrives."""
 
     text: str
     is_reasoning: bool = False

@@ -101,7 +101,7 @@ def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
 def read_smoothing() -> dict[str, npt.NDArray[np.float32]]:
     """Return the smoothing factor of each input channel, by layer (Xiao et al., "SmoothQuant", 2023).
 
-    The file ``smoothing.bin`` has the exponents of these powers of two as signed bytes.
+    The ``smoothing.bin`` file has the exponents of these powers of two as signed bytes.
     """
     factors = np.exp2(np.fromfile(SMOOTHING_FILE, np.int8).astype(np.float32))
     smoothing = {}

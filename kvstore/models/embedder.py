@@ -57,13 +57,13 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     """Return the embedder with this name. It loads its model or contacts its server on first use.
 
     Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, included in kvstore with weights of 8 bits);
-    ``multilingual-e5-small`` (384 dimensions; the extra ``languages``);
-    ``all-MiniLM-L6-v2-float32`` and ``all-MiniLM-L6-v2-int8``, the embedders of stores of earlier versions, from the
-    original weights; ``sentence-transformers:NAME`` or ``:PATH``; ``sentence-transformers-int8:NAME``, the same with
-    8-bit weights, faster and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds,
-    ``attempts``, ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user supplies the
-    vectors). Other names, ``KIND`` or ``KIND:REST``, are those of installed packages, which define their own options.
-    Raises EmbedderError for an unknown name or option, and PluginError for a broken package.
+    ``multilingual-e5-small`` (384 dimensions; the ``languages`` extra); ``all-MiniLM-L6-v2-float32`` and
+    ``all-MiniLM-L6-v2-int8``, the embedders of stores of earlier versions, from the original weights;
+    ``sentence-transformers:NAME`` or ``:PATH``; ``sentence-transformers-int8:NAME``, the same with 8-bit weights,
+    faster and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
+    ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user supplies the vectors). Other
+    names, ``KIND`` or ``KIND:REST``, are those of installed packages, which define their own options. Raises
+    EmbedderError for an unknown name or option, and PluginError for a broken package.
     """
     prefix, _, argument = name.partition(":")
     pattern = _find_name_pattern(prefix)

@@ -1,7 +1,7 @@
 """spaCy's dependency parser and its matrix products with kernels of kvstore.
 
-In: documents of spaCy with word vectors, and a trained parser. Out: the heads and labels that spaCy's parser finds, in
-a fraction of the time: spaCy takes the interpreter's lock many times per word. The parse of a text is the same, bit for
+In: spaCy documents with word vectors, and a trained parser. Out: the heads and labels that spaCy's parser finds, in a
+fraction of the time: spaCy takes the interpreter's lock many times per word. The parse of a text is the same, bit for
 bit, regardless of the other texts in its batch, because each row of a matrix product is computed independently; the
 libraries that spaCy and thinc use do not guarantee this. Imports spaCy.
 """

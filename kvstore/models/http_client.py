@@ -1,4 +1,4 @@
-"""HTTP to the endpoints of models, by httpx (the extra ``llm``), with one connection pool per process.
+"""HTTP to the endpoints of models, by httpx (the ``llm`` extra), with one connection pool per process.
 
 In: an address, headers, a body, and timeouts. Out: a :class:`Reply`, read as it arrives. Proxies (``HTTP_PROXY``,
 ``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``) and certificates (``SSL_CERT_FILE``, ``SSL_CERT_DIR``) come from the

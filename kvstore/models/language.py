@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spacy.language import Language as SpacyLanguage
     from spacy.tokens import Doc
 
-    #: A pipeline, and the options of its method ``pipe`` with which no text affects the parse of another.
+    #: A pipeline, and the options of its ``pipe`` method with which no text affects the parse of another.
     _LoadedPipeline = tuple[SpacyLanguage, dict[str, Any]]
 
 #: The pipeline of kvstore-db-english, and the name for no pipeline.
@@ -79,10 +79,10 @@ class LanguagePipeline:
     def parse_texts(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """Parse texts and yield ``extract(text, parses)`` for each text, in order; raises LanguageError.
 
-        A text has one parse, or several if it has more than :data:`MAX_PIECE_LENGTH` characters. The parses
-        exist until ``extract`` returns, so its result must not refer to words, spans or documents of spaCy. Texts are
-        parsed in batches, and memory is freed after each batch, except for cached words. The parse of a text depends
-        only on the text.
+        A text has one parse, or several if it has more than :data:`MAX_PIECE_LENGTH` characters. The parses exist until
+        ``extract`` returns, so its result must not refer to spaCy's words, spans or documents. Texts are parsed in
+        batches, and memory is freed after each batch, except for cached words. The parse of a text depends only on the
+        text.
         """
         batch: list[str] = []
         size = 0
@@ -112,7 +112,7 @@ class LanguagePipeline:
                 return [extract(text, [Parse(start, next(docs)) for start, _ in split_pieces(text)]) for text in texts]
 
     def _get_pipeline(self) -> _LoadedPipeline:
-        """Return the spaCy pipeline and the options of its method ``pipe``; the caller holds the lock.
+        """Return the spaCy pipeline and the options of its ``pipe`` method; the caller holds the lock.
 
         The first call loads the pipeline. A process that runs nothing but kvstore imports spaCy without the modules
         that ``en`` does not need.
@@ -216,7 +216,7 @@ def find_english_folder(name: str = _PIPELINE_FOLDER) -> Path | None:
 
 
 def _load_pipeline(name: str) -> _LoadedPipeline:
-    """Load a spaCy pipeline, and return it with the options of its method ``pipe``; raises LanguageError.
+    """Load a spaCy pipeline, and return it with the options of its ``pipe`` method; raises LanguageError.
 
     The pipeline ``en`` gets kvstore's own parser and matrix products, which are faster.
     """

@@ -29,7 +29,7 @@ class _LeanImporter(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the specification of an empty module if ``fullname`` is a module of spaCy's command line, else None.
+        """Return the specification of an empty module if ``fullname`` is a module from spaCy's command line, else None.
 
         Raises ModuleNotFoundError for torch. Python calls this method for each import before its own finders.
         """
@@ -51,7 +51,7 @@ class _LeanImporter(MetaPathFinder, Loader):
 
 @contextmanager
 def hide_unneeded_modules() -> Iterator[None]:
-    """Let the current thread import spaCy without torch and without spaCy's programs, inside the context."""
+    """Let the current thread import spaCy without torch or spaCy's programs, inside the context."""
     finder = _LeanImporter()
     # The list is replaced, because another thread may be going through it, and would miss a finder after a removal.
     sys.meta_path = [finder, *sys.meta_path]

@@ -276,7 +276,7 @@ class LanguageModel:
         return self._open_stream(messages, optional_fields)
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
-        """Return the stream of a reply and an iterator of its texts, of which the first is already read.
+        """Return the stream of a reply and an iterator over its texts; the first is already read.
 
         Raises ModelError if the server reports an error instead of the first text.
         """

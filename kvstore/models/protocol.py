@@ -43,7 +43,7 @@ EXPORT_PACKAGES = ("onnxruntime", "onnx")
 class Embedder(Protocol):
     """An object that computes the vectors of texts; pass yours to :func:`kvstore.open`.
 
-    A subclass needs a ``name``, a ``dimension`` and the method ``embed``. The store records the name, and every later
+    A subclass needs a ``name``, a ``dimension`` and the ``embed`` method. The store records the name, and every later
     :func:`kvstore.open` needs an embedder with this name.
 
     >>> import kvstore, numpy

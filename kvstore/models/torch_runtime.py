@@ -35,7 +35,7 @@ class TorchRuntime:
             raise EmbedderError(f"embedder {name} needs the package {missing_package}; run {INSTALL_MODELS}")
         with _use_hub_offline() if offline else nullcontext():
             self.model = _load_model(name, model, device)
-        # On the CPU every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
+        # On the CPU, each text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
         self._batch = 1 if self.model.device.type == "cpu" else BATCH_SIZE
         get_dimension = (
             getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension

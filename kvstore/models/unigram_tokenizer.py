@@ -1,7 +1,7 @@
 """The tokenizer of multilingual-e5-small: pieces of words, chosen so that the sum of their scores is the highest.
 
 In: the vocabulary of the model (see :mod:`.e5_weights`), and texts. Out: the ids of the pieces, between the ids of the
-start and end tokens. The vocabulary has 250,002 pieces; the library ``tokenizers`` needs three times the memory and
+start and end tokens. The vocabulary has 250,002 pieces; the ``tokenizers`` library needs three times the memory and
 four times the time to load it. No piece contains a space except before its first letter, so words are divided one by
 one.
 

@@ -1,8 +1,8 @@
 """The tokenizer of an uncased BERT: words in lower case without accents, divided into the longest known pieces.
 
-In: a description in the form of the library ``tokenizers`` (``tokenizer.json``), and texts. Out: the ids of the
-pieces, equal to those of the library, which needs 13 more packages. The offsets of the library differ only after rare
-combining marks that Unicode moves behind others, such as the stems of musical notes. ``bert/characters.json``, which
+In: a description in the form of the ``tokenizers`` library (``tokenizer.json``), and texts. Out: the ids of the pieces,
+equal to those of the library, which needs 13 more packages. The offsets of the library differ only after rare combining
+marks that Unicode moves behind others, such as the stems of musical notes. ``bert/characters.json``, which
 ``tools/bert_characters.py`` writes, lists how the library treats each character; Python's own tables differ from one
 version to the next. A damaged file raises ValueError.
 

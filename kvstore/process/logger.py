@@ -1,7 +1,7 @@
-"""The logger ``kvstore``, loaded with the first message.
+"""The ``kvstore`` logger, loaded with the first message.
 
 In: nothing. Out: a logger that prints nothing unless the program adds a handler. Most processes log nothing, and the
-module ``logging`` and its imports take 4 ms, as long as a search.
+``logging`` module and its imports take 4 ms, as long as a search.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def get_logger() -> logging.Logger:
-    """Return the logger ``kvstore``, which drops messages unless the program adds a handler."""
+    """Return the ``kvstore`` logger, which drops messages unless the program adds a handler."""
     import logging
 
     logger = logging.getLogger("kvstore")

@@ -193,5 +193,5 @@ def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile
 
 
 def _normalize_path(path: str) -> str:
-    """Return a path without empty and ``.`` components."""
+    """Return a path without empty or ``.`` components."""
     return "/".join(part for part in path.split("/") if part not in ("", "."))

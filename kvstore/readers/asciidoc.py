@@ -153,7 +153,7 @@ class _AsciiDocFile:
     def _set_attribute(self, name: str, value: str) -> None:
         """Process a line ``:name: value``; ``!`` in the name unsets the attribute.
 
-        The attribute ``description`` is also added to the descriptions of the document.
+        The ``description`` attribute is also added to the descriptions of the document.
         """
         if "!" in name:
             self._attributes.pop(name.strip("!"), None)

@@ -2,11 +2,11 @@ r"""BibTeX bibliographies: each entry becomes a document.
 
 In: a ``.bib`` file in UTF-8 (or in the encoding that a byte-order mark or option names). Out: documents of format
 ``text``. A document's key is the entry's key; if that is missing or another file uses it, the key is the file's key and
-the line number. The title is the field ``title``. The text has lines ``Title: ...``, ``Authors: ...`` and ``name:
-value`` for the other fields, then the abstract and notes. Abbreviations (``@string``) are expanded, and LaTeX accents
-and commands become letters. Metadata are ``type``, ``author`` (a list) and the other fields, with plain numbers as
-numbers. Comments, preambles and text between entries are dropped. An unclosed entry is a ReadFailure. A file without an
-entry is a ReaderError.
+the line number. The title is the ``title`` field. The text has lines ``Title: ...``, ``Authors: ...`` and
+``name: value`` for the other fields, then the abstract and notes. Abbreviations (``@string``) are expanded, and LaTeX
+accents and commands become letters. Metadata are ``type``, ``author`` (a list) and the other fields, with plain numbers
+as numbers. Comments, preambles and text between entries are dropped. An unclosed entry is a ReadFailure. A file without
+an entry is a ReaderError.
 
 Source: Patashnik, BibTeXing (1988), 2 and 3.
 """

@@ -1,9 +1,9 @@
 """HTML: the page becomes Markdown with headings, lists, tables and code, but without navigation.
 
-In: bytes in the encoding that the option ``encoding``, a byte-order mark, ``<meta charset>`` or the XML declaration
+In: bytes in the encoding that the ``encoding`` option, a byte-order mark, ``<meta charset>`` or the XML declaration
 names, else UTF-8. Out: one document of format ``markdown``; its title is the first ``<h1>``, else ``<title>``. A page
 that would have no other text keeps its table of contents as a list. ``html_navigation.py`` detects navigation, and
-``left_out`` lists it; the option ``navigation=keep`` keeps it. Invalid bytes, a page without text and excessively deep
+``left_out`` lists it; the ``navigation=keep`` option keeps it. Invalid bytes, a page without text and excessively deep
 nesting are ReaderErrors. Broken markup is repaired as browsers do.
 """
 

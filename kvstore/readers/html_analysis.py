@@ -377,7 +377,7 @@ class PageAnalysis:
     ) -> LexborNode | None:
         """Return the page's title if it is outside the content: the first ``<h1>`` that is not a link or navigation.
 
-        Otherwise, return the element with the text of ``<title>``, or else an element with the class ``title``. Return
+        Otherwise, return the element with the text of ``<title>``, or else an element with the ``title`` class. Return
         None if there is no such element outside the content, if a heading has the text of ``<title>``, or if the
         content is declared (``is_declared``) and contains the ``<h1>``.
         """
@@ -404,7 +404,7 @@ class PageAnalysis:
         """Return the element that shows the title of the page, or None.
 
         Its text begins with one of the normalized ``names`` of the page, if possible with the longest. Without such an
-        element, return the first one with the class ``title``, unless it is too long.
+        element, return the first one with the ``title`` class, unless it is too long.
         """
         title: LexborNode | None = None
         longest_length = 0

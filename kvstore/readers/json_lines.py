@@ -3,7 +3,7 @@
 In: UTF-8 (or the encoding that a byte-order mark or option names), one JSON object on each line; blank lines are
 ignored. Out: one document of format ``text`` for each line. Its key is ``id`` or ``key``; if that is missing or another
 file uses it, the key is the file's key and the line number. Its text is ``text``, ``content``, ``body`` or
-``contents``, else a line ``name: value`` for each nonempty field. Its title is ``title``. The object ``meta`` and all
+``contents``, else a line ``name: value`` for each nonempty field. Its title is ``title``. The ``meta`` object and all
 other fields are its metadata. An invalid line is a ReadFailure, and the next line is read. Line length is limited only
 by memory.
 
@@ -289,7 +289,7 @@ def _iter_strings(value: JSON) -> Iterator[str]:
 def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
     """Return the document of an object; raises BadLineError if it has no text or a field of the wrong type.
 
-    Key, title and text are removed from ``fields``. The other fields, and the fields of an object ``meta``, become the
+    Key, title and text are removed from ``fields``. The other fields, and the fields of a ``meta`` object, become the
     metadata. ``default_key`` is the key of an object without a key.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)

@@ -1,6 +1,6 @@
 r"""LaTeX: the source of an article or a book becomes Markdown that follows its structure.
 
-In: a ``.tex`` file in UTF-8 (or the encoding of ``inputenc`` or the option ``encoding``). Out: one document of format
+In: a ``.tex`` file in UTF-8 (or the encoding of ``inputenc`` or the ``encoding`` option). Out: one document of format
 ``markdown`` with sections, paragraphs, lists, tables, quotations, listings, captions and footnotes; formulas are kept
 as source between dollar signs. Macros that the file defines are expanded. Unknown macros are replaced by the text of
 their arguments, and layout commands are dropped. Included files are not read but reported, and nothing is executed. The

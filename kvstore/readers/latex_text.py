@@ -125,7 +125,7 @@ class _LatexText(LatexCursor):
     """The walk over a piece of source, which macro expansions extend."""
 
     def __init__(self, source: LatexSource, text: str, depth: int, plain: bool = False) -> None:
-        """Prepare to convert ``text``, which is nested ``depth`` levels deep in the file ``source``.
+        """Prepare to convert ``text``, which is nested ``depth`` levels deep in the ``source`` file.
 
         With ``plain``, the result has no emphasis and no code spans.
         """

@@ -1,7 +1,7 @@
 r"""Manual pages: the output of ``man`` becomes Markdown that follows its structure.
 
 In: a roff page with man or mdoc macros, in UTF-8 or in the encoding of its first line (``-*- coding: latin-1 -*-``) or
-of the option ``encoding``. Out: one document of format ``markdown`` with sections, paragraphs, lists of terms, examples
+of the ``encoding`` option. Out: one document of format ``markdown`` with sections, paragraphs, lists of terms, examples
 and tables. The first heading is the name and section (``ls(1)``); the title adds the description in NAME. Metadata are
 ``section``, ``date``, ``source`` and ``manual``. Fonts are dropped, so that options and names appear as typed. A page
 that only refers to another (``.so man1/other.1``) is skipped. A page without text, or with endless definitions, is a

@@ -2,7 +2,7 @@
 
 In: an ``.odp`` file. Out: one document of format ``markdown``, as for PPTX (:mod:`.slides`). A slide becomes a heading
 (its title or number), its texts, lists and tables in the order of its shapes, and the speaker's notes after the word
-``Notes:``. Dates, footers and slide numbers are dropped and reported in ``left_out``; the option ``navigation=keep``
+``Notes:``. Dates, footers and slide numbers are dropped and reported in ``left_out``; the ``navigation=keep`` option
 keeps them. The title is the one in the file's properties, else the first slide title. A file that is not ODP, is locked
 with a password or has no text is a ReaderError.
 
@@ -29,7 +29,7 @@ _RUNNING_CLASSES = {"date-time": "date", "footer": "footer", "header": "header",
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the presentation as one document.
 
-    The headers, footers, dates and numbers of its slides are omitted, unless the option ``navigation`` is ``keep``.
+    The headers, footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``.
     """
     left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
     with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:

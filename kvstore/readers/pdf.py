@@ -1,11 +1,11 @@
 """PDF: the text layer of all pages becomes one document.
 
 In: a PDF file. Out: one document of format ``text``. Lines are joined into paragraphs, hyphenated words are restored,
-and pages are separated by a blank line. A table of three or more columns is one paragraph with a line for each
-row and aligned cells; other rows and entries of a list are separate paragraphs. A term is on a line above its
-definition, columns of text follow one another, and ligatures are expanded. Running heads and page numbers are dropped
-and reported in ``left_out``; the option ``navigation=keep`` keeps them. The title is the one in the file's metadata if
-it is meaningful, else a title at the beginning of the text. ``meta['pages']`` counts the pages,
+and pages are separated by a blank line. A table of three or more columns is one paragraph with a line for each row and
+aligned cells; other rows and entries of a list are separate paragraphs. A term is on a line above its definition,
+columns of text follow one another, and ligatures are expanded. Running heads and page numbers are dropped and reported
+in ``left_out``; the ``navigation=keep`` option keeps them. The title is the one in the file's metadata if it is
+meaningful, else a title at the beginning of the text. ``meta['pages']`` counts the pages,
 ``meta['pages_without_text']`` the pages that are images. A file that is damaged, locked with a password or without a
 text layer is a ReaderError, and so is a missing pypdf.
 """

@@ -1,7 +1,7 @@
 """Readers of installed packages, registered as entry points ``kvstore.readers`` under the names of their formats.
 
 In: the object of an entry point: a module or any other object with ``suffixes``, such as ``(".adoc",)``, and a function
-``read(stream, origin, options)`` (:mod:`.raw_document`). If its attribute ``rows`` is true, its files are read line by
+``read(stream, origin, options)`` (:mod:`.raw_document`). If its ``rows`` attribute is true, its files are read line by
 line and can be of any size. Out: a reader whose failures are ReaderErrors that name the file.
 """
 

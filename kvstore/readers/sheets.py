@@ -2,12 +2,12 @@
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
 ``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
-such as a title, become paragraphs. A title below an empty row begins another table. The title of the document is the
-name of the file and of the sheet (``prices: Winter``). If the sheet's name is a default, it is the first paragraph or,
-without one, the name of the file. The key is the file's key; if there are several sheets, ``/`` and the sheet's name
-are appended. As rows: documents as of a CSV file (:func:`.tabular.iter_row_documents`), from the first sheet or the one
-in the option ``sheet``. Formulas yield their saved values; dates are in ISO 8601. A file that is not a workbook, is
-locked with a password or has no text is a ReaderError.
+such as a title, become paragraphs. A title below an empty row begins another table. The document's title is the name of
+the file and of the sheet (``prices: Winter``). If the sheet's name is a default, it is the first paragraph or, without
+one, the name of the file. The key is the file's key; if there are several sheets, ``/`` and the sheet's name are
+appended. As rows: documents as of a CSV file (:func:`.tabular.iter_row_documents`), from the first sheet or the one in
+the ``sheet`` option. Formulas yield their saved values; dates are in ISO 8601. A file that is not a workbook, is locked
+with a password or has no text is a ReaderError.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In: a ``.pptx`` file, a slide show, a template, or a file with macros (``.pptm``), which are ignored. Out: one document
 of format ``markdown``. A slide becomes a heading (its title or number), its texts, lists, tables, charts and diagrams
 in the order of their shapes, and the speaker's notes after the word ``Notes:``. Hidden slides are included. Dates,
-footers and slide numbers are dropped and reported in ``left_out``; the option ``navigation=keep`` keeps them. The title
+footers and slide numbers are dropped and reported in ``left_out``; the ``navigation=keep`` option keeps them. The title
 is the one in the file's properties, else the first slide title. A file that is not PPTX, is locked with a password or
 has no text is a ReaderError, and so is a missing python-pptx.
 
@@ -51,7 +51,7 @@ _RUNNING_PLACEHOLDERS = {"dt": "date", "ftr": "footer", "sldNum": "slide number"
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert a presentation (PPTX) to Markdown, and yield it as one document.
 
-    The footers, dates and numbers of its slides are omitted, unless the option ``navigation`` is ``keep``.
+    The footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``.
     """
     import_extra("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
     from pptx.opc.package import PartFactory
@@ -106,7 +106,7 @@ def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None)
 
 
 def _resolve_alternatives(shapes: Any) -> None:
-    """Replace each group of alternatives in the element ``shapes`` by the first that has text, else by the last.
+    """Replace each group of alternatives in the ``shapes`` element by the first that has text, else by the last.
 
     A text with a formula has two alternatives; the other one is a picture of it.
     """

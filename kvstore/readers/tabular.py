@@ -1,6 +1,6 @@
 """CSV and TSV: each row becomes a document, or (``AS pairs``) an edge of a tree.
 
-In: text with a header line. The delimiter is the option ``delimiter``, else a tab in ``.tsv`` files, else a comma, or
+In: text with a header line. The delimiter is the ``delimiter`` option, else a tab in ``.tsv`` files, else a comma, or
 the semicolon or tab of a header without commas. Out: one document of format ``text`` for each row, or one document of
 format ``pairs`` for the whole file. A row whose length differs from the header's, or with an unclosed quote, is a
 ReadFailure. Invalid bytes, a header with a duplicate or missing column or too many columns, and any pair that is not
@@ -79,8 +79,8 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 
     The key is the row's ``id`` or ``key`` column; if that is empty, or another file uses the key, it is the file's key
     and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
-    every other nonempty column. The title is the ``title`` column; without it and the text column, it is the name of
-    the file. Columns other than key, title and text become metadata, with plain numbers as numbers.
+    every other nonempty column. The title is the ``title`` column; if neither it nor the text column exists, it is the
+    name of the file. Columns other than key, title and text become metadata, with plain numbers as numbers.
     """
     yield from iter_row_documents(_iter_rows(stream, origin, options), origin, options)
 
@@ -181,7 +181,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
     A first row ``child,parent`` or ``parent,child``, ignoring case, is a header. The first row is also a header if the
     options ``child`` and ``parent`` name columns; other columns are then allowed. ``meta['tree']`` names the tree: the
-    option ``tree``, else the file's name without its suffix.
+    ``tree`` option, else the file's name without its suffix.
     """
     pairs: dict[tuple[str, str], None] = {}
     columns: tuple[int, int] | None = None

@@ -1,6 +1,6 @@
 """Plain text: the file becomes one document, verbatim.
 
-In: bytes in UTF-8, or in the encoding that a byte-order mark or the option ``encoding`` names. Out: one document of
+In: bytes in UTF-8, or in the encoding that a byte-order mark or the ``encoding`` option names. Out: one document of
 format ``text``. Its title is found at the beginning: an underlined line, centered lines, or a single line that is
 neither a sentence nor the first of several fields like ``Alarm code: 4711``. A log has no title. Invalid bytes, a NUL
 and an empty file are ReaderErrors.

@@ -1,6 +1,6 @@
 """The published systems of a store, the strategies that a query can name, and the kinds of index.
 
-A system is a package whose module ``system`` contains ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its
+A system is a package whose ``system`` module contains ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its
 manifest in this module lists the names and versions that are needed before that module is imported. A process that
 opens a store and uses one strategy imports one system. The module of a strategy is imported on its first use.
 :func:`register` adds a system from outside kvstore.
@@ -424,7 +424,7 @@ def get_strategy(name: str) -> Strategy:
 
 
 def list_overview_strategies() -> list[str]:
-    """Return the names of the registered strategies for overview questions, which set the attribute ``overview``."""
+    """Return the names of the registered strategies for overview questions, which set the ``overview`` attribute."""
     return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
 
 

@@ -93,7 +93,7 @@ class Delta:
     """The changes of one batch, all of which the core tables already contain.
 
     - ``added``: the new documents. Their chunks are in none of the next fields with chunks.
-    - ``changed_metadata``: the documents of which only the metadata changed: their records before and after.
+    - ``changed_metadata``: the documents that changed only in metadata: their records before and after.
     - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
     - ``changed_mentions``: by document, the chunks with changed mentions in the text and no other change. No document
       is in both ``changed_chunks`` and ``changed_mentions``.

@@ -82,7 +82,7 @@ def iter_optional(row: TableRow | None) -> TableRows:
 def make_row_lookup(table: str) -> Callable[[TableReader, int], TableRows]:
     """Return a function that looks up a row of an SQL table by number; its rows are the integer keys of ``table``.
 
-    ``table`` is a table of LMDB.
+    ``table`` is an LMDB table.
     """
     return lambda reader, number: iter_optional(number if reader.has_row(table, number) else None)
 
@@ -90,7 +90,7 @@ def make_row_lookup(table: str) -> Callable[[TableReader, int], TableRows]:
 def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None], TableRows]:
     """Return a function that scans a range of row numbers of an SQL table; its rows are the integer keys of ``table``.
 
-    ``table`` is a table of LMDB.
+    ``table`` is an LMDB table.
     """
 
     def scan_range(reader: TableReader, minimum: int | None, maximum: int | None) -> TableRows:
@@ -103,7 +103,7 @@ def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None
 
 
 def make_row_counter(table: str) -> Callable[[TableReader], int]:
-    """Return a function that counts the records of ``table``, a table of LMDB."""
+    """Return a function that counts the records of ``table``, an LMDB table."""
     return lambda reader: reader.state.lmdb.count(table)
 
 

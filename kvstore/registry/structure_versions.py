@@ -90,7 +90,7 @@ def explain_read_only(view: View) -> str | None:
 
 
 def require_maintained(view: View) -> None:
-    """Raise StoreFormatError if derived data in the store has another version than this kvstore keeps up to date."""
+    """Raise StoreFormatError if derived data in the store has a different version than this kvstore maintains."""
     if read_versions(view) == _get_expected_versions(view):
         return
     reason = explain_read_only(view)

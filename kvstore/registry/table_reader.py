@@ -50,7 +50,7 @@ class TableReader:
     ) -> None:
         """Create a reader for one statement, or for one condition on documents.
 
-        ``list_settings`` returns the rows of the table ``settings``. ``candidate_documents`` are the ids of the
+        ``list_settings`` returns the rows of the ``settings`` table. ``candidate_documents`` are the ids of the
         documents that the condition is evaluated for; empty for all documents, and for a statement.
         """
         self.state = state
@@ -68,7 +68,7 @@ class TableReader:
         self.list_mentions = lru_cache(64)(state.mentions.get_occurrences)
         #: Caches the result of a function of the state and a number.
         self.call_cached = lru_cache(256)(lambda function, number: function(state, number))
-        self._num_entity_counts = 0  # calls of :meth:`count_mentions`, each for a single entity
+        self._num_entity_counts = 0  # calls to :meth:`count_mentions`, each for a single entity
 
     def iter_ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
         """Yield the numbers under which ``table`` stores its rows, ascending, without decoding the rows.
@@ -155,5 +155,5 @@ class TableReader:
 
     @cached_property
     def settings(self) -> Sequence[Setting]:
-        """The rows (name, value, is fixed) of the table ``settings``: settings of the session and of the store."""
+        """The rows (name, value, is fixed) of the ``settings`` table: settings of the session and of the store."""
         return self._list_settings()

@@ -64,7 +64,7 @@ def build_chunk_passage(document: ChunkedText, ordinal: int) -> SourcePassage:
 
 
 class PassageTexts(NamedTuple):
-    """The texts that a language model wrote about one passage, and the name of the model."""
+    """The texts that a language model wrote about one passage, and the model's name."""
 
     model: str
     texts: tuple[str, ...]
@@ -279,7 +279,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         """Return the texts in ``value`` whose passages the document still has, possibly none.
 
         Texts that were stored without a passage are assigned to one. ``document`` returns the current document.
-        ``same_text`` has no effect: passages are compared even if the text of the document is the same.
+        ``same_text`` has no effect: passages are compared even if the document's text is the same.
         """
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         texts_by_digest = {digest: texts for digest, texts in value.by_digest.items() if digest in passages}
@@ -299,7 +299,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a comment for the dump that counts the documents with texts of a model, which no statement creates."""
+        """Yield a comment for the dump that counts the documents with model texts, which no statement creates."""
         num_documents = state.lmdb.count(self.tables[0])
         if num_documents:
             documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"

@@ -115,7 +115,7 @@ def to_plain_text(value: Any) -> str | None:
 def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
     """Convert rows to columns: return the values of each column, in the order of ``columns``.
 
-    Raises ValueError if a row has another length than ``columns``.
+    Raises ValueError if a row has a different length than ``columns``.
     """
     columns_of_values: list[list[Any]] = [[] for _ in columns]
     for row in rows:

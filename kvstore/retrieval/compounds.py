@@ -42,7 +42,7 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
 def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[str], str]) -> str | None:
     """Return a compound of one of ``others`` and ``noun``, such as *Kündigungsfrist* for *Frist*, or None.
 
-    ``others`` are the other nouns of the question. A linking element such as *s* can join the two. The compound in the
+    ``others`` are the other nouns in the question. A linking element such as *s* can join the two. The compound in the
     most chunks is returned, or None if no chunk contains any.
     """
     compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]

@@ -1,8 +1,8 @@
 """A cover of chunks: sentences that together contain most of what the chunks are about, within a number of tokens.
 
 No single chunk answers a question about a whole document, and the chunks nearest to the question repeat each other. The
-greedy cover of :mod:`kvstore.text.greedy_cover` takes the sentences that add most; words of the question count double.
-In: chunks of a state. Out: sentences with their spans.
+greedy cover of :mod:`kvstore.text.greedy_cover` takes the sentences that add most; words from the question count
+double. In: chunks of a state. Out: sentences with their spans.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..text.sentences import split_sentences
 from ..text.words import count_text_tokens
 from .evidence import TextSpan
 
-#: How often a word of the question counts.
+#: The number of times that a word from the question counts.
 _QUESTION_WORD_WEIGHT = 2.0
 #: Sentences with fewer words are ignored.
 _MIN_WORDS = 2
@@ -127,5 +127,5 @@ def select_cover(
 
 
 def extract_question_words(question: str) -> frozenset[str]:
-    """Return the content words of a question, for :func:`compute_word_weights`."""
+    """Return the content words in a question, for :func:`compute_word_weights`."""
     return frozenset(extract_sentence_words(question).words)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HitKind = Literal["chunk", "segment", "summary", "report"]
 
 
-#: The columns of hits as a table, with their SQL types. Rows end with the deprecated column ``chunk``.
+#: The columns of hits as a table, with their SQL types. Rows end with the deprecated ``chunk`` column.
 _HIT_FIELDS = ("rank", "score", "document", "ordinal", "text", "path", "kind", "start", "end", "heading", "title")
 _HIT_TYPES = ("INTEGER", "REAL", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT", "INTEGER", "INTEGER", "TEXT", "TEXT")
 

@@ -26,7 +26,7 @@ from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from .lexical_search import count_chunks_with_words
 
-#: Words in lower case, without identifiers and parts of paths. Capitalized words may be names.
+#: Words in lower case, without identifiers or parts of paths. Capitalized words may be names.
 _WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{3,}(?![\w/@=-]|\.\w)")
 _CYRILLIC_LETTERS = "абвгдежзийклмнопрстуфхцчшщъыьэюя"
 _VOWELS = frozenset("aeiouyаеиоуыэюя")
@@ -54,10 +54,10 @@ _MIN_PART = 4
 
 
 def find_foreign_replacements(question: str, language: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Return the words of a question that no chunk contains, each with its replacement.
+    """Return the words in a question that no chunk contains, each with its replacement.
 
-    ``language`` is the language of the question, and ``stem`` the stemming function for it. A word without a
-    replacement, or that begins with a capital letter, is omitted.
+    ``language`` is the question's language, and ``stem`` the stemming function for it. A word without a replacement, or
+    that begins with a capital letter, is omitted.
     """
     function_words = FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset())
     folded_words = {

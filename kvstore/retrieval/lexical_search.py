@@ -44,7 +44,7 @@ def compute_term_rarity(num_chunks: int, num_containing: int) -> float:
 
 
 class QuestionWords(NamedTuple):
-    """The words of a question to search for, as terms.
+    """The words in a question to search for, as terms.
 
     ``terms`` are always searched. ``compounds`` are words joined by underscores, each as its term and the terms of its
     parts; the parts are searched only if no chunk contains the whole word. ``variants`` are the terms of the same words
@@ -66,7 +66,7 @@ class QuestionWords(NamedTuple):
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
-    """Return the search terms of a question: its stemmed words, and technical tokens such as ``--force``.
+    """Return the search terms in a question: its stemmed words, and technical tokens such as ``--force``.
 
     The result also has the parts of words with underscores and, in a store of several languages, the stems of each word
     in the other languages. ``stem`` maps a word to its stem.
@@ -282,7 +282,7 @@ class TermSetCountRequest(ReadRequest[list[int]]):
 
 
 def build_count_request(words: QuestionWords) -> TermCountRequest:
-    """Return a request for the chunk counts of all terms of a question.
+    """Return a request for the chunk counts of all terms in a question.
 
     The counts decide which terms are searched (:meth:`.QuestionWords.list_lookup_terms`) and their rarity.
     """
@@ -291,7 +291,7 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
 
 
 def read_question_weights(query: Query, k1: float, b: float) -> tuple[list[str], TermWeights]:
-    """Return the terms of a question to search for, and their BM25 parameters, which are read from the state."""
+    """Return the terms in a question to search for, and their BM25 parameters, which are read from the state."""
     words = parse_question_words(query.question, query.stem)
     counts = query.reading.fetch(build_count_request(words))
     terms = words.list_lookup_terms(counts)

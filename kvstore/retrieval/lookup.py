@@ -2,9 +2,9 @@
 
 In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: nodes of stated trees, then titles and
 headings, then nodes in the tree of relations extracted from prose, then text, chunks dense in mentions before passing
-ones. At most half of the rows are tree nodes if documents would fill the rest. Names of the same entity return
-the same rows, under the entity's name. An unknown name has no rows. The cost depends on the number of rows and
-on how many locations tie with the last of them, not on the size of the store.
+ones. At most half of the rows are tree nodes if documents would fill the rest. Names of the same entity return the same
+rows, under the entity's name. An unknown name has no rows. The cost depends on the number of rows and on how many
+locations tie with the last of them, not on the store's size.
 """
 
 from __future__ import annotations

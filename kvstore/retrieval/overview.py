@@ -125,7 +125,7 @@ class SummaryRequest(NamedTuple):
         return with_years or list(stems_by_position)
 
     def _is_in_title(self, stem: str, title_stems: Set[str]) -> bool:
-        """True if a title has a stem or, in another language than English, one with other last letters.
+        """True if a title has a stem or, in a language other than English, one with other last letters.
 
         Stemmers do not know all endings: in Swedish, *protokollet* (the minutes) and *protokoll* have two stems.
         """
@@ -143,7 +143,7 @@ def is_overview_question(question: str, likely_language: str | None = None) -> b
     """True if a question asks for an overview of a document or of all documents, not for a detail.
 
     Any word that is not about summaries, documents, their points or the form of the answer makes it specific.
-    ``likely_language`` is the language of the question if its words do not show one.
+    ``likely_language`` is the question's language if its words do not show one.
 
     >>> [is_overview_question(text) for text in ("Summarize the whole meeting.", "Worum geht es in den Dokumenten?")]
     [True, True]
@@ -157,7 +157,7 @@ def is_overview_question(question: str, likely_language: str | None = None) -> b
 def parse_summary_request(question: str, likely_language: str | None = None) -> SummaryRequest | None:
     """Return the subject that a question asks to summarize ("Summarize the travel policy"); None if it asks for none.
 
-    ``likely_language`` is the language of the question if its words do not show one.
+    ``likely_language`` is the question's language if its words do not show one.
     """
     request = _parse_english_request(question)
     if request is not None:

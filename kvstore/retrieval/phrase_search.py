@@ -1,4 +1,4 @@
-"""Phrase search: chunks that contain a quoted phrase of the question score higher.
+"""Phrase search: chunks that contain a quoted phrase from the question score higher.
 
 In: a question, and the weights of its words. Out: a ranking by BM25 in which each phrase counts as one more term. Its
 rarity is the sum of its words' rarities (as in Lucene), times a share, since its words count already. Only chunks that

@@ -9,7 +9,7 @@ Decomposition: which names the question compares, and what it asks about them. I
 recognized in it. Out: a :class:`Decomposition`. No model is used. Two names joined by "or" are compared ("Which film
 came out first, A or B?"). Two names joined by "and" are compared if the question can only be about both ("Are A and B
 from the same country?"). The question without its names ("Where was the composer of film born?") describes the chunks
-at the end of a chain, which may not contain any name of the question.
+at the end of a chain, which may not contain any name from the question.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def decompose(question: str, entities: Sequence[QuestionEntity]) -> Decompositio
 def decompose_question(query: Query, names: Sequence[QuestionEntity]) -> Decomposition:
     """Split a question into the names that it compares and the remainder, and record the step in the trace.
 
-    ``names`` are the recognized entities of the question.
+    ``names`` are the recognized entities in the question.
     """
     with query.trace.step("decompose question") as step:
         parts = decompose(query.question, names)

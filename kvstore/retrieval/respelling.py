@@ -1,4 +1,4 @@
-"""Unknown words of a question: replace typing errors, and spellings (British or American) that no document uses.
+"""Unknown words in a question: replace typing errors, and spellings (British or American) that no document uses.
 
 In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
 has it in any form. In other languages than English, unknown words are replaced by other forms of them, or without their
@@ -102,7 +102,7 @@ def _respell_words(
 def _respell_foreign_words(
     question: str, state: State, stem: Callable[[str], str], stemmer: str
 ) -> tuple[str, list[tuple[str, str]]]:
-    """Return a question in another language than English with unknown words replaced by known ones, and these pairs.
+    """Return a question in a language other than English with unknown words replaced by known ones, and these pairs.
 
     A pair is the word and the new word. The question is unchanged if ``stemmer`` is not the name of a Snowball stemmer,
     or if the language has no spaces between words.

@@ -1,1 +1,1 @@
-"""SELECT and conditions: the tables that a query reads, as virtual tables of SQLite."""
+"""SELECT and conditions: the tables that a query reads, as virtual SQLite tables."""

@@ -405,7 +405,7 @@ class _ConditionParser:
         return token.kind in ("string", "number", "parameter") or token.text == "-"
 
     def _parse_value(self) -> Any:
-        """Parse a literal or a parameter, and return its value; the object ``NULL`` for NULL."""
+        """Parse a literal or a parameter, and return its value; the ``NULL`` object for NULL."""
         token = self._read_token()
         negative = token.text == "-" and token.kind == "operator"
         if negative:

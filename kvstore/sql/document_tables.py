@@ -113,7 +113,7 @@ DOCUMENTS = SqlTable(
     matching={"content": _find_matching_documents},
 )
 
-#: The documents for which SQLite evaluates a condition, in place of the table ``documents``.
+#: The documents for which SQLite evaluates a condition, in place of the ``documents`` table.
 CANDIDATE_DOCUMENTS = replace(
     DOCUMENTS,
     name="_candidate_documents",

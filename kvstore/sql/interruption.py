@@ -1,7 +1,7 @@
 """Interruption of a running query, checked by the thread that runs it.
 
 In: an event for this thread. Out: True if it is set. SQLite checks between its steps (:mod:`.relational`), so a loop of
-any length ends soon. It does not check within a call of one of its functions, so the values that a bounded query
+any length ends soon. It does not check within a call to one of its functions, so the values that a bounded query
 creates are limited too.
 """
 

@@ -318,7 +318,7 @@ class _Connection:
         self.reader, self._text_matcher = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:
-        """Return 1 if a text matches a full-text query, else 0, or None for NULL: the SQL function ``match``."""
+        """Return 1 if a text matches a full-text query, else 0, or None for NULL: the ``match`` SQL function."""
         from ..text.text_query import TextMatcher
         from .text_matching import match_text
 
@@ -439,7 +439,7 @@ class Selection:
 def select_documents(
     state: State, condition: str, parameters: Parameters = (), candidate_ids: Sequence[int] | None = None
 ) -> Iterator[int]:
-    """Yield the ids of documents for which ``condition``, a SQL expression over the table ``documents``, is true.
+    """Yield the ids of documents for which ``condition``, a SQL expression over the ``documents`` table, is true.
 
     SQLite reads the candidates, or all documents if ``candidate_ids`` is None. Raises a StatementError that points at
     the error for an invalid condition.

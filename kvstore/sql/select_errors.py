@@ -1,7 +1,7 @@
 """Errors of SELECT: what SQLite reports, in kvstore's terms, with a suggestion for a wrong name or word.
 
-In: an error of SQLite and the text of the query. Out: a :class:`~kvstore.errors.StatementError` that points at the
-error, or an :class:`~kvstore.errors.InputError` for a parameter.
+In: an SQLite error and the text of the query. Out: a :class:`~kvstore.errors.StatementError` that points at the error,
+or an :class:`~kvstore.errors.InputError` for a parameter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STATEMENT_PATTERN = re.compile(r"(?:\(|\bFROM)\s*(SEARCH|RETRIEVE|ASK|LOOKUP|EX
 
 
 def translate_error(error: Exception, text: str, make_error: MakeError) -> Exception:
-    """Return the kvstore error for an error of SQLite, or of a parameter, in the query ``text``.
+    """Return the kvstore error for an SQLite error, or an error in a parameter, in the query ``text``.
 
     ``make_error`` creates the error for a position in the query and a reason. Any other error is returned unchanged.
     """
@@ -149,8 +149,8 @@ def _suggest_function(name: str) -> str:
 def _suggest_columns(column: str, text: str) -> str:
     """Return a hint: the tables that have this column, else the nearest column of the tables that ``text`` names.
 
-    Unless a column is suggested, the hint ends with how to read a field of the metadata if ``text`` reads the table
-    ``documents``, else with the statement that lists the columns. The hint can be empty.
+    Unless a column is suggested, the hint ends with how to read a field of the metadata if ``text`` reads the
+    ``documents`` table, else with the statement that lists the columns. The hint can be empty.
     """
     tables_by_name = get_sql_tables()
     # A condition is checked in a query that reads documents, or candidates AS documents.

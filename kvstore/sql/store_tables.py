@@ -138,7 +138,7 @@ def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | 
 
 
 def _get_stating_key(reader: TableReader, document: int) -> str | None:
-    """Return the key of the document, given by its id, that states an edge; None if the user (id ``USER``) does."""
+    """Return the document's key, given by its id, that states an edge; None if the user (id ``USER``) does."""
     return None if document == USER else reader.get_document(document).key
 
 
@@ -286,7 +286,7 @@ def _list_documents_with_triples(reader: TableReader) -> Iterator[int]:
 def _load_triple(reader: TableReader, row: tuple[int, int]) -> tuple[Triple, str | None]:
     """Return the triple of a row, and the name of the model that wrote it (None if it was imported).
 
-    ``row`` is the id of the document, and the index of the triple in it.
+    ``row`` is the document's id, and the index of the triple in it.
     """
     document, index = row
     triples = reader.call_cached(_read_triples, document)

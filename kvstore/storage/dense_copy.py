@@ -20,9 +20,9 @@ _TRANSIENT_BYTES = 1 << 20
 
 
 def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> None:
-    """Append every record of all tables to the file ``target``, missing or empty, up to a size of ``max_bytes``.
+    """Append every record of all tables to the ``target`` file, missing or empty, up to a size of ``max_bytes``.
 
-    Raises the errors of LMDB, and CorruptionError if records are missing; ``target`` is then unusable.
+    Raises LMDB's errors, and CorruptionError if records are missing; ``target`` is then unusable.
     """
     tables = source.get_tables()
     with lmdb.open(

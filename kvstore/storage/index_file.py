@@ -182,7 +182,7 @@ def _map_file(path: Path) -> memoryview:
 def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
     """Return the head (metadata) of an index file, whose content is ``mapped_file``.
 
-    Raises IndexUnavailableError if it is invalid, is that of another index than ``kind``, or has a token that
+    Raises IndexUnavailableError if it is invalid, belongs to an index other than ``kind``, or has a token that
     ``is_trusted`` rejects.
     """
     magic, head_bytes, checksum = _HEADER.unpack_from(mapped_file)

@@ -34,7 +34,7 @@ class MapFull(StoreFullError):
 
 
 def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreError:
-    """Return the kvstore error for an error of LMDB at ``location`` (a path or a table)."""
+    """Return the kvstore error for an LMDB error at ``location`` (a path or a table)."""
     if isinstance(error, PageError) and "closed" not in str(error):
         return CorruptionError(f"{location}: the data file is damaged: {error}; run CHECK REPAIR, or restore a backup")
     if isinstance(error, PageError):

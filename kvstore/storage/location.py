@@ -78,7 +78,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
 
 
 def _require_data_file(data: Path) -> None:
-    """Raise NotAStoreError if the file ``data`` is not an LMDB file, CorruptionError if it was truncated to nothing.
+    """Raise NotAStoreError if the ``data`` file is not an LMDB file, CorruptionError if it was truncated to nothing.
 
     Raises InputError if it may not be read.
     """

@@ -1,9 +1,9 @@
 """The pages of the mapped file: transactions of LMDB that never read a damaged one, and the release of their memory.
 
-In: a transaction of LMDB and the address of its map. Out: records of the same snapshot, read from pages that are
-verified on the way to them (``cext/pages.pyx``). LMDB itself would follow a damaged page until the process crashes or a
-stored record is not found. A write transaction reads through LMDB, because only LMDB knows the pages it has written;
-the committed pages on the path are verified first. Damage raises :class:`kvstore_cext.pages.PageError`.
+In: an LMDB transaction and the address of its map. Out: records of the same snapshot, read from pages that are verified
+on the way to them (``cext/pages.pyx``). LMDB itself would follow a damaged page until the process crashes or a stored
+record is not found. A write transaction reads through LMDB, because only LMDB knows the pages it has written; the
+committed pages on the path are verified first. Damage raises :class:`kvstore_cext.pages.PageError`.
 
 Release: in: a buffer of an open transaction, which keeps the map in place; or the number of records read. Out: pages of
 the file no longer count as memory of the process. The system keeps them as long as it likes, and maps them again on the
@@ -115,7 +115,7 @@ class WrittenTable:
 
 
 class VerifiedTransaction:
-    """A write transaction of LMDB that verifies committed pages before LMDB reads them."""
+    """An LMDB write transaction that verifies committed pages before LMDB reads them."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ class MeasuredView:
         """Count the reads through ``view`` from now on, and the pages that they touch."""
         self._view = view
         self._pages: set[int] = set()
-        #: The number of calls of the methods that read.
+        #: The number of calls to the methods that read.
         self.reads = 0
 
     @property

@@ -39,7 +39,7 @@ def create_file_atomically(target: Path) -> Iterator[Path]:
 
 
 def create_store_copy(store: Path, target: Path, write: Callable[[Path], None]) -> None:
-    """Create the directory ``target``, in which ``write`` writes a copy of the data file of ``store``.
+    """Create the ``target`` directory, in which ``write`` writes a copy of the data file of ``store``.
 
     Raises InputError if ``target`` exists, its parent does not, it is inside the store, or it is not UTF-8;
     StoreFullError if it cannot be written.

@@ -115,7 +115,7 @@ class TransactionGate:
 class OpenFile:
     """One open data file, until it is closed or the process forks.
 
-    ``lock_timeout`` is the maximum time in seconds to wait for other threads and processes; a parameter ``wait``
+    ``lock_timeout`` is the maximum time in seconds to wait for other threads and processes; a ``wait`` parameter
     replaces it. ``readonly`` refuses write transactions. With ``opens_readonly``, only the file is read-only at first,
     because another process writes. Small commits buffer their changes to the tables ``buffered``
     (:mod:`.change_buffer`).

@@ -1,8 +1,8 @@
 """A file without a name, for data that a process would otherwise hold in memory during a large build.
 
-In: bytes, appended. Out: the bytes of some ranges. The file is in the directory of the store, or in the system's
-temporary directory if that is not writable. It disappears with its process. Data read from it does not count as memory
-of the process, unlike mapped pages.
+In: bytes, appended. Out: the bytes of some ranges. The file is in the store's directory, or in the system's temporary
+directory if that is not writable. It disappears with its process. Data read from it does not count as memory of the
+process, unlike mapped pages.
 """
 
 from __future__ import annotations

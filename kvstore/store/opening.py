@@ -1,8 +1,8 @@
 """Opening a store, and comparing its settings with the requested ones.
 
-In: a path and creation settings. On disk: ``format`` and ``settings`` in the table ``meta``, written when a store is
-created and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are
-reported before anything is created.
+In: a path and creation settings. On disk: ``format`` and ``settings`` in the ``meta`` table, written when a store is
+created and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are reported
+before anything is created.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def open_store(
     ``lock_timeout``, but changes of indexes and copies of pages use the timeout of the first handle.
 
     ``embedder`` is the embedder of a new store or its name (default ``all-MiniLM-L6-v2``); ``settings`` are further
-    creation settings. For an existing store both must match. Without the extra ``english``, a new store gets the
+    creation settings. For an existing store both must match. Without the ``english`` extra, a new store gets the
     language ``rules``, with a warning unless the caller chose it. ``lock_timeout`` is how many seconds a change waits
     for another writer, ``max_bytes`` is the largest size of the store, and ``durability`` is ``full`` or ``relaxed``.
     Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError,
@@ -263,7 +263,7 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
 def _load_or_create_settings(
     environment: Environment, build_settings: Callable[[], FixedSettings], *, create: bool
 ) -> tuple[FixedSettings, bool]:
-    """Return the settings of the store, and True if this call created the store, with ``build_settings``.
+    """Return the store's settings, and True if this call created the store, with ``build_settings``.
 
     Without ``create``, it waits until the lock timeout for another process that is creating the store. It gives up
     earlier, with NotAStoreError, if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds.
@@ -347,7 +347,7 @@ def _has_earlier_tokenizer(view: View) -> bool:
 def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
     """Write the settings of a new store, unless another process has just done so.
 
-    Returns the settings of the store, and True if this call wrote them.
+    Returns the store's settings, and True if this call wrote them.
     """
     settings = _read_settings(view)
     if settings is not None:
@@ -362,7 +362,7 @@ def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]
 
 
 def _explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
-    """Return a message if the installed segmenter differs from the one that split the words of the store, else None."""
+    """Return a message if the installed segmenter differs from the one that split the store's words, else None."""
     # A segmenter finds the words of Chinese or Japanese; only some values of the setting stemmer name one.
     if settings.stemmer not in SEGMENTERS:
         return None

@@ -15,7 +15,7 @@ def plugins() -> list[Plugin]:
     """Return the embedders, readers and strategies of installed packages, and problems with their entry points.
 
     The entry points are ``kvstore.embedders``, ``kvstore.readers`` and ``kvstore.strategies``. Each plugin is imported.
-    The command ``kvstore plugins`` lists these plugins, and commands (``kvstore.commands``).
+    The ``kvstore plugins`` command lists these plugins, and commands (``kvstore.commands``).
 
     >>> [plugin.name for plugin in kvstore.plugins() if plugin.problem is not None]
     []

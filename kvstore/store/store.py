@@ -61,8 +61,8 @@ class Store(Database):
 
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping). The language is described in
         ``kvstore/language/LANGUAGE.md``. ``progress`` is called with the progress of an INGEST, an index or an EXTRACT,
-        and ``on_text`` with the text of a language model as it arrives (see :meth:`ask`). A text that cannot be parsed
-        raises StatementError before anything is run.
+        and ``on_text`` with the text from a language model as it arrives (see :meth:`ask`). A text that cannot be
+        parsed raises StatementError before anything is run.
 
         >>> cursor = store.execute("SELECT key, chunks FROM documents WHERE key LIKE ?", ("t%",))
         >>> cursor.columns, cursor.fetchall()

@@ -51,7 +51,7 @@ def get_stored_language_version(view: View) -> str:
 
 
 def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
-    """Return why a store must not be changed if another segmenter than the installed one split its texts into words.
+    """Return why a store must not be changed if a segmenter other than the installed one split its texts into words.
 
     The reason is the end of a sentence. If a text were removed, the installed segmenter would give it other terms, so
     its postings would remain. Returns None if the segmenter is the same, or if the store uses none.
@@ -83,9 +83,9 @@ def check_language_version(state: State) -> Iterator[str]:
 
 
 def list_fixed_settings(state: State) -> list[tuple[str, Any, bool]]:
-    """Return the settings fixed when the store was created, as rows of the table ``settings``.
+    """Return the settings fixed when the store was created, as rows of the ``settings`` table.
 
-    A row is the name, the value, and True for the column ``fixed``.
+    A row is the name, the value, and True for the ``fixed`` column.
     """
     settings = {**asdict(state.settings), "language_version": get_stored_language_version(state.lmdb)}
     return [(name, value, True) for name, value in settings.items()]

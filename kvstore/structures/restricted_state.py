@@ -107,7 +107,7 @@ class RestrictedDocuments(Documents):
         return iter(self.get_many(self._allowed.documents.tolist()).values())
 
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
-        """Yield the records of the documents that the query allows and that come from the folder ``origin``."""
+        """Yield the records of the documents that the query allows and that come from the ``origin`` folder."""
         return (record for record in super().scan_origin(origin) if record.id in self._allowed)
 
     def iter_keys(self, prefix: str = "") -> Iterator[str]:

@@ -73,7 +73,7 @@ class State:
         open_indexes: OpenIndexes | None = None,
         node_cache: NodeCache | None = None,
     ) -> None:
-        """Create the state of the view ``lmdb``; ``settings`` are the settings of the store.
+        """Create the state of the ``lmdb`` view; ``settings`` are the store's settings.
 
         A view is a snapshot or a write transaction. ``open_indexes`` and ``node_cache`` are the caches of the open
         store, which its states share; None for a state without them, as in a repair.

@@ -1,6 +1,6 @@
 """Names by their capitals in texts of other languages than English.
 
-In: the sentences of a document and its language, which has a file ``questions/LANGUAGE.toml``. Out: the names in each
+In: the sentences of a document and its language, which has a ``questions/LANGUAGE.toml`` file. Out: the names in each
 sentence. In a language that capitalizes names alone, runs of capitalized words are names, and a word that opens a
 sentence only if the document shows it. In German, which capitalizes every noun, a run of two words is a name, and a
 single word only by the words around it: after a title, an apposition (*die Firma Rieger*), or a preposition without an
@@ -155,7 +155,7 @@ class CapitalNames:
                     self._proper.add(name.keys[-1])
 
     def iter_names(self, sentence_index: int) -> Iterator[str]:
-        """Yield the names in a sentence, in order, given its index among the sentences of the document."""
+        """Yield the names in a sentence, in order, given its index among the document's sentences."""
         for run in self._runs[sentence_index]:
             name = self._choose_german_name(run) if self._has_capital_nouns else self._choose_name(run)
             if name is not None and len(name.written_words) <= _MAX_WORDS:

@@ -159,7 +159,7 @@ def detect_script_language(text: str) -> str | None:
 def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
     """Return the main language of the documents of a store, or None if it is unknown.
 
-    It is the language of the setting ``stemmer``. For ``multilingual``, it is the most frequent of ``languages``, which
+    It is the language of the ``stemmer`` setting. For ``multilingual``, it is the most frequent of ``languages``, which
     has the number of documents in each language.
     """
     if stemmer == MULTILINGUAL:
@@ -171,18 +171,18 @@ def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
 def open_document_stemmers(stemmer: str, languages: Mapping[str, int]) -> list[Callable[[str], str]]:
     """Return the functions that map words to stems in the documents of a store, one for each of their languages.
 
-    ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language. An
-    empty store has the stemmer of an unknown language.
+    ``stemmer`` is the store's setting, and ``languages`` has the number of its documents in each language. An empty
+    store has the stemmer of an unknown language.
     """
     return [get_document_stemmer(stemmer, language) for language in sorted(languages) or [""]]
 
 
 def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, int]) -> Callable[[str], str]:
-    """Return the function that maps the words of a question to stems.
+    """Return the function that maps the words in a question to stems.
 
-    ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language. For
-    ``multilingual``, the function is a :class:`~.words.QuestionStemmer`. Its first language is the language of the
-    question if there are documents in it, or else the most frequent language.
+    ``stemmer`` is the store's setting, and ``languages`` has the number of its documents in each language. For
+    ``multilingual``, the function is a :class:`~.words.QuestionStemmer`. Its first language is the question's language
+    if there are documents in it, or else the most frequent language.
     """
     if stemmer != MULTILINGUAL:
         return get_stemmer(stemmer)
@@ -195,7 +195,7 @@ def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, i
 def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) -> str | None:
     """Return the name of the language whose stemmer a document needs, or "" if its language is unknown.
 
-    Returns None if the setting ``stemmer`` is not ``multilingual``, because all documents then have the same stemmer.
+    Returns None if the ``stemmer`` setting is not ``multilingual``, because all documents then have the same stemmer.
     ``meta`` and ``text`` are the document's metadata and text.
     """
     return (find_document_language(meta, text) or "") if stemmer == MULTILINGUAL else None
@@ -204,7 +204,7 @@ def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) ->
 def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
     """Return the function that maps the words of a text, which need not be a document, to stems.
 
-    ``stemmer`` is the setting of the store. For ``multilingual``, the function stems by the detected language.
+    ``stemmer`` is the store's setting. For ``multilingual``, the function stems by the detected language.
     """
     return get_document_stemmer(stemmer, detect_language(text) if stemmer == MULTILINGUAL else None)
 
@@ -218,7 +218,7 @@ def detect_question_language(question: str, likely_language: str | None = None) 
 
 
 def get_stated_language(meta: Mapping[str, Any]) -> str | None:
-    """Return the ISO 639 code of the language that metadata states in a field ``language`` or ``lang``, or None.
+    """Return the ISO 639 code of the language that metadata states in a ``language`` or ``lang`` field, or None.
 
     The field has a code (``de``), a tag (``de-AT``) or an English name.
 

@@ -314,7 +314,7 @@ class SentenceNames:
         self._runs = CapitalRuns(_RULES, tokens_by_sentence, common, capitalized)
 
     def iter_names(self, sentence_index: int) -> Iterator[Name]:
-        """Yield the names in a sentence, given its index among the sentences of the document."""
+        """Yield the names in a sentence, given its index among the document's sentences."""
         for title in self._titles.get(sentence_index, ()):
             yield Name(title, "name")
         for index, candidate in enumerate(self._runs.list_names(sentence_index)):
@@ -323,7 +323,7 @@ class SentenceNames:
                     yield _make_name((form, "name"))  # Name(form, "name"), but faster
             elif candidate[0] == "`":
                 code = candidate.strip("`")
-                # An everyday word is an identifier only at the start of a sentence: `name`: the name of the user.
+                # An everyday word is an identifier only at the start of a sentence: `name`: the user's name.
                 if index == 0 or not code.islower() or not code.isalpha() or not is_everyday(code):
                     yield from _extract_code_names(code)
             else:  # an emphasized phrase

@@ -5,7 +5,7 @@ phrases, separated by commas; ``german.toml`` has comments. Out: :class:`Questio
 file, translate it, and add a row to ``tests/test_question_words.py``.
 
 In a phrase, ``*`` at the start or end of a word is any letters or none (``*hundert``, ``kost*``), and ``(am/an)`` is
-one of several words. A phrase of a question can have one ``…``, which is a few other words of the same clause: the
+one of several words. A phrase in a question can have one ``…``, which is a few other words of the same clause: the
 phrase ``wie viel … gekostet`` is in *Wie viel hat das neue Dach gekostet?*. Only the words before the ``…`` ask.
 """
 
@@ -129,7 +129,7 @@ class QuestionVocabulary(NamedTuple):
         return question
 
     def find_summary_subject(self, question: str) -> str | None:
-        """Return the words of a question for a summary that can be its subject; None if it asks for no summary.
+        """Return the words in a question for a summary that can be its subject; None if it asks for no summary.
 
         >>> load_question_words("german").find_summary_subject("Fasse das Handbuch in 3 Sätzen zusammen.").split()
         ['das', 'handbuch', 'in', '.']
@@ -241,7 +241,7 @@ def _build_question_patterns(
 
 
 class _SplitPhrase(NamedTuple):
-    """A phrase of a question, split at its ``…`` (a few other words), and the kind of answer that it asks for.
+    """A phrase in a question, split at its ``…`` (a few other words), and the kind of answer that it asks for.
 
     ``words_after_gap`` is empty if the phrase has no ``…``.
     """

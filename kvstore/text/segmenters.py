@@ -1,6 +1,6 @@
 """Segmenters: words of Chinese and Japanese by a dictionary, instead of bigrams of characters.
 
-In: the value of the setting ``stemmer``: ``jieba`` (Chinese; extra ``chinese``) or ``fugashi`` (Japanese, with the
+In: the value of the ``stemmer`` setting: ``jieba`` (Chinese; extra ``chinese``) or ``fugashi`` (Japanese, with the
 dictionary of ``unidic-lite``; extra ``japanese``), and runs of writing without spaces in normal form. Out: their words,
 in order. Another version of a package can split texts in another way, so the store records it.
 """
@@ -66,7 +66,7 @@ def open_segmenter(name: str) -> Segmenter:
 
 
 def get_segmenter_version(stemmer: str) -> str:
-    """Return a text with the names and versions of a segmenter's packages, given the value of the setting ``stemmer``.
+    """Return a text with the names and versions of a segmenter's packages, given the value of the ``stemmer`` setting.
 
     The text is empty if ``stemmer`` is not a segmenter, or if a package is not installed.
     """

@@ -1,6 +1,6 @@
 """Full-text queries: words, phrases, and words near each other.
 
-In: a query in the syntax of SQLite's FTS5 (https://sqlite.org/fts5.html, section 3), without columns and ``^``:
+In: a query in the syntax of SQLite's FTS5 (https://sqlite.org/fts5.html, section 3), without columns or ``^``:
 
 - ``word`` matches every form with its stem; ``"a phrase"`` matches word for word as written, in any case;
 - ``pre*`` and ``"a phr"*`` match words that begin with the last word; ``one + two`` is a phrase of both;

@@ -132,13 +132,13 @@ count_text_tokens = count_tokens
 _MAX_CACHED_STEMS = 1 << 14
 
 
-#: The value of the setting ``stemmer`` that stems the words of each document by the language of the document.
+#: The value of the ``stemmer`` setting that stems the words of each document by the document's language.
 MULTILINGUAL = "multilingual"
 
 
 @lru_cache(maxsize=32)
 def get_stemmer(stemmer: str) -> Callable[[str], str]:
-    """Return the thread-safe function that maps a word to its stem, given the value of the setting ``stemmer``.
+    """Return the thread-safe function that maps a word to its stem, given the value of the ``stemmer`` setting.
 
     The value is a Snowball stemmer, such as ``german``; the name of a segmenter, for a
     :class:`~.segmenters.Segmenter`; or ``none`` or ``multilingual``, for a function that returns words unchanged.
@@ -179,8 +179,8 @@ def list_stemmed_languages() -> frozenset[str]:
 def get_document_stemmer(stemmer: str, language: str | None) -> Callable[[str], str]:
     """Return the function that maps the words of a document to stems.
 
-    ``stemmer`` is the setting of the store. If it is ``multilingual``, the function stems by ``language``, the language
-    of the document, and returns words unchanged if that is None (unknown) or has no stemmer.
+    ``stemmer`` is the store's setting. If it is ``multilingual``, the function stems by ``language``, the document's
+    language, and returns words unchanged if that is None (unknown) or has no stemmer.
     """
     if stemmer != MULTILINGUAL:
         return get_stemmer(stemmer)
@@ -188,7 +188,7 @@ def get_document_stemmer(stemmer: str, language: str | None) -> Callable[[str], 
 
 
 class QuestionStemmer:
-    """The function that maps the words of a question to stems, for documents in several languages.
+    """The function that maps the words in a question to stems, for documents in several languages.
 
     Calling it stems by the first language only. :meth:`list_variants` returns the stems of a word in every language.
     """
@@ -422,7 +422,7 @@ def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
 def list_informative_words(
     text: str, function_words: frozenset[str] = FUNCTION_WORDS, stem: Callable[[str], str] = str
 ) -> list[str]:
-    """Return the words of a question or a part of it, in order, without function words and request words.
+    """Return the words in a question or a part of it, in order, without function words and request words.
 
     Request words, such as *explain*, *describe* and *find*, say nothing about the subject.
     """
@@ -430,7 +430,7 @@ def list_informative_words(
 
 
 def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
-    """Return the stems of the words of a question, or a part of it, without function words and request words."""
+    """Return the stems of the words in a question, or a part of it, without function words and request words."""
     return set(map(stem, list_informative_words(text, stem=stem)))
 
 

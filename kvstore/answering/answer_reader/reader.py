@@ -95,7 +95,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Rank the chunks of the document that has all reference numbers of the question, nearest to the question first.
+    """Rank the chunks of the document that has all reference numbers from the question, nearest to the question first.
 
     It is the first document of the hits that has these dates, invoice numbers or versions in its name, its title or the
     text of its hit. Return an empty ranking if the question has no reference number, or if no document has all of them.
@@ -174,14 +174,14 @@ class _CandidateEstimator:
         self._title_terms = [
             scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
         ]
-        #: The identifiers of the question that a row within a hit has.
+        #: The identifiers in the question that a row within a hit has.
         self._row_identifiers = _find_identifiers(scorer.question)
         if self._row_identifiers:
             rows = (
                 snippet.text for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet)
             )
             self._row_identifiers &= set().union(*map(_find_identifiers, rows))
-        #: The words of each name of the question that a row within a hit has.
+        #: The words of each name in the question that a row within a hit has.
         names = [set(name.words) for name in find_question_names(scorer.question, scorer.language)]
         row_words = [
             set(segment_words(snippet.labeled_text))
@@ -214,8 +214,8 @@ class _CandidateEstimator:
     def lacks_answer_type(self, position: SnippetPosition) -> bool:
         """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
 
-        A row of a table is about the things in its cells: one of them must have a term of the question, or name the
-        quality that it asks for. If a row has an identifier or a name of the question, rows without any of these are
+        A row of a table is about the things in its cells: one of them must have a term from the question, or name the
+        quality that it asks for. If a row has an identifier or a name in the question, rows without any of these are
         about something else. A name in the title or a heading counts for each row below it.
         """
         passage_index, index = position
@@ -251,8 +251,8 @@ def _is_row(snippet: Snippet) -> bool:
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
     """Return the text of the window of the snippet at ``index``, and the character offset of the snippet in it.
 
-    The title, the headings and a sentence that the snippet refers to precede it. The name of the document is first if
-    it has one of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
+    The title, the headings and a sentence that the snippet refers to precede it. The document's name is first if it has
+    one of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
     """
     snippets = passage.snippets
     snippet = snippets[index]

@@ -55,17 +55,17 @@ _MAX_GAIN_OVER_RULES = 3.0
 #: most long questions of SQuAD 2.0 are read.
 _COVERAGE_WEIGHT, _MIN_SINGLE_SENTENCE_SCORE = 3.0, 3.0
 #: The maximum logit of the confidence in what the reader cannot judge: sentences of several passages, which hold the
-#: answer to 57 % of the questions of HotpotQA. The second maximum is for a sentence that settles a yes-no question: 14
+#: answer to 57 % of the questions in HotpotQA. The second maximum is for a sentence that settles a yes-no question: 14
 #: of 14 verdicts on 36 questions that chose no rule were right.
 _MAX_UNJUDGED_LOGIT, _MAX_VERDICT_LOGIT = 0.0, 2.5
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
 MISSING_TYPE_SCORE, MISSING_TYPE_LOGIT = -3.0, -2.0
-#: The weight of a snippet with the opposite of a word of the question. It is three quarters of the logarithm of the
+#: The weight of a snippet with the opposite of a word in the question. It is three quarters of the logarithm of the
 #: ratio of two shares of questions with such a sentence: of the near misses and of the other questions of SQuAD 2.0,
 #: outside the held-out articles.
 _CONTRARY_LOGIT = -2.1
-#: The least logit of the sentence that opens a document whose title is the topic of the question. The reader, which was
+#: The least logit of the sentence that opens a document whose title is the question's topic. The reader, which was
 #: trained on questions for facts, prefers any statement with the name.
 _OPENING_LOGIT = 4.0
 #: The weight of the logits of the reader and of the rules in the confidence for a topic, and the constant. With them,
@@ -100,7 +100,7 @@ class SnippetReading(NamedTuple):
     ``answer`` has the words that answer, which are in the snippet, or in a title, heading or sentence before it.
     ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money.
     ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title and heading.
-    ``is_contrary`` is True if it has the opposite of a word of the question instead.
+    ``is_contrary`` is True if it has the opposite of a word in the question instead.
     """
 
     position: SnippetPosition
@@ -119,9 +119,9 @@ class PassageReading(NamedTuple):
     ``rule_scores`` has the scores that rules gave to the likely snippets. ``logit_in_context`` is the mean of the
     reader's logits for the likeliest snippet with and without the sentence before it. It separates answers from near
     misses slightly better than the logit without that sentence. With version 1.1 of the weights, the area under the
-    curve was 0.79 instead of 0.78 on 440 questions of SQuAD 2.0, and 0.93 instead of 0.92 on 130 questions about notes.
-    ``verdict`` is the yes or no of the likeliest answer, if that sentence settles a yes-no question. ``may_be_chain``
-    is True if the question may need several passages, because it is a chain of facts or a comparison.
+    curve was 0.79 instead of 0.78 on 440 questions from SQuAD 2.0, and 0.93 instead of 0.92 on 130 questions about
+    notes. ``verdict`` is the yes or no of the likeliest answer, if that sentence settles a yes-no question.
+    ``may_be_chain`` is True if the question may need several passages, because it is a chain of facts or a comparison.
     ``is_topic`` is True if the question asks for a topic instead of a fact, and the likeliest answer does not open a
     document with this title.
     """
@@ -397,7 +397,7 @@ def _list_context(reading: PassageReading, question: str) -> list[SnippetPositio
     for other in reading.readings[1:]:
         other_passage_index, other_index = other.position
         other_kind = passages[other_passage_index].snippets[other_index].kind
-        # A row of a table that has no word of the question is about something else.
+        # A table row that has no word from the question is about something else.
         if best_score - other.score <= _MAX_CONTEXT_GAP and (other.coverage > 0 or other_kind != "table"):
             positions.append(other.position)
     answer_type = detect_answer_type(question)

@@ -22,7 +22,7 @@ FieldValue = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class ColumnField:
-    """A column of the table ``documents``."""
+    """A column of the ``documents`` table."""
 
     name: str
 

@@ -467,7 +467,7 @@ def _make_exact(documents: DocumentMask) -> Bounds:
 
 
 def _format_time(second: int) -> str:
-    """Format a Unix time in seconds as in the column ``changed``: ISO 8601 in UTC."""
+    """Format a Unix time in seconds as in the ``changed`` column: ISO 8601 in UTC."""
     return datetime.fromtimestamp(int(second), UTC).isoformat()
 
 

@@ -34,7 +34,7 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...structures.documents.documents import TEXT_COLUMNS, DocumentRecord
 
-#: The space of a value: a column of the table ``documents``, a field of the metadata, an element of such a field.
+#: The space of a value: a column of the ``documents`` table, a field of the metadata, an element of such a field.
 COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
 #: The column that only the index has.
 LANGUAGE_COLUMN = "language"
@@ -75,7 +75,7 @@ def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
 
 
 def encode_column_prefix(name: str) -> bytes:
-    """Return the prefix of the index keys of the values in a column of texts of the table ``documents``."""
+    """Return the prefix of the index keys of the values in a column of texts of the ``documents`` table."""
     return COLUMN + name.encode() + _TERMINATOR
 
 

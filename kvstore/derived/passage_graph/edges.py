@@ -39,7 +39,7 @@ NO_CHUNK_LIMIT = 1 << 62
 #: :class:`~kvstore.registry.contract.Delta`.
 TITLE_LINK = 1
 #: The kind of link between two names with nearly the same meaning. These links are not stored: they are read from the
-#: index ``synonyms``.
+#: ``synonyms`` index.
 SYNONYM_LINK = 4
 
 

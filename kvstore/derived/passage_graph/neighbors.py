@@ -8,9 +8,9 @@ The score of two names is c / sqrt(d · d'), as in the graph of communities
 links, and d and d' are the numbers of chunks that name each.
 
 Only the rows of the entity and of its chunks are read, so the cost depends on the number of its chunks and not on the
-size of the store. A chunk names the names in its text and in the title and the headings above it. Chunks that mention a
-name only in lower case do not count, unless the entity has no others. Names of the same entity are merged under the
-entity's name. Equal scores are ordered by fewer chunks, then by normal form.
+store's size. A chunk names the names in its text and in the title and the headings above it. Chunks that mention a name
+only in lower case do not count, unless the entity has no others. Names of the same entity are merged under the entity's
+name. Equal scores are ordered by fewer chunks, then by normal form.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     chunks.
     """
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
-    # A name and its aliases are several entities, of which one is shown.
+    # A name and its aliases are several entities, one of which is shown.
     own_entities = np.array(sorted(identity.entity_ids), np.uint32)
     entity = identity.entry.entity
     chunks = _list_chunks(graph, own_entities)

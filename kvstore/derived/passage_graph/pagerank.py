@@ -89,7 +89,7 @@ class EdgeWeights:
       mention it in lower case count for its rarity with the weight ``lower``.
     - Heading weight: the sum for the names in titles and headings, whole or part.
     - Link weight of two entities: the weight of the kind of link · count ^ ``count_exponent``. Links between synonyms
-      exist if the store has the index ``synonyms``.
+      exist if the store has the ``synonyms`` index.
 
     The walk neither enters nor crosses an entity in more than ``max_chunks`` chunks.
     """

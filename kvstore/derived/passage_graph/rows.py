@@ -146,7 +146,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
 
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """Return the pairs of entities of which no chunk mentions either; ``mentions`` has the mentions of each chunk."""
+    """Return the pairs neither of whose entities is mentioned; ``mentions`` has the mentions in each chunk."""
     if not pairs:
         return set()
     mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}

@@ -1,4 +1,4 @@
-"""A walk over chunks and entities that starts at the names of a question.
+"""A walk over chunks and entities that starts at the names in a question.
 
 In: the entities recognized in a question. Out: the masses of the start nodes, and a description of the path to each
 chunk that the walk reaches.
@@ -21,17 +21,17 @@ from .edges import Degrees
 from .neighborhood import NameDegrees, NodeNames, is_entity, make_chunk_node, make_entity_node
 from .pagerank import PageRank
 
-#: If the rarest name of a question is in more chunks than this, its names get less weight.
+#: If the rarest name in a question is in more chunks than this, its names get less weight.
 _MAX_RARE_CHUNKS = 50
 
 
 def make_degree_request(names: Sequence[QuestionEntity]) -> NameDegrees:
-    """Return a request for the degrees (numbers of chunks) of the entities of each name of a question."""
+    """Return a request for the degrees (numbers of chunks) of the entities of each name in a question."""
     return NameDegrees([name.identity.entity_ids for name in names])
 
 
 def map_degrees(names: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> dict[int, int]:
-    """Return the number of chunks of each entity of a question, by the entity's node.
+    """Return the number of chunks of each entity in a question, by the entity's node.
 
     ``degrees`` has the numbers of chunks of the entities of each of ``names``.
     """
@@ -45,7 +45,7 @@ def map_degrees(names: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> 
 def compute_name_masses(
     names: Sequence[QuestionEntity], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:
-    """Return the nodes of the names of a question with their masses (start probabilities), which sum to at most 1.
+    """Return the nodes of the names in a question with their masses (start probabilities), which sum to at most 1.
 
     ``degrees`` has the chunk counts of the entities of each of ``names``; it is the answer to
     :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the number of chunks that
@@ -95,7 +95,7 @@ def make_all_words_request(names: Sequence[QuestionEntity], stem: Callable[[str]
 def compute_spreads(
     names: Sequence[QuestionEntity], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
-    """Return the spread of each name of a question, about how many chunks are about it, by the key of the name.
+    """Return the spread of each name in a question, about how many chunks are about it, by the key of the name.
 
     ``degrees`` has the chunk counts of the entities of each of ``names``; it is the answer to
     :func:`make_degree_request`. ``all_words_counts`` has the number of chunks with all words of a name, for each name
@@ -164,7 +164,7 @@ def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
 def describe_paths(reader: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
     """Describe the likeliest walk to each chunk, without the chunk itself, for the path of a hit.
 
-    The walk begins at a name of the question, or at a chunk near the question.
+    The walk begins at a name in the question, or at a chunk near the question.
     """
     descriptions = {}
     for node, (walk, names) in find_walks(reader, ranks, map(make_chunk_node, chunks)).items():

@@ -111,8 +111,8 @@ def _reuse_rows(
     """Return the rows of the old file that can be reused; none without an old file.
 
     ``digests`` are the digests of the current names. If the options changed, or too many names were removed or changed,
-    only the rows of unchanged names are reused, without pairs and graph. Otherwise, rows of removed and changed names
-    stay, with entity 0, because the graph refers to them.
+    only the rows of unchanged names are reused, without pairs or the graph. Otherwise, rows of removed and changed
+    names stay, with entity 0, because the graph refers to them.
     """
     if old is None:
         return _ReusedRows(np.empty(0, np.uint32), np.empty((0, dimension), np.float32), _NO_PAIRS, None)

@@ -3,7 +3,7 @@
 An engine starts workers, sends them tasks and receives their messages. The pool (:mod:`..worker_pool`) assigns the
 tasks, orders the results, and handles a file at which a worker ends. All engines run the same
 :class:`~kvstore.ingest.worker.Worker`. In: an engine's name, ``processes`` (this machine, the default), ``ray://local``
-or ``ray://HOST:PORT`` (the extra ``ray``). The result of an ingest is the same with each.
+or ``ray://HOST:PORT`` (the ``ray`` extra). The result of an ingest is the same with each.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Engine(Protocol):
         ...
 
     def start_sending_content(self, source: Source) -> str | None:
-        """Begin to send the content of files along with tasks, because a worker cannot see the file ``source``.
+        """Begin to send the content of files along with tasks, because a worker cannot see the ``source`` file.
 
         Return the reason if this is impossible, else None.
         """

@@ -1,4 +1,4 @@
-"""Workers as Ray actors, on this machine or in a cluster (the extra ``ray``; Ray core, not Ray Data).
+"""Workers as Ray actors, on this machine or in a cluster (the ``ray`` extra; Ray core, not Ray Data).
 
 In: a name, ``ray://local`` or ``ray://HOST:PORT`` (the address of Ray Client). Out: see :class:`.Engine`. An actor runs
 the worker in a thread and buffers its messages until they are fetched. If the buffer is full, the worker blocks, so
@@ -159,7 +159,7 @@ class RayEngine:
     def start_sending_content(self, source: Source) -> str | None:
         """Send the content of files with tasks from now on.
 
-        If the file ``source`` is remote or too large, return the reason why its content is not sent instead.
+        If the ``source`` file is remote or too large, return the reason why its content is not sent instead.
         """
         if source.is_remote or source.size > MAX_SENT_BYTES:
             return (
@@ -225,7 +225,7 @@ class RayWorker:
     """The ingesting process's handle of an actor."""
 
     def __init__(self, engine: RayEngine, ray: Any, actor: Any) -> None:
-        """Watch an actor of ``engine``; ``ray`` is the module of Ray."""
+        """Watch an actor of ``engine``; ``ray`` is the Ray module."""
         self._engine = engine
         self._ray = ray
         self._actor = actor

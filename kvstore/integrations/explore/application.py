@@ -122,7 +122,7 @@ def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None)
 
 
 def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
-    """Build the response to a request for a page, in a new session. An error of kvstore becomes an error page, or JSON.
+    """Build the response to a request for a page, in a new session. A kvstore error becomes an error page, or JSON.
 
     ``suffix`` selects the representation of the page, such as ``.json`` ('': HTML, None: the path determines it). The
     session of a streamed page ends when the page has been sent.

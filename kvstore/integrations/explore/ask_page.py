@@ -19,7 +19,7 @@ _MAX_TOP = 50
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the answer to the argument ``q`` of a request.
+    """Return the answer to the ``q`` argument of a request.
 
     The arguments ``using`` (a strategy), ``where`` (a condition) and ``top`` (the number of hits) are optional. If a
     model writes the answer and the page can be streamed, ``pieces`` in the content yields the text as it arrives, and

@@ -201,7 +201,7 @@ def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
 
 
 def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
-    """Return the title of the coarsest ancestor, or of the topic itself, for each topic of the tree ``similarity``.
+    """Return the title of the coarsest ancestor, or of the topic itself, for each topic of the ``similarity`` tree.
 
     If the tree has only one root, the topics directly below the root count as the coarsest.
     """

@@ -27,7 +27,7 @@ _MAX_SHOWN_CHARS = 420
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return a column of evidence for the argument ``q`` of a request from each strategy.
+    """Return a column of evidence for the ``q`` argument of a request from each strategy.
 
     The arguments ``using`` (only these strategies), ``where`` (a condition) and ``top`` (the number of hits) are
     optional. If the page can be streamed, its columns are sent as the strategies finish. Raises InputError for an

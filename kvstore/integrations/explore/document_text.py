@@ -85,7 +85,7 @@ def render_marked_text(
 def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "text") -> Markup:
     """Render a passage of a document of this format with marked byte spans.
 
-    A passage of the format ``markdown`` is rendered. Otherwise the text is exactly that of the passage, so that a mark
+    A passage of the ``markdown`` format is rendered. Otherwise the text is exactly that of the passage, so that a mark
     is what its span cites; Markdown syntax is included but hidden.
     """
     encoded_text = text.encode()
@@ -186,8 +186,8 @@ def _find_headings_and_code(text: bytes, part: ByteSpan) -> list[Element]:
 def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Element]:
     """Return links to the pages of names, in text order; ``names`` are entities with their spans, in bytes.
 
-    Of overlapping names the first is linked, at the same start the longest. Names written in lower case get the class
-    ``common``. Only the first link of a name is in the keyboard tab order.
+    Of overlapping names the first is linked, at the same start the longest. Names written in lower case get the
+    ``common`` class. Only the first link of a name is in the keyboard tab order.
     """
     links: list[Element] = []
     previous_end, linked_names = 0, set()

@@ -68,7 +68,7 @@ def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, An
     """Return the WHERE clause of the documents, empty if all are shown, and its parameters.
 
     The key or title must contain ``search_text``, in any case. ``facets`` are pairs of a metadata field and a value.
-    Raises StatementError for an invalid condition ``where``.
+    Raises StatementError for an invalid ``where`` condition.
     """
     conditions, parameters = [], list[Any]()
     if where:

@@ -18,7 +18,7 @@ from itertools import chain, pairwise
 _NUM_TERMS, _MAX_TERM_CHARS = 3, 32
 #: The maximum number of words of a heading that is a term, and the minimum number of characters of another word.
 _MAX_HEADING_WORDS, _MIN_WORD_CHARS = 4, 3
-#: Two words of one label do not have the same first letters, of which this number is compared.
+#: Two words of one label do not have the same first letters; this number of letters is compared.
 _STEM_CHARS = 5
 #: A word in more than this share of chunks is no term, and a pair of words does not contain it. Function words are
 #: short in most languages, so the share of a word in lower case is smaller the shorter it is, by number of characters.

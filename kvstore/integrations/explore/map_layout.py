@@ -1,11 +1,11 @@
 """The layout of the map: clusters of vectors as separate discs, or UMAP if it is installed.
 
-In: a sample of vectors, shape (vectors, dimension). Out: a layout, which gives any vector its position and its
-cluster. Clusters are those of spherical k-means (Dhillon and Modha 2001, "Concept decompositions for large sparse text
-data using clustering") on centered vectors. Their centers are placed by classical scaling (Torgerson 1952) of their
-cosines and then moved apart until their discs do not overlap; the area of a disc is proportional to the size of its
-cluster. In its disc, a vector is placed by the two principal axes of its cluster. With the package ``umap-learn``,
-positions are those of UMAP (McInnes, Healy and Melville 2018) instead.
+In: a sample of vectors, shape (vectors, dimension). Out: a layout, which gives any vector its position and its cluster.
+Clusters are those of spherical k-means (Dhillon and Modha 2001, "Concept decompositions for large sparse text data
+using clustering") on centered vectors. Their centers are placed by classical scaling (Torgerson 1952) of their cosines
+and then moved apart until their discs do not overlap; the area of a disc is proportional to the size of its cluster. In
+its disc, a vector is placed by the two principal axes of its cluster. With the ``umap-learn`` package, positions are
+those of UMAP (McInnes, Healy and Melville 2018) instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of names: the entities of the store, the most mentioned first, with a filter by text and kind."""
+"""The page of names: the store's entities, the most mentioned first, with a filter by text and kind."""
 
 from __future__ import annotations
 

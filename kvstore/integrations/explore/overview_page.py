@@ -1,4 +1,4 @@
-"""The first page: the content of the store, the state of its indexes, and its latest documents."""
+"""The first page: the store's content, the state of its indexes, and its latest documents."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _EXAMPLES = (
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the rows of the reading statement in the argument ``sql`` of a request, within limits.
+    """Return the rows of the reading statement in the ``sql`` argument of a request, within limits.
 
     The other arguments: ``sort`` is the number of a column, from 1, to sort by; ``down`` reverses the order; ``page``
     counts from 1; ``run`` is a name of this request, by which ``/sql/stop`` interrupts it. The error of the statement

@@ -2,7 +2,7 @@
 
 A Haystack document is stored as a document with one chunk: its id is the key, its metadata is the metadata, and its
 vector comes from the pipeline's embedder or from the store's own. The adapters also read stores that were filled in
-other ways. Needs the extra ``haystack``.
+other ways. Needs the ``haystack`` extra.
 
 >>> from haystack import Document
 >>> from kvstore.integrations.haystack import KvstoreDocumentStore, KvstoreRetriever

@@ -24,7 +24,7 @@ _NEVER: FilterMapping = {"$key": {"$in": []}}
 
 
 def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
-    """Convert Haystack's filters to a filter of kvstore; return None without filters.
+    """Convert Haystack's filters to a kvstore filter; return None without filters.
 
     Raises FilterError if they are invalid.
     """
@@ -59,7 +59,7 @@ def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
 def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     """Convert the comparison of a field with a value, such as ``>=``, to a condition. Raises FilterError if invalid.
 
-    The field ``id`` is the key of a document; all others are metadata, with dots between the names of nested fields.
+    The ``id`` field is the key of a document; all others are metadata, with dots between the names of nested fields.
     """
     if not isinstance(field, str):
         raise FilterError(f"the field of a filter must be a text, not {field!r}")

@@ -22,7 +22,7 @@ class KvstoreRetriever:
 
     ``strategy`` defaults to the setting of the store's session. ``clauses`` are further keyword arguments of
     :meth:`kvstore.Store.retrieve`, such as ``reranker`` or ``as_segments``. If a strategy finds fewer than ``top_k``
-    hits, hits of ``hybrid`` follow, unless the clause ``options`` sets ``fill`` to ``none``.
+    hits, hits of ``hybrid`` follow, unless the ``options`` clause sets ``fill`` to ``none``.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 A LangChain document is stored as a document with one chunk: its id is the key, its metadata is the metadata, and its
 vector comes from the application's embedding or from the store's own. The adapters also read stores that were filled in
-other ways. Needs the extra ``langchain``.
+other ways. Needs the ``langchain`` extra.
 
 >>> from langchain_core.documents import Document
 >>> from kvstore.integrations.langchain import KvstoreVectorStore

@@ -1,6 +1,6 @@
 """LangChain's record manager, which keeps its records in the documents themselves.
 
-In: calls of ``langchain_core.indexing.index``. In the store: only the documents; the origin of each contains the
+In: calls from ``langchain_core.indexing.index``. In the store: only the documents; the origin of each contains the
 namespace and the time of its last confirmation. A document and its record are written and deleted in one commit, so
 that they always agree, even after a crash.
 """

@@ -162,7 +162,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         _reject_arguments("similarity_search", kwargs)
         if using == "vector":
             vector = self.embeddings.embed_query(query)
-            # The embedder returns zeros for a question of which it knows no word, so no document is near.
+            # The embedder returns zeros for a question if it knows none of its words, so no document is near.
             return self._search_nearest(vector, k, filter) if any(vector) else []
         with self.store.snapshot() as state:
             hits = state.search(query, using=using, top=k, where=filter) if k > 0 else []
@@ -268,6 +268,6 @@ check_methods(KvstoreVectorStore)
 
 
 def _reject_arguments(method: str, arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError if a call of ``method`` has unknown arguments, because ignoring one would change the result."""
+    """Raise TypeError if a call to ``method`` has unknown arguments, because ignoring one would change the result."""
     if arguments:
         raise TypeError(f"{method}() takes no argument {', '.join(map(repr, arguments))}")

@@ -1,7 +1,7 @@
 """A store as the long-term memory of LangGraph's agents.
 
 An item is a document: its namespace and key are the key, its value is in the metadata, and the indexed fields are the
-text, one chunk per field. Search by a question uses any search of the store. Needs the extra ``langgraph``.
+text, one chunk per field. Search by a question uses any search of the store. Needs the ``langgraph`` extra.
 
 >>> from kvstore.integrations.langgraph import KvstoreStore
 >>> import kvstore, tempfile

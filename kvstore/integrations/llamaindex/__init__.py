@@ -1,7 +1,7 @@
 """LlamaIndex adapters of a store: a vector store, and a retriever with any strategy.
 
 A node is stored as a document with one chunk: its id is the key, and its vector is the one from LlamaIndex. The
-adapters also read stores that were filled in other ways. Needs the extra ``llamaindex``.
+adapters also read stores that were filled in other ways. Needs the ``llamaindex`` extra.
 
 >>> from llama_index.core.schema import TextNode
 >>> from llama_index.core.vector_stores import VectorStoreQuery

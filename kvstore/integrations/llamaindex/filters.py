@@ -33,7 +33,7 @@ _COMPARISONS = {
 
 
 def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
-    """Convert LlamaIndex's filters to a filter of kvstore; return None without filters.
+    """Convert LlamaIndex's filters to a kvstore filter; return None without filters.
 
     Raises InputError for an unknown operator.
     """
@@ -57,7 +57,7 @@ def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
 
 
 def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
-    """Convert one comparison of LlamaIndex to a filter of kvstore. Raises InputError for an unknown operator."""
+    """Convert one LlamaIndex comparison to a kvstore filter. Raises InputError for an unknown operator."""
     if metadata_filter.operator == FilterOperator.IS_EMPTY:
         return {metadata_filter.key: {"$empty": True}}
     if metadata_filter.operator == FilterOperator.ALL:
@@ -72,6 +72,6 @@ def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
 
 
 def join_conditions(*conditions: FilterMapping | None) -> FilterMapping | None:
-    """Join filters of kvstore with AND, ignoring None; return None if all are None."""
+    """Join kvstore filters with AND, ignoring None; return None if all are None."""
     present = [condition for condition in conditions if condition is not None]
     return {"$and": present} if present else None

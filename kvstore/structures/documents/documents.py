@@ -40,7 +40,7 @@ _MAX_CACHED_TEXTS = 16
 _MAX_READ_DOCUMENTS = 512
 #: The first byte of a stored text: its encoding.
 PLAIN, ZLIB, DEFLATED = b"\x00", b"\x01", b"\x02"
-#: A deflate stream without header and checksum, since the stored record is sealed anyway.
+#: A deflate stream without a header or checksum, since the stored record is sealed anyway.
 _RAW_WINDOW = -zlib.MAX_WBITS
 
 #: The columns of documents whose texts the metadata index finds by value. Only the index has ``language``.
@@ -79,14 +79,14 @@ class DocumentRecord:
 
     def chunk_ids(self) -> Iterator[int]:
         """Yield the ids of the document's chunks, in order of the text."""
-        # Each group has GROUP_SIZE ids, of which it may leave the last ones unused.
+        # Each group has GROUP_SIZE ids, and may leave the last ones unused.
         for group, size in enumerate(self.groups, self.first_group):
             yield from range(GROUP_SIZE * group, GROUP_SIZE * group + size)
 
     def get_chunk_id(self, ordinal: int) -> int:
         """Return the id of a chunk, given its ordinal. Raises IndexError if the document has no such chunk.
 
-        Each of the document's groups of chunks has GROUP_SIZE ids, of which it may leave the last ones unused.
+        Each of the document's groups of chunks has GROUP_SIZE ids, and may leave the last ones unused.
         """
         ends = list(accumulate(self.groups))
         index = bisect_right(ends, ordinal)
@@ -204,7 +204,7 @@ def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
 
 
 def _get_long_text(value: memoryview) -> memoryview | None:
-    """Return the text in a record of the table ``texts`` if it is longer than MAX_COMPRESSED_TEXT, otherwise None.
+    """Return the text in a record of the ``texts`` table if it is longer than MAX_COMPRESSED_TEXT, otherwise None.
 
     Such a text is stored uncompressed, so that slices are read without the rest; only CHECK verifies its checksum.
     """
@@ -308,7 +308,7 @@ class Documents(ViewReader):
             yield DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
 
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
-        """Yield the documents that were last ingested from the folder ``origin``, in order of their ids."""
+        """Yield the documents that were last ingested from the ``origin`` folder, in order of their ids."""
         encoded_origin = origin.encode(errors="surrogatepass")  # the name of a folder can be invalid UTF-8
         for key, value in self._view.scan(tables.DOCUMENTS):
             # A record without these bytes has another origin and is not decoded.

@@ -1,7 +1,7 @@
 """Block lists: ascending lists of numbers per entity, such as its addresses, in blocks that are cheap to change.
 
 On disk: a table such as ``address_blocks``: entity (u32) and first number (u64), both big-endian → up to 124 numbers,
-ascending, stored as differences and sealed. Blocks are records of LMDB's B+ tree, so one number among n is added or
+ascending, stored as differences and sealed. Blocks are records in LMDB's B+ tree, so one number among n is added or
 removed in O(log n). Out: ascending u64 arrays. Damage raises CorruptionError. The entity filter stores long address
 lists this way, and the graph the chunks of an entity.
 """

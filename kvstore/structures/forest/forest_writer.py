@@ -96,7 +96,7 @@ class TransitiveReduction:
         self._work: Counter[int] = Counter()  # by tree, in visited nodes
         self._deferred_trees: set[int] = set()  # see :meth:`classify_deferred_trees`
         self._tree = 0  # the tree that work is counted for
-        #: The change in the number of accepted edges from one entity to another since the last call of
+        #: The change in the number of accepted edges from one entity to another since the last call to
         #: :meth:`classify_deferred_trees`.
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 

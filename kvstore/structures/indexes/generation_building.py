@@ -169,7 +169,7 @@ class GenerationBuilder(IndexFiller):
         """Request the text of ``task`` from a language model; return its fields, or None if a source no longer exists.
 
         The sources are the texts that the prompt quotes. A prompt that is too long for the model is built once more,
-        with as many sources as fit. Raises the errors of the model.
+        with as many sources as fit. Raises the model's errors.
         """
         from ...models.llm import compute_fitting_tokens
 

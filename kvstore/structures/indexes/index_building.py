@@ -1,6 +1,6 @@
 """Index files: built, extended and renamed into place while others read and write.
 
-In: an open environment and a kind of index. On disk: the index file, and its token in the table ``indexes``, committed
+In: an open environment and a kind of index. On disk: the index file, and its token in the ``indexes`` table, committed
 before the file is renamed into place. Out: whether a file was built. One thread of one process builds a file at a time.
 """
 

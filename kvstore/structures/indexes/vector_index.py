@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 #: The number of chunks read in one snapshot, and of chunks linked between two checks for cancellation.
 _READ_BATCH, _LINK_BATCH = 4096, 128
-#: The value of the option ``engine`` for graphs built by hnswlib.
+#: The value of the ``engine`` option for graphs built by hnswlib.
 _HNSWLIB = "hnswlib"
 #: The options that determine the graphs of a file.
 _BuildOptions = Mapping[str, int | str]
@@ -224,7 +224,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions) -> _MergePlan | None:
     """Decide which segments of the index file the next file reuses, merges or drops; return None if nothing is new.
 
-    A segment is a graph of the vectors of some chunks. Segments to be merged are verified. If one is damaged, nothing
+    A segment is a graph of the vectors of some chunks. Segments to be merged are verified. If one is damaged, no part
     of the file is reused.
     """
     if old is None:

@@ -1,4 +1,4 @@
-"""Dense search over the chunks of one state, by the index ``vectors`` or by comparing all.
+"""Dense search over the chunks of one state, with the ``vectors`` index or by comparing all.
 
 In: a state of the store (a snapshot or a write transaction) and a unit vector. In memory, shared by the threads of a
 process: vectors read before, and the index file while it has its name. Out: chunks of the state, best first, in the

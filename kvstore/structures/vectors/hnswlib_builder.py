@@ -45,7 +45,7 @@ class HnswlibBuilder:
         return len(self._rows.labels) - stop
 
     def build_graph(self) -> HnswGraph:
-        """Convert the links of hnswlib to the graph format of kvstore; return the graph of the rows linked so far."""
+        """Convert hnswlib's links to kvstore's graph format; return the graph of the rows linked so far."""
         count = self.num_linked
         (state,) = self._index.__getstate__()  # the only access to the links that hnswlib offers
         rows_by_node = np.empty(count, np.uint32)  # threads number the nodes in the order in which they finish

@@ -66,7 +66,7 @@ from .triple_joins import JoinedChunksRequest
 #: the walk gets less weight; the exponent sets how fast the weight falls.
 _MIN_INFORMATION = 0.75
 _SPECIFICITY_EXPONENT = 8
-#: The minimum fraction of information at which a name is a start and not just a word of the question.
+#: The minimum fraction of information at which a name is a start and not just a word in the question.
 _MIN_NAME_INFORMATION = 0.5
 #: The fraction of the question outside its names below which the walk gets less weight.
 _MIN_REMAINDER_FRACTION = 0.15
@@ -110,7 +110,7 @@ class AdaptiveStrategy:
         The walk is skipped if its weight for this question is too small. If documents have triples (subject, relation,
         object), the chunks of names that triples join to the question are added.
         """
-        # The names of the question and the numbers of their chunks are read in the two rounds of hybrid search.
+        # The names in the question and the numbers of their chunks are read in the two rounds of hybrid search.
         dense, (entities,) = search_by_vector(query, [RecognitionRequest(query.question, capitalized_only=True)])
         name_requests = [
             make_degree_request(entities),
@@ -148,10 +148,10 @@ class AdaptiveStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
     def _get_max_walk_weight(self, query: Query) -> float:
-        """Return the maximum weight of the graph walk in the score of a chunk: the option ``walk``.
+        """Return the maximum weight of the graph walk in the score of a chunk: the ``walk`` option.
 
-        If the query does not set it, the default is lower for a language other than English. The language of
-        most documents decides, or the language of the question if the store has no main language (stemmer ``none``).
+        If the query does not set it, the default is lower for a language other than English. The language of most
+        documents decides, or the question's language if the store has no main language (stemmer ``none``).
         """
         if "walk" not in query.options:
             reading = query.reading
@@ -182,7 +182,7 @@ def _run_walk(
 def _select_start_names(
     query: Query, names: Sequence[QuestionEntity], spreads: Mapping[str, Spread]
 ) -> list[QuestionEntity]:
-    """Return the names of a question at which the graph walk starts: names in at least one chunk, but not in too many.
+    """Return the names in a question at which the graph walk starts: names in at least one chunk, but not in too many.
 
     A name that the question compares with another can be in any number of chunks. ``spreads`` has the number of chunks
     of each name, by its key.
@@ -258,7 +258,7 @@ def _compute_walk_factors(
 
     ``names`` are its known names, ``spreads`` the number of chunks about each, and ``decomposition`` the names that it
     compares and its remainder without names. ``hybrid`` is the result of hybrid search, with the rarity (IDF) of each
-    term of the question.
+    term in the question.
     """
     stem = query.stem
     informative = get_informative_terms(query.question, stem)
@@ -310,8 +310,8 @@ def _add_triple_chunks(
 ) -> tuple[Ids, npt.NDArray[np.float64], dict[int, str]]:
     """Add the chunks of names that the best chunks' triples state facts about, and raise their scores.
 
-    Only triples (subject, relation, object) with words of the question count; this follows HippoRAG 2, section 3.2.
-    ``chunks`` are the candidates, ids ascending, with their ``scores``. ``hybrid`` has the rarity (IDF) of each term of
+    Only triples (subject, relation, object) with words from the question count; this follows HippoRAG 2, section 3.2.
+    ``chunks`` are the candidates, ids ascending, with their ``scores``. ``hybrid`` has the rarity (IDF) of each term in
     the question, and ``decomposition`` the remainder of the question without its names. Returns all chunks, their
     scores, and, for EXPLAIN, the paths of the chunks that were not candidates. The bonus of a chunk grows with the
     match of the triple and the cosine of the chunk. Scores are rescaled to at most 1.

@@ -1,4 +1,4 @@
-"""The index file ``community_graph``: entities and communities as one graph of near neighbors (C-HNSW).
+"""The ``community_graph`` index file: entities and communities as one graph of near neighbors (C-HNSW).
 
 In: the communities of a store, and the stored vectors of the chunks that mention their members. Out: the arrays of
 :mod:`~kvstore.structures.vectors.chnsw`, searched in place. Layer 0 holds the entities; the layers above hold the

@@ -12,7 +12,7 @@ Without a model, the answer has the best sentences of each layer.
 All nodes are looked up in the state of the query. A deleted node leads nowhere; the next nearest nodes are requested
 instead. Chunks newer than the communities are ranked by their own scores.
 
-In: a query, the index ``communities`` and its file. Out: evidence, with a group of hits for each layer.
+In: a query, the ``communities`` index and its file. Out: evidence, with a group of hits for each layer.
 """
 
 from __future__ import annotations

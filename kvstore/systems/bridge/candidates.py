@@ -3,7 +3,7 @@
 An abstract is a node of a document's abstract tree. An address, as stored in the entity filter, packs the id of an
 abstract that mentions an entity and a rank; the lower the rank, the more specific the mention.
 
-In: the entities of a question, rarest first, and how many levels of abstracts to expand. Out: :class:`CandidatePool`,
+In: the entities in a question, rarest first, and how many levels of abstracts to expand. Out: :class:`CandidatePool`,
     chunks with the route to each and their cosines with the question. Abstracts and chunks are read in batches.
 """
 
@@ -64,7 +64,7 @@ class CandidatePool:
 class Candidates(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
 
-    ``entities`` are the entities of the question, rarest first, and ``depth`` is the maximum number of levels up or
+    ``entities`` are the entities in the question, rarest first, and ``depth`` is the maximum number of levels up or
     down. Returns at most ``max_chunks`` chunks of documents in ``allowed`` (None: all documents), with their cosines
     with the unit-length ``vector``.
     """
@@ -120,7 +120,7 @@ def _list_abstract_addresses(state: State, entity: QuestionEntity) -> list[int]:
 class _PoolBuilder:
     """Collects candidate chunks below abstracts. Caches the abstracts that it read, and which chunk ids exist.
 
-    ``pool`` maps each collected chunk to its route: the abstracts from a name of the question to the chunk.
+    ``pool`` maps each collected chunk to its route: the abstracts from a name in the question to the chunk.
     """
 
     def __init__(self, state: State, request: Candidates) -> None:
@@ -134,9 +134,9 @@ class _PoolBuilder:
         self.visited_abstracts: set[int] = set()
 
     def fill_pool(self, entity_addresses: Sequence[tuple[QuestionEntity, list[int]]]) -> None:
-        """Add chunks to the pool, with the route to each from a name of the question, until the pool is full.
+        """Add chunks to the pool, with the route to each from a name in the question, until the pool is full.
 
-        ``entity_addresses`` has each entity of the question, with the addresses of the abstracts (summaries of chunks)
+        ``entity_addresses`` has each entity in the question, with the addresses of the abstracts (summaries of chunks)
         that mention it. An address packs the id of an abstract and a rank, which is smaller for a mention in a title or
         for more mentions. The chunks of these abstracts come first. The chunks of their ancestors and descendants
         follow, level by level.

@@ -32,7 +32,7 @@ class UnitPath:
     """A path: its units, as rows of the unit graph, and the entity by which each was reached.
 
     ``vector_sum`` is the sum of the units' vectors, ``squared_norm`` its squared norm, and ``dot_product`` its product
-    with the question. ``word_mask`` has a bit for each word of the question, set if a unit contains the word.
+    with the question. ``word_mask`` has a bit for each word in the question, set if a unit contains the word.
     """
 
     rows: tuple[int, ...]

@@ -6,7 +6,7 @@ the score of the best path through it, as a fraction of the best path of all, pl
 In the paper, paths only yield candidates, which a cross-encoder ranks; but a chunk in the middle of a chain of facts is
 not similar to the question.
 
-In: a query, on a store with an index ``units``. Out: evidence, with the path to each chunk: name → "unit" → name → …
+In: a query, on a store with a ``units`` index. Out: evidence, with the path to each chunk: name → "unit" → name → …
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class CueStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank the chunks nearest to the question, and the chunks on the best paths of units (sentences or clauses).
 
-        A path goes from a name of the question through units to further names (CUE-RAG, Algorithm 3). Raises
-        InputError if the store has no embedder, or no index ``units``.
+        A path goes from a name in the question through units to further names (CUE-RAG, Algorithm 3). Raises InputError
+        if the store has no embedder, or no ``units`` index.
         """
         availability = _require_units(query)
         graph = UnitGraph(query, fetch_term_weights(query))
@@ -96,7 +96,7 @@ def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
 
 
 def _require_units(query: Query) -> UnitAvailability:
-    """Return whether the index ``units`` (the sentences of documents, with vectors) covers every document.
+    """Return whether the ``units`` index (the sentences of documents, with vectors) covers every document.
 
     Raises InputError if the index is missing, or if the store has no embedder.
     """
@@ -136,7 +136,7 @@ def find_paths(
     )
     anchors = find_anchors(query, graph, known_names, beam.units_per_entity, near_ranking)
     unit_entities = dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row))
-    # A beam for each name of the question, and one for the units nearest to it.
+    # A beam for each name in the question, and one for the units nearest to it.
     start_groups = list(filter(None, [*anchors.names.values(), list(unit_entities)]))
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:

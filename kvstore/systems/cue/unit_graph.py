@@ -168,7 +168,7 @@ class UnitGraph:
     def compute_rarity_fraction(self, word_mask: int) -> float:
         """Return the fraction of the question's total rarity (IDF) that the words in a bit mask have; cached.
 
-        Bit i of ``word_mask`` is the i-th word of the question.
+        Bit i of ``word_mask`` is the i-th word in the question.
         """
         fraction = self._rarity_fractions.get(word_mask)
         if fraction is None:

@@ -35,17 +35,17 @@ _FlagsByChunk = Mapping[int, int]
 
 
 class UnitAvailability(NamedTuple):
-    """The state of the index ``units``: ``is_present`` if it exists, ``is_complete`` if it covers every document."""
+    """The state of the ``units`` index: ``is_present`` if it exists, ``is_complete`` if it covers every document."""
 
     is_present: bool
     is_complete: bool
 
 
 class UnitAvailabilityRequest(ReadRequest[UnitAvailability]):
-    """A request for the availability of the index ``units``."""
+    """A request for the availability of the ``units`` index."""
 
     def fetch(self, state: State) -> UnitAvailability:
-        """Return two flags: True if the index ``units`` (sentences with vectors) exists, and if it is complete.
+        """Return two flags: True if the ``units`` index (sentences with vectors) exists, and if it is complete.
 
         It is complete if it covers every document.
         """

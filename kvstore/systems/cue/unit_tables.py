@@ -24,7 +24,7 @@ def _read_document_units(state: State, document: int) -> list[StoredUnit]:
 
 
 def _iter_document_units(reader: TableReader, documents: Iterable[int]) -> TableRows:
-    """Yield the units (sentences or clauses) of the documents with these ids; nothing without the index ``units``."""
+    """Yield the units (sentences or clauses) of the documents with these ids; nothing without the ``units`` index."""
     if not _get_units(reader).is_present:
         return
     for document in documents:
@@ -42,7 +42,7 @@ def _iter_units_by_document_key(reader: TableReader, key: str) -> TableRows:
 
 
 def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
-    """Return the units (sentences) of a chunk; nothing if the chunk or the index ``units`` does not exist."""
+    """Return the units (sentences) of a chunk; nothing if the chunk or the ``units`` index does not exist."""
     units = _get_units(reader)
     is_valid_id = 0 <= chunk < 1 << 64
     if not units.is_present or not is_valid_id or reader.state.chunks.find(chunk) is None:
@@ -77,14 +77,14 @@ UNIT_TABLE = SqlTable(
 
 
 class _UnitMention(NamedTuple):
-    """A row of the SQL table ``unit_mentions``: a unit (a sentence or clause), and an entity that it mentions."""
+    """A row of the ``unit_mentions`` SQL table: a unit (a sentence or clause), and an entity that it mentions."""
 
     unit: StoredUnit
     entity: int
 
 
 def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
-    """Yield the rows of the SQL table ``unit_mentions`` for some units (sentences or clauses)."""
+    """Yield the rows of the ``unit_mentions`` SQL table for some units (sentences or clauses)."""
     for unit in units:
         (entities,) = _get_units(reader).list_entities([unit.id])
         for entity in entities:
@@ -92,7 +92,7 @@ def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of the SQL table ``unit_mentions`` (unit and entity) of the entity with a name; none if unknown.
+    """Yield the rows of the ``unit_mentions`` SQL table (unit and entity) of the entity with a name; none if unknown.
 
     A unit is a sentence or clause.
     """

@@ -146,7 +146,7 @@ class Units:
 
     @cached_property
     def _derivation(self) -> StoredDerivation | None:
-        """The record of the index ``units`` in this store, or None if the index is missing or being dropped."""
+        """The record of the ``units`` index in this store, or None if the index is missing or being dropped."""
         unit_records = (
             stored for stored in list_stored_derivations(self._state.lmdb) if stored.derivation is UNIT_DERIVATION
         )
@@ -154,7 +154,7 @@ class Units:
 
     @property
     def is_present(self) -> bool:
-        """True if the store has the index ``units``, which stores sentences with vectors."""
+        """True if the store has the ``units`` index, which stores sentences with vectors."""
         return self._derivation is not None
 
     @property

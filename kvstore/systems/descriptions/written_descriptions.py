@@ -1,7 +1,7 @@
 """Descriptions of entities that a language model writes from chunks (GraphRAG, section 3.1.2: element instances).
 
 In: the chunks of a document. On disk: table ``description_texts``. Out: the descriptions of entities, which are rows of
-the SQL table ``descriptions``, lines in the context of strategy ``local``, and sources of the reports that a model
+the ``descriptions`` SQL table, lines in the context of the ``local`` strategy, and sources of the reports that a model
 writes about communities. An entity has the descriptions from all its documents. In the paper, a model merges them into
 one text; kvstore keeps them apart, so that each goes with its document.
 """
@@ -190,7 +190,7 @@ class EntityDescriptions(ReadRequest[list[list[str]]]):
 
 
 def _iter_rows(reader: TableReader, documents: Iterable[int]) -> TableRows:
-    """Yield the rows of the SQL table ``descriptions`` for documents (ids), as (document, index of the description)."""
+    """Yield the rows of the ``descriptions`` SQL table for documents (ids), as (document, index of the description)."""
     for document in documents:
         for index in range(len(reader.call_cached(_list_descriptions, document))):
             yield document, index

@@ -1,4 +1,4 @@
-"""Requests of the strategy ``graph``: the triples of documents, and the existence of an index.
+"""Requests of the ``graph`` strategy: the triples of documents, and the existence of an index.
 
 In: chunks. Out: the triples of their documents, imported or written by a model, in order of the chunks.
 """

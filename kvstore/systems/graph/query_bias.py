@@ -75,7 +75,7 @@ def has_informative_remainder(query: Query, decomposition: Decomposition) -> boo
     """
     if decomposition.remainder == query.question:
         return False
-    # A single ASCII letter is what is left of a name, such as the s of "X's".
+    # A single ASCII letter is what remains of a name, such as the s of "X's".
     terms = [
         term
         for term in get_informative_terms(decomposition.remainder, query.stem)

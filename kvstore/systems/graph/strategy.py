@@ -1,16 +1,16 @@
 """Strategy ``graph``: a walk from the question's names and nearest chunks, combined with relevance to the question.
 
-The walk (personalized PageRank over chunks and entities) starts at the entities of the question. They are weighted by
+The walk (personalized PageRank over chunks and entities) starts at the entities in the question. They are weighted by
 how specific they are; compared entities get equal weight. With little weight, it also starts at the best chunks by
-vector and by words, and at triples of the documents of these chunks that share words with the question.
-From an entity, it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches all chunks along a
-chain of facts, including chunks that are not similar to the question.
+vector and by words, and at triples of the documents of these chunks that share words with the question. From an entity,
+it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches all chunks along a chain of facts,
+including chunks that are not similar to the question.
 
 The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
 cosine plus BM25, each as a fraction of the best candidate's. The names already determined the walk; counting them again
 would only favor more chunks about the same names.
 
-If the store has an index ``units``, a chunk's score is also multiplied by e to the power of the score of its best path
+If the store has a ``units`` index, a chunk's score is also multiplied by e to the power of the score of its best path
 of units, as a fraction of the best path of all (:mod:`~kvstore.systems.cue.strategy`). The walk and the paths fail on
 different questions.
 
@@ -162,7 +162,7 @@ def walk_graph(
 class _WalkInputs:
     """The data that a walk reads in one round, once its first starts are known.
 
-    ``terms`` are the terms of the question without its names, and ``counts`` the number of chunks that contain each.
+    ``terms`` are the terms in the question without its names, and ``counts`` the number of chunks that contain each.
     ``bias`` makes the walk prefer chunks similar to those terms (None: no preference). ``triples`` are the triples of
     the documents of the nearest chunks. ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the
     number of chunks of each entity among the starts, by node. Starts that triples add are also added to these two.
@@ -247,7 +247,7 @@ class GraphStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank chunks by personalized PageRank from the question's names and the best chunks by vectors and by words.
 
-        If the store has an index ``units``, the best path of units (sentences) through a chunk also counts. Falls back
+        If the store has a ``units`` index, the best path of units (sentences) through a chunk also counts. Falls back
         to dense search if the walk has no start.
         """
         reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)

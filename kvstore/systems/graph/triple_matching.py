@@ -37,7 +37,7 @@ def match_triples(
     This is the query-to-triple step of HippoRAG 2 (section 3.2), by words instead of vectors. A triple is (subject,
     relation, object). Triples of the same names are one match, with the score of the best. The score is the sum of the
     rarities (IDF) of the question's terms that occur in the triple; ``rarities`` maps each term to its rarity. Triples
-    without a term of the question are omitted. ``stem`` stems the words of triples.
+    without a term from the question are omitted. ``stem`` stems the words of triples.
     """
     scores: dict[tuple[str, str], float] = {}
     for subject, predicate, object_name in triples:

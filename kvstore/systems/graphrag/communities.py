@@ -1,6 +1,6 @@
 """The communities of one generation, filtered to what one state contains.
 
-In: the rows of one generation of the index ``communities``, and a state. Out: members, chunks, sentences, texts and
+In: the rows of one generation of the ``communities`` index, and a state. Out: members, chunks, sentences, texts and
 vectors. Document and chunk ids are never reused, so a deleted chunk is recognized by its missing id. A chunk added
 after the build has an id past the end of the generation; it is assigned to a community on read, by its entities.
 """

@@ -46,7 +46,7 @@ def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: Comm
     """Cluster the nodes of a graph into communities, by level; return a partition per level, coarsest first.
 
     A partition has the group of each node. The list is empty for a graph that cannot be partitioned. ``vectors`` are
-    the vectors of the nodes, used only with the option ``neighbours = knn``; None: that option has no effect.
+    the vectors of the nodes, used only with the ``neighbours = knn`` option; None: that option has no effect.
     """
     count = len(graph.entities)
     if options.neighbours == KNN and vectors is not None:

@@ -1,4 +1,4 @@
-"""Rows of a generation of the index ``communities``.
+"""Rows of a generation of the ``communities`` index.
 
 In: a :class:`~.community_building.CommunityTree` and its reports. Out: the records of each table, with ids of entities,
 documents and chunks. On disk, keys begin with the number of the generation:
@@ -39,7 +39,7 @@ _VECTORS_PER_BLOCK = 64
 def build_community_rows(
     tree: CommunityTree, reports: Iterable[tuple[int, CommunityReport]]
 ) -> dict[str, list[tuple[bytes, Any]]]:
-    """Return the rows (key, value) to store for the communities of a tree, by table, without the table :data:`TERMS`.
+    """Return the rows (key, value) to store for the communities of a tree, by table, without the :data:`TERMS` table.
 
     ``reports`` are pairs of a community and its report.
     """

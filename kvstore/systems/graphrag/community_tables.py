@@ -42,9 +42,9 @@ def get_community_text(state: State, communities: Communities, community: int) -
 
 
 def _iter_visible(reader: TableReader) -> TableRows:
-    """Yield the rows of the SQL table ``communities``: the ids of communities that still have members and chunks.
+    """Yield the rows of the ``communities`` SQL table: the ids of communities that still have members and chunks.
 
-    There are none without an index ``communities``.
+    There are none without a ``communities`` index.
     """
     communities = get_communities(reader.state)
     if communities is not None:
@@ -212,7 +212,7 @@ def load_community_properties(state: State, key: str) -> Mapping[str, Any]:
 def list_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
     """Return the property of an entity that DESCRIBE ENTITY adds: ``communities``, the keys of its communities.
 
-    The coarsest comes first. Without an index ``communities``, there is no property.
+    The coarsest comes first. Without a ``communities`` index, there is no property.
     """
     communities = get_communities(state)
     if communities is None:

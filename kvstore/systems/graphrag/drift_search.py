@@ -9,7 +9,7 @@ primer that the question does not mention, each searched separately with the que
 With a model, ASK makes it extract points and follow-up questions from the primer and from the result of each round
 (microsoft/graphrag, "DRIFT Search"). It then writes the answer from the points.
 
-In: a query, and the index ``communities``. Out: evidence: chunks, and among them reports of the primer.
+In: a query, and the ``communities`` index. Out: evidence: chunks, and among them reports of the primer.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class DriftStrategy:
         """Return the evidence with the points (rated statements) that the model extracts from the hits.
 
         ``distiller`` runs the model. In each further round, the model also reads the hits of its follow-up questions,
-        which the strategy ``local`` finds.
+        which the ``local`` strategy finds.
         """
         with distiller.open_query(evidence.question) as query:
             num_rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
@@ -127,7 +127,7 @@ class DriftStrategy:
         """Search for the strongest names of the nearest communities (``primer``), then for further names.
 
         These are the follow-up questions of DRIFT search, without a model. The names of a round come from the results
-        of the round before. Returns the results by round. ``starts`` are the entities of the question, which are not
+        of the round before. Returns the results by round. ``starts`` are the entities in the question, which are not
         searched for again.
         """
         rounds: list[list[LocalResult]] = []

@@ -11,7 +11,7 @@ community, or newer than the communities, act as one more community.
 With a model, ASK makes it rate the reports on the way down, from 0 to 5. The model then extracts points from the
 relevant reports, in as many parts as prompts can hold, and writes the answer from the points, best first.
 
-In: a query, and the index ``communities``. Out: evidence whose hits are reports.
+In: a query, and the ``communities`` index. Out: evidence whose hits are reports.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class GlobalStrategy:
 class _CommunityScoring:
     """Scores the communities with documents that match the query's condition, and chunks in no community.
 
-    ``rarities`` has the rarity (IDF) of each term of the question. ``allowed`` is the mask of the communities with
+    ``rarities`` has the rarity (IDF) of each term in the question. ``allowed`` is the mask of the communities with
     matching documents (None: all). ``unassigned`` are matching chunks that are reported apart from the communities:
     nearby chunks in no community, nearest first, then ``newer_chunks``. ``num_omitted`` is the number of further such
     chunks.

@@ -1,4 +1,4 @@
-"""Strategy ``local``: from the entities of a question to their chunks, relations and communities (GraphRAG).
+"""Strategy ``local``: from the entities in a question to their chunks, relations and communities (GraphRAG).
 
 The search starts at the entities that the question names. If these are fewer than ``entities``, the entities that its
 nearest chunks mention are added; the published search takes the entities with the nearest descriptions (Edge et al.
@@ -10,8 +10,8 @@ A chunk is scored by the entities it mentions, each by weight and rarity, by its
 published order, by the first entity and then by relations, ranks every chunk about the first name above chunks about
 two of the names.
 
-In: a query, and the index ``communities``. Out: evidence: chunks and reports (hits of the kind ``report``),
-with lines about the entities as its context. If a question leads to no entity, the nearest chunks are returned.
+In: a query, and the ``communities`` index. Out: evidence: chunks and reports (hits of the kind ``report``), with lines
+about the entities as its context. If a question leads to no entity, the nearest chunks are returned.
 """
 
 from __future__ import annotations

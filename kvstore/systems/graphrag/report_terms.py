@@ -33,8 +33,7 @@ def join_terms(text: str, stem: Callable[[str], str]) -> str:
 def build_report_terms(title: str, report: str, stemmer: str) -> str:
     """Return the terms of a community's title and report as one string; "" if the report is empty.
 
-    Each term is between spaces, as often as it occurs. ``stemmer`` is the name of the stemmer in the settings of the
-    store.
+    Each term is between spaces, as often as it occurs. ``stemmer`` is the name of the stemmer in the store's settings.
     """
     return join_terms(f"{title}\n{report}", get_text_stemmer(stemmer, report)) if report else ""
 
@@ -42,7 +41,7 @@ def build_report_terms(title: str, report: str, stemmer: str) -> str:
 def build_term_rows(
     state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
 ) -> Iterator[tuple[bytes, str]]:
-    """Yield (key, terms) for each community: a row of the table ``community_terms``.
+    """Yield (key, terms) for each community: a row of the ``community_terms`` table.
 
     The terms come from its title and report. ``members`` are the rows (key, [entity, weight, entity, weight, …]) of
     the table of members, strongest member first. ``reports`` are the reports by community.

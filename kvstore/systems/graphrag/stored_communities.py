@@ -1,6 +1,6 @@
 """The communities of one generation as they were built.
 
-In: the rows of one generation of the index ``communities`` (:mod:`.community_rows`). Out: communities, their tree, home
+In: the rows of one generation of the ``communities`` index (:mod:`.community_rows`). Out: communities, their tree, home
 chunks, terms and vectors, the same for every state. Missing rows raise a CorruptionError.
 """
 

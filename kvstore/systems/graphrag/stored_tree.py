@@ -1,6 +1,6 @@
 """The tree of communities of a generation as arrays, for processing a whole level at once.
 
-In: the rows of the table ``communities``. Out: a :class:`StoredTree`; communities are indexes into its arrays. It takes
+In: the rows of the ``communities`` table. Out: a :class:`StoredTree`; communities are indexes into its arrays. It takes
 about 30 bytes for each community, and is built once for all states that read the generation.
 """
 

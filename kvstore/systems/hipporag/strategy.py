@@ -1,10 +1,10 @@
 """Strategy ``hipporag``: personalized PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
 
-A walk over the graph starts at the entities of the question, weighted by how specific they are. If no entity is known,
+A walk over the graph starts at the entities in the question, weighted by how specific they are. If no entity is known,
 it starts at the nearest names by embedding (with an index of kind ``synonyms``), or else at the names in the nearest
 passage. With that index, the walk also goes between names with nearly the same meaning (section 2.3). Passages are
-ranked only by the probability mass that reaches them. If no name is found, kvstore uses dense search, and the paths
-say so.
+ranked only by the probability mass that reaches them. If no name is found, kvstore uses dense search, and the paths say
+so.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class HippoRagStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank the chunks by personalized PageRank from the question's entities (HippoRAG, section 2).
 
-        If no entity of the question is known, the walk starts at the names nearest to it by embedding, or else at the
+        If no entity in the question is known, the walk starts at the names nearest to it by embedding, or else at the
         names in its nearest chunk. If there are none either, chunks are ranked by cosine.
         """
         reading = query.reading
@@ -72,11 +72,11 @@ class HippoRagStrategy:
 def _find_nearest_starts(query: Query) -> dict[int, float]:
     """Return the start nodes of a PageRank walk, mapped to their masses (weights), for a question without a known name.
 
-    They are the names nearest to the question by embedding, with their cosines as masses. Without the index
-    ``synonyms``, they are the names in the nearest chunk, with equal masses.
+    They are the names nearest to the question by embedding, with their cosines as masses. Without the ``synonyms``
+    index, they are the names in the nearest chunk, with equal masses.
     """
     with query.trace.step("nearest names") as step:
-        # None without the index ``synonyms``.
+        # None without the ``synonyms`` index.
         nearest_names = query.reading.fetch(NearestNames(query.vector, _NUM_NEAREST_NAMES))
         masses = {entity: cosine for entity, cosine in nearest_names or () if cosine > 0}
         reason = "no entity of the question is known"

@@ -72,8 +72,8 @@ class BonusScorer:
         """Return the bonuses of a chunk, each from 0 to 1, for matches of the question.
 
         They are for question words close together, in headings, and in names of the sections and list items that begin
-        in the chunk, and for reference numbers of the question.
-        If the document has no title, its file name serves as the title.
+        in the chunk, and for reference numbers in the question. If the document has no title, its file name serves as
+        the title.
         """
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem
         heading_terms = count_heading_terms((name, *chunk.headings), self._stem)
@@ -118,7 +118,7 @@ class _WordPairs:
     """Pairs of words that are adjacent in a question without its function words."""
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
-        """Collect the pairs of adjacent content words of a question.
+        """Collect the pairs of adjacent content words in a question.
 
         The weight of a pair is the sum of the ``rarities`` (IDF) of its words; a word without a rarity is in no pair.
         """
@@ -134,7 +134,7 @@ class _WordPairs:
         for pair in self._weights:
             for term in pair:
                 self._pairs_by_term.setdefault(term, []).append(pair)
-        # To save time, only those words of a text are stemmed that begin like a term of the question. A term's last
+        # To save time, only those words of a text are stemmed that begin like a term in the question. A term's last
         # letter is ignored, because it can differ from that of the word: the words "fly" and "flies" have one term.
         lengths = {term: max(1, min(_MAX_PREFIX, len(term) - 1)) for term in self._pairs_by_term}
         prefixes = sorted({re.escape(term[:length]) for term, length in lengths.items()})

@@ -82,7 +82,7 @@ class Weights:
 
     ``words`` is the weight of lexical search, 0 to 1, and dense search has the rest. Both are then adjusted by how well
     each search separates its best results. The others are bonuses. ``nearness`` is for question words that occur close
-    together, and ``headings`` for headings with words of the question. ``entries`` is for a section or list item that
+    together, and ``headings`` for headings with words from the question. ``entries`` is for a section or list item that
     begins in the chunk and is named in the question.
     """
 
@@ -135,7 +135,7 @@ class HybridResult:
 class DenseSearch(NamedTuple):
     """The result of the first round of reads of hybrid search.
 
-    ``ranking`` has the chunks with the nearest vectors, best first. ``words`` are the words of the question to search
+    ``ranking`` has the chunks with the nearest vectors, best first. ``words`` are the words in the question to search
     for, and ``counts`` has the number of chunks that contain each of their terms.
     """
 
@@ -167,7 +167,7 @@ def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks
 
 
 def search_by_vector(query: Query, other_requests: Sequence[ReadRequest[Any]] = ()) -> tuple[DenseSearch, list[Any]]:
-    """Find the chunks with the nearest vectors, and read how many chunks have the words of the question.
+    """Find the chunks with the nearest vectors, and read how many chunks have the words in the question.
 
     Takes one round of reads. The answers to ``other_requests``, which are sent in the same round, are returned too.
     """
@@ -202,7 +202,7 @@ def search_by_words(
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(result.ranking)
     bm25_scores = dict(result.ranking)
     bm25_scores.update(zip(other_chunks.tolist(), result.other_scores.tolist(), strict=True))
-    # A word of several languages counts once, by the language of the question.
+    # A word of several languages counts once, by the question's language.
     own_terms = words._replace(variants=()).list_lookup_terms(counts)
     rarities = {term: weights.rarities[term] for term in own_terms if term in weights.rarities}
     return LexicalSearch(result, bm25_scores, rarities), answers

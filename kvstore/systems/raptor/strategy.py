@@ -10,7 +10,7 @@ updated in the commit that changes the document. There are four modes, two of th
 
 Abstracts are not embedded; their vector is the centroid of their chunks' vectors. Without a model's summaries, neither
 ``collapsed`` nor ``traversal`` finds details better than the chunks do, and neither summarizes as well as ``cover``.
-The mode ``auto`` therefore selects ``cover`` for a question that asks for an overview, and ``leaves`` for every other.
+The ``auto`` mode therefore selects ``cover`` for a question that asks for an overview, and ``leaves`` for every other.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ several documents share is stated once. Words of a question about something spec
 The sentences are grouped by the parts of the documents that contain them. The abstract trees are cut so that there are
 at most as many parts as hits requested (RAPTOR, Sarthi et al. 2024, also reads such a tree from the top). If the
 documents are too long to read in full, the sentences of their abstracts are used: abstracts of five chunks each or, for
-very many, abstracts of whole documents. With the index ``topics``, the summaries of its topics are used instead: the
+very many, abstracts of whole documents. With the ``topics`` index, the summaries of its topics are used instead: the
 finest or, for very many, coarser or the largest ones. The requests are in :mod:`.summary_requests`.
 """
 
@@ -137,7 +137,7 @@ class _DocumentOverview:
         return sentence.document
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
-        """Yield a hit, without rank and score, for each part of a document that has selected sentences.
+        """Yield a hit, without a rank or score, for each part of a document that has selected sentences.
 
         Documents are split further as long as this leaves at most ``limit`` parts.
         """
@@ -179,7 +179,7 @@ class _TopicOverview:
         return next(reversed(self._topics_by_chunk[sentence.chunk]), None)
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
-        """Yield a hit, without rank and score, for each topic that has selected sentences.
+        """Yield a hit, without a rank or score, for each topic that has selected sentences.
 
         Large topics are replaced by their children as long as this leaves at most ``limit`` topics. Sentences of chunks
         in no topic form one more hit.

@@ -104,8 +104,8 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
     def fetch(self, state: State) -> TopicCandidates | None:
         """Read the sentences from which the strategy selects its summary, and find the topics of their chunks.
 
-        If the texts of the store have more than ``max_bytes``, only the summaries of the ``max_topics`` largest topics
-        and some chunks added after the topics were built are read. Returns None if the store has no topics.
+        If the store's texts have more than ``max_bytes``, only the summaries of the ``max_topics`` largest topics and
+        some chunks added after the topics were built are read. Returns None if the store has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:

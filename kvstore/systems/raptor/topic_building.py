@@ -200,7 +200,7 @@ class TopicTree:
             finer_summaries = summaries
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield each topic of a level as a draft, still without summary and title."""
+        """Yield each topic of a level as a draft, still without a summary or title."""
         level = self._levels[level_index]
         for topic_index in range(len(level)):
             if level_index:
@@ -263,7 +263,7 @@ class RelatedTree:
 
 
 def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
-    """Yield at most ``levels`` partitions of unit vectors, finest first, by the method ``affinity`` or ``gmm``.
+    """Yield at most ``levels`` partitions of unit vectors, finest first, by the ``affinity`` or ``gmm`` method.
 
     A partition is an array with the group of each vector. A finest group has at most ``size`` vectors if possible.
     ``affinity`` releases the vectors as soon as it no longer needs them. Raises InputError if the package for ``gmm``

@@ -1,6 +1,6 @@
 """The trees of topics of a generation as arrays: the parent of each topic, and the chunks of the leaf topics.
 
-In: topics, one after another, or the rows of the table ``topic_trees``. Out: these rows, or :class:`StoredTopicTrees`;
+In: topics, one after another, or the rows of the ``topic_trees`` table. Out: these rows, or :class:`StoredTopicTrees`;
 topics are indexes into its arrays. It takes about 20 bytes for each topic and 20 for each chunk, and is read once for
 all states that read the generation.
 """
@@ -52,7 +52,7 @@ class TreeColumns:
             self._chunks.extend(topic.children)
 
     def iter_rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yield the rows (key, packed columns) of the table ``topic_trees``, each with several appended topics."""
+        """Yield the rows (key, packed columns) of the ``topic_trees`` table, each with several appended topics."""
         chunk_start = 0
         for row, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
             topics = slice(first, first + _TOPICS_PER_ROW)

@@ -1,6 +1,6 @@
 """The topics of one generation, filtered to what one state contains.
 
-In: a generation of the index ``topics`` and a state. Out: topics by level, limited to what still exists. Topics without
+In: a generation of the ``topics`` index and a state. Out: topics by level, limited to what still exists. Topics without
 an existing chunk are hidden. Sentences and title words of deleted documents are hidden, and a model's text is used only
 while all its sources exist. A chunk newer than the generation is assigned to the topic of its nearest older chunk and,
 in the tree of related content, to the topics of its names.
@@ -259,7 +259,7 @@ class Topics:
         return self._may_have_changed and any(map(self._has_leaf_changed, self.tree.iter_leaves(topic)))
 
     def format_text_counts(self) -> str:
-        """Return how many topics have a text by a language model, and by which models, for SHOW INDEXES.
+        """Return how many topics have a text from a language model, and from which models, for SHOW INDEXES.
 
         The string continues the description of the index; it is empty if no topic has such a text.
         """
@@ -477,7 +477,7 @@ def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dic
 
 
 def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
-    """Yield the rows (key, fields) of the table ``topics``, and append each topic to ``columns``, the other table."""
+    """Yield the rows (key, fields) of the ``topics`` table, and append each topic to ``columns``, the other table."""
     for topic_id, topic in enumerate(topics):
         columns.append(topic)
         _, _, _, *fields, entities = topic  # level, parent and children are in ``columns``

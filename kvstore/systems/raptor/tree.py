@@ -1,7 +1,7 @@
 """Search in trees of summaries by cosine: all nodes in one ranking, or level by level from the roots.
 
 In: a query. Out: evidence of chunks and their ancestors (hits of kind ``summary``), best first. Ancestors are the
-abstracts of each document. If the index ``topics`` exists and the query allows all documents, they include the topics
+abstracts of each document. If the ``topics`` index exists and the query allows all documents, they include the topics
 above them. The vector of an abstract or a topic is the centroid of its chunks' vectors; the vector of a summary that a
 model wrote is made from its text, as in RAPTOR. The published search of all nodes stops at the first that does not fit;
 kvstore skips it and goes on. A node whose sentences were all shown already is skipped. The requests are in
