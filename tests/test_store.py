@@ -642,3 +642,31 @@ def test_changes_are_not_applied_again_to_a_document_that_another_transaction_ch
     document = store.get("a")
     assert not document or (document.text, document.meta) == ("Bo Li sang.", {})
     assert store.put("a", "Ada Lovelace wrote.", meta={"year": 1843})
+
+
+def test_new_metadata_need_no_model(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [{"key": key, "text": f"Maria Jensen approves {key}.", "meta": {"n": 1}} for key in ("a", "b", "c")]
+    store.put_many(documents)
+    chunks = store.execute("SELECT id, text FROM chunks ORDER BY id").fetchall()
+
+    def fail(_: object) -> None:
+        raise AssertionError("models are loaded")
+
+    def derive_nothing(documents: list[Any], _: object) -> list[Any]:
+        assert not documents
+        return []
+
+    with monkeypatch.context() as patched:
+        patched.setattr(open_store.OpenStore, "load_models", fail)
+        patched.setattr("kvstore.changes.pending.derive_chunked", derive_nothing)
+        assert store.update("a", meta={"n": 2})
+        assert store.put(**documents[1] | {"meta": {"n": 2}})  # type: ignore[arg-type]
+        assert store.put_many([document | {"meta": {"n": 3}} for document in documents]) == [True] * 3
+        assert store.execute("UPDATE documents SET meta = json_set(meta, '$.n', 4)").rowcount == 3
+    assert store.execute("SELECT id, text FROM chunks ORDER BY id").fetchall() == chunks
+    assert store.keys(where={"n": 4}) == ["a", "b", "c"]
+    changes = [documents[0] | {"meta": {"n": 5}}, documents[0] | {"text": "Ada wrote it."}, documents[0]]
+    assert store.put_many(changes) == [True] * 3
+    assert [(document.text, document.meta) for document in store.get_many(["a"])] == [
+        ("Maria Jensen approves a.", {"n": 1})
+    ]

@@ -15,8 +15,11 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..errors import InputError
 from ..extraction.extraction import ChunkedDocument, ExtractedDocument, chunk_document, derive_chunked
+from ..extraction.stated_relations import get_own_tree_name
 from ..extraction.validation import ValidDocument, add_vectors_to_digest, unpack_chunks, validate
 from ..models.embedder import ANY_SPACE, collect_vectors, normalize_rows
 from ..process.frozen_dataclass import frozen_dataclass
@@ -36,10 +39,15 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors
+from ..text.languages import get_stated_language
 from . import facts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+
+#: The fields of a document that are equal if only its metadata changes, besides its text, chunks and vectors.
+_COMPARED_FIELDS = ("title", "source", "format", "left_out")
 
 
 @frozen_dataclass
@@ -69,6 +77,11 @@ class PendingDocument:
         """The document with its derived data; :func:`derive_documents` must have derived them."""
         assert isinstance(self.content, ExtractedDocument)
         return self.content
+
+    @property
+    def is_chunked(self) -> bool:
+        """True if the document is cut into chunks; false if only its metadata changes, or if it is applied again."""
+        return isinstance(self.content, ChunkedDocument | ExtractedDocument)
 
     @property
     def chunk_count(self) -> int:
@@ -171,6 +184,35 @@ def validate_stored(record: DocumentRecord, text: str) -> ValidDocument:
         format=record.format,
         left_out=record.left_out,
         chunks=unpack_chunks(record.own_chunks),
+    )
+
+
+def has_same_text(state: State, existing: ValidDocument | DocumentRecord, document: ValidDocument) -> bool:
+    """True if the existing document, pending or stored in ``state``, has the same text as its replacement."""
+    if isinstance(existing, ValidDocument):
+        return existing.text == document.text
+    return existing.size == len(document.text) and state.documents.read_text(existing.id) == document.text
+
+
+def changes_only_metadata(state: State, record: DocumentRecord, document: PendingDocument) -> bool:
+    """True if a document differs only in its metadata from the stored one, which ``record`` describes.
+
+    The metadata must not state another language or another name of the document's tree, on which derived data depends.
+    """
+    new_document = document.document
+    if record.own_vectors or document.own_vectors:
+        has_same_vectors = record.own_vectors == document.own_vectors and np.array_equal(
+            state.read_vectors(record), document.vectors[CHUNK_VECTORS.name]
+        )
+    else:
+        has_same_vectors = True
+    return (
+        has_same_vectors
+        and all(getattr(record, name) == getattr(new_document, name) for name in _COMPARED_FIELDS)
+        and unpack_chunks(record.own_chunks) == new_document.own_chunks
+        and get_stated_language(record.meta) == get_stated_language(new_document.meta)
+        and get_own_tree_name(record.key, record.meta) == get_own_tree_name(record.key, new_document.meta)
+        and has_same_text(state, record, new_document)
     )
 
 

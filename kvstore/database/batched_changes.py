@@ -12,29 +12,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ..changes import facts
 from ..changes.changes import Changes
 from ..changes.pending import (
     MetadataChange,
     PendingChanges,
     PendingDocument,
+    changes_only_metadata,
     complete_pending,
     derive_documents,
+    has_same_text,
     make_pending,
     validate_stored,
 )
 from ..errors import TransactionError
-from ..extraction.stated_relations import get_own_tree_name
-from ..extraction.validation import PAIRS_FORMAT, ValidDocument, unpack_chunks
+from ..extraction.validation import PAIRS_FORMAT, ValidDocument
 from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
 from ..registry.derivation import list_context_facts
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
 from ..storage.environment import WriteTransaction
 from ..structures.documents.documents import DocumentRecord
-from ..structures.vectors.vectors import CHUNK_VECTORS
-from ..text.languages import get_stated_language
 from .open_store import Session
 
 #: The most chunks, names, triples and edges to buffer before they are applied, so that a long transaction does not hold
@@ -42,9 +39,6 @@ from .open_store import Session
 _MAX_PENDING = 4096
 #: The same limit for the first documents of a store, which are linked later (:meth:`Changes.apply`).
 _MAX_FIRST_PENDING = 1024
-
-#: The fields of a document that are equal if only its metadata changes, besides its text, chunks and vectors.
-_COMPARED_FIELDS = ("title", "source", "format", "left_out")
 
 
 class BatchedChanges:
@@ -108,27 +102,12 @@ class BatchedChanges:
         ``existing`` is the pending or stored document with the same key. All data derived from a stored document stays,
         so a change of its language or of the name of its tree, which metadata can state, is not possible here.
         """
-        new_document = document.document
-        if not (
-            isinstance(existing, DocumentRecord)
-            and all(getattr(existing, name) == getattr(new_document, name) for name in _COMPARED_FIELDS)
-            and unpack_chunks(existing.own_chunks) == new_document.own_chunks
-            and get_stated_language(existing.meta) == get_stated_language(new_document.meta)
-            and get_own_tree_name(existing.key, existing.meta) == get_own_tree_name(existing.key, new_document.meta)
-            and self._has_same_text(existing, new_document)
-            and self._has_same_vectors(existing, document)
-        ):
+        if not (isinstance(existing, DocumentRecord) and changes_only_metadata(self.state, existing, document)):
             return False
         self._record_digest(existing.key)
-        self.pending.put_metadata(existing.key, MetadataChange(new_document.meta, new_document.digest))
+        self.pending.put_metadata(existing.key, MetadataChange(document.document.meta, document.document.digest))
         self.set_origin(existing.key, document.origin)
         return True
-
-    def _has_same_vectors(self, record: DocumentRecord, document: PendingDocument) -> bool:
-        """True if neither a stored document nor its replacement has vectors of the user, or if both have the same."""
-        if not record.own_vectors or not document.own_vectors:
-            return record.own_vectors == document.own_vectors
-        return np.array_equal(self.state.read_vectors(record), document.vectors[CHUNK_VECTORS.name])
 
     def delete_documents(self, keys: Sequence[str]) -> int:
         """Delete the documents with these keys, and return the number of those that existed."""
@@ -169,21 +148,12 @@ class BatchedChanges:
         stated_facts = self._list_facts(valid_document.key)
         if not stated_facts:
             return []
-        is_same_text = self._has_same_text(existing, valid_document)
+        is_same_text = has_same_text(self.state, existing, valid_document)
         adapted_facts = [
             (fact_kind, fact_kind.fit_to_document(value, lambda: self._chunk_document(document), is_same_text))
             for fact_kind, value in stated_facts
         ]
         return [(fact_kind, value) for fact_kind, value in adapted_facts if value]
-
-    def _has_same_text(self, existing: ValidDocument | DocumentRecord, valid_document: ValidDocument) -> bool:
-        """True if the existing document has the same text as its replacement ``valid_document``."""
-        if isinstance(existing, ValidDocument):
-            return existing.text == valid_document.text
-        return (
-            existing.size == len(valid_document.text)
-            and self.state.documents.read_text(existing.id) == valid_document.text
-        )
 
     def _chunk_document(self, document: PendingDocument) -> ChunkedText:
         """Return the chunks and headings of a pending document, without triples or other facts stated about it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_clauses, format_value, to_plain_value
-from ..changes.pending import PendingDocument, make_pending
+from ..changes.pending import PendingDocument, changes_only_metadata, make_pending
 from ..errors import ArgumentError, InputError
 from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
@@ -78,10 +78,11 @@ def _drop_missing_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def chunk_changed_documents(
     state: State, checked_documents: Sequence[CheckedDocument], *, replace: bool
 ) -> dict[int, PendingDocument]:
-    """Return the documents that differ from the stored ones, cut into chunks, by their index in the batch.
+    """Return the documents that differ from the stored ones, by their index in the batch.
 
-    A later document with the key of a changed one is also included, because the earlier one changes the store. Without
-    ``replace``, documents whose keys are stored are left out.
+    They are cut into chunks, unless only their metadata changes. A later document with the key of a changed one is also
+    included, because the earlier one changes the store. Without ``replace``, documents whose keys are stored are left
+    out.
     """
     pending_documents: dict[int, PendingDocument] = {}
     keys: set[str] = set()
@@ -92,8 +93,17 @@ def chunk_changed_documents(
         can_skip = is_same if replace else record is not None
         if can_skip and document.key not in keys:
             continue
+        metadata_change = PendingDocument(document, origin=checked_document.origin)
+        if (
+            checked_document.vectors is None
+            and record is not None
+            and document.key not in keys
+            and changes_only_metadata(state, record, metadata_change)
+        ):
+            pending_documents[index] = metadata_change
+        else:
+            pending_documents[index] = checked_document.to_pending(state.settings)
         keys.add(document.key)
-        pending_documents[index] = checked_document.to_pending(state.settings)
     return pending_documents
 
 

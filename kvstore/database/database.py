@@ -51,7 +51,7 @@ class Database(Handle):
         **properties: Any,
     ) -> bool:
         """Store a document, and return True if that changes anything; embeds it before taking the writer's lock."""
-        from ..changes.pending import make_pending
+        from ..changes.pending import PendingDocument, changes_only_metadata, make_pending
         from ..extraction.validation import validate
 
         self._require_writable()
@@ -61,7 +61,10 @@ class Database(Handle):
                 record = state.documents.find_by_key(key)
                 if record is not None and record.digest == valid_document.digest:
                     return False
-        return self._put_chunked([make_pending(valid_document, self.settings, vectors, origin)])[0]
+                metadata_change = PendingDocument(valid_document, origin=origin)
+                if record is not None and changes_only_metadata(state, record, metadata_change):
+                    return self._put_pending([metadata_change])[0]
+        return self._put_pending([make_pending(valid_document, self.settings, vectors, origin)])[0]
 
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
@@ -76,12 +79,12 @@ class Database(Handle):
         checked_documents = check_documents(documents, Transaction.put)
         with self.state() as state:
             pending_documents = chunk_changed_documents(state, checked_documents, replace=replace)
-        changes = self._put_chunked(list(pending_documents.values()), replace=replace)
+        changes = self._put_pending(list(pending_documents.values()), replace=replace)
         changes_by_index = dict(zip(pending_documents, changes, strict=True))
         return [changes_by_index.get(index, False) for index in range(len(checked_documents))]
 
-    def _put_chunked(self, documents: Sequence[PendingDocument], *, replace: bool = True) -> list[bool]:
-        """Derive, embed and store documents that are cut into chunks; return for each if that changes anything.
+    def _put_pending(self, documents: Sequence[PendingDocument], *, replace: bool = True) -> list[bool]:
+        """Derive and embed the documents that are cut into chunks, store all, and return which of them change anything.
 
         Without ``replace``, a document whose key is already stored is skipped.
         """
@@ -89,12 +92,14 @@ class Database(Handle):
 
         if not documents:
             return []
-        documents = derive_documents(documents, self.settings)
-        documents = embed_documents(documents, self.settings, self.state, self._session.store.embedder.embed)
+        derived_documents = derive_documents([document for document in documents if document.is_chunked], self.settings)
+        embed = self._session.store.embedder.embed
+        embedded_documents = iter(embed_documents(derived_documents, self.settings, self.state, embed))
+        documents = [next(embedded_documents) if document.is_chunked else document for document in documents]
         with self.transaction(models=False) as transaction:
             return [transaction._put(document, replace=replace) for document in documents]
 
-    update = make_one_shot(lambda transaction: transaction.update, models=True)
+    update = make_one_shot(lambda transaction: transaction.update, models_for=("text", "title"))
     delete = make_one_shot(lambda transaction: transaction.delete)
     delete_many = make_one_shot(lambda transaction: transaction.delete_many)
     delete_where = make_one_shot(lambda transaction: transaction.delete_where)

@@ -14,7 +14,7 @@ import inspect
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from functools import cache, wraps
@@ -409,17 +409,17 @@ def copy_signature(
 def make_one_shot(
     get_method: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]],
     *,
-    models: bool = False,
+    models_for: Collection[str] = (),
 ) -> Callable[Concatenate[Handle, Parameters], Result]:
     """Return a method of a handle that runs a Transaction method in a separate transaction and commits it.
 
-    ``get_method`` gets that method from its class, which is imported on first use. ``models``: load the language
-    pipeline and the embedder first, for a method that puts documents.
+    ``get_method`` gets that method from its class, which is imported on first use. The language pipeline and the
+    embedder are loaded first if one of the arguments ``models_for`` is given.
     """
 
     def call(method: Callable[..., Result], self: Handle, *args: Any, **kwargs: Any) -> Result:
         """Run a Transaction method, with these arguments, in a new transaction of the handle, and commit it."""
-        with self.transaction(models=models) as transaction:
+        with self.transaction(models=any(kwargs.get(name) is not None for name in models_for)) as transaction:
             return method(transaction, *args, **kwargs)
 
     descriptor: Any = _OneShotMethod(get_method, call)
