@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..models.embedder import is_english_only
 from ..models.protocol import MULTILINGUAL_EMBEDDER
@@ -38,9 +38,6 @@ from .excerpts import (
 from .passages import Passage
 from .question_form import find_topic
 from .snippets import Snippet
-
-if TYPE_CHECKING:
-    pass
 
 #: The maximum number of hits whose snippets are scored.
 MAX_CHUNKS = 8

@@ -56,15 +56,17 @@ class Database(Handle):
 
         self._require_writable()
         valid_document = validate(key, text, **properties)
+        document = PendingDocument(valid_document, origin=origin)
+        has_only_new_metadata = False
         if vectors is None:
             with self.state() as state:
                 record = state.documents.find_by_key(key)
                 if record is not None and record.digest == valid_document.digest:
                     return False
-                metadata_change = PendingDocument(valid_document, origin=origin)
-                if record is not None and changes_only_metadata(state, record, metadata_change):
-                    return self._put_pending([metadata_change])[0]
-        return self._put_pending([make_pending(valid_document, self.settings, vectors, origin)])[0]
+                has_only_new_metadata = record is not None and changes_only_metadata(state, record, document)
+        if not has_only_new_metadata:
+            document = make_pending(valid_document, self.settings, vectors, origin)
+        return self._put_pending([document])[0]
 
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
