@@ -2,8 +2,8 @@
 #
 # A page is slotted: 24 bytes of header, the offsets of the records (two bytes each, 0 for an empty slot), free space,
 # and the records, packed at the end. A record has 20 bytes of header, the name's key, and, if its list is short, the
-# addresses in ascending order. The addresses of a long list are separate blocks (table address_blocks). FORMAT.md
-# has the layout. A reference to a record has 32 bits: 24 of page number, 8 of slot. Page 0 is never used, so 0 is no
+# addresses in ascending order. The addresses of a long list are separate blocks (table address_blocks). FORMAT.md has
+# the layout. A reference to a record has 32 bits: 24 of page number, 8 of slot. Page 0 is never used, so 0 is not a
 # reference.
 
 cdef enum:

@@ -17,8 +17,8 @@ cdef class RunRules:
     """The words and word endings that decide whether a run, adjacent capitalized words of a sentence, is a name."""
 
     # Particles join words of a name (``of``, and the pair ``of the``). An organization word is one such as ``Council``.
-    # A numbered word precedes a number (``Table 5``). Titles and units are next to names, but are no names (``Mr``).
-    # A broken hyphen is one at the end of a line. An opening mark begins a sentence.
+    # A numbered word precedes a number (``Table 5``). Titles and units are next to names, but are not names (``Mr``). A
+    # broken hyphen is one at the end of a line. An opening mark begins a sentence.
     cdef frozenset function_words, particles, particle_pairs, organization_words, numbered_words, titles_and_units
     cdef frozenset calendar, calendar_abbreviations, demonyms, numerals, parts_of_text, broken_hyphens, opening_marks
     cdef frozenset saints, dotted_words
@@ -471,7 +471,7 @@ cdef class CapitalRuns:
         return 0
 
     cdef bint _occurs_standalone(self, list part) except -1:
-        """True if a part of a run (of capitalized words) also occurs as a run of its own, and is no common word."""
+        """True if a part of a run (of capitalized words) also occurs as a run of its own, and is not a common word."""
         return tuple(part) in self.standalone_counts and (len(part) > 1 or not self.rules._is_common(<str> part[0]))
 
     cdef int _add_part(self, list part, list names) except -1:

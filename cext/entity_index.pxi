@@ -14,7 +14,7 @@ cdef struct Location:
 
 
 cdef inline bint has_key(const uint8_t* record, const uint8_t* key, uint32_t length) noexcept nogil:
-    """True if a record is that of the name ``key``, of ``length`` bytes."""
+    """True if a record belongs to the name ``key``, of ``length`` bytes."""
     return kv_get16(record + _R_KEY_LENGTH) == length and memcmp(record + _R_HEADER, key, length) == 0
 
 

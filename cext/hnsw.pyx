@@ -797,7 +797,7 @@ cdef class CodeGraphBuilder:
                 self._selected.push_back(other)
 
     cdef void _set_links(self, uint32_t node, Py_ssize_t layer) noexcept nogil:
-        """Replace the links of a node in a layer by the selected ones."""
+        """Replace the links of a node in a layer with the selected ones."""
         cdef uint32_t* row = get_link_row(self._graph, node, layer)
         cdef Py_ssize_t index, width = get_row_width(self._graph, layer)
         for index in range(width):

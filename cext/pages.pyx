@@ -306,7 +306,7 @@ cdef class Tree:
         """Verify the pages that lead to a key, and its value.
 
         With ``siblings``, also verify the pages that LMDB may merge with these when the key is removed. Raises
-        PageError for a damaged page; a missing key is no error.
+        PageError for a damaged page; a missing key is not an error.
         """
         cdef int level, index, step
         cdef bint exact = False

@@ -349,7 +349,7 @@ cdef class SearchKeys:
     cdef vector[SearchKey] _search_keys
 
     def __init__(self, list keys not None, int max_words=0):
-        """Prepare the search for ``keys``, the normal forms of names in UTF-8; raise TypeError for another type."""
+        """Prepare the search for ``keys``, the normal forms of names in UTF-8; raise TypeError for any other type."""
         cdef SearchKey search_key
         cdef bytes key
         self._keys = keys[:]  # keeps the bytes alive

@@ -4,10 +4,10 @@
 
 In: float32 matrices x (n, k) and w (m, k), rows contiguous. Out: x wᵀ, float32 (n, m), bit for bit the same for any
 other rows and any number of them. Linear algebra libraries do not guarantee that: they choose other kernels, which add
-in another order, for other shapes and for the rows at an edge. Here every row runs through the same instructions, six
-rows at a time in registers, one step of k after the other. At the edges, a row is computed twice and columns of zeros
-are discarded. (Goto, van de Geijn 2008, "Anatomy of high-performance matrix multiplication", section 5: panels of w are
-packed, blocks of x stay in the cache.) Products with a vector: dots.pxi.
+in a different order, for other shapes and for the rows at an edge. Here every row runs through the same instructions,
+six rows at a time in registers, one step of k after the other. At the edges, a row is computed twice and columns of
+zeros are discarded. (Goto, van de Geijn 2008, "Anatomy of high-performance matrix multiplication", section 5: panels of
+w are packed, blocks of x stay in the cache.) Products with a vector: dots.pxi.
 """
 
 from libc.stdint cimport int64_t

@@ -69,7 +69,7 @@ cdef inline bint _has_suffix(Word* word, const char* suffix, Py_ssize_t length) 
 
 
 cdef inline void _replace_suffix(Word* word, Py_ssize_t length, const char* new_suffix, Py_ssize_t new_length) noexcept:
-    """Replace a suffix of ``length`` letters by another one, of ``new_length`` letters, that is not longer."""
+    """Replace a suffix of ``length`` letters with another one, of ``new_length`` letters, that is not longer."""
     cdef Py_ssize_t i, start = word.size - length
     for i in range(new_length):
         word.text[start + i] = <Py_UCS4> new_suffix[i]
@@ -209,7 +209,7 @@ cdef void _apply_step_1b(Word* word) noexcept:
 
 
 cdef void _apply_step_1c(Word* word) noexcept:
-    """Replace a final y by i after a consonant: ``cry``, ``cri``."""
+    """Replace a final y with i after a consonant: ``cry``, ``cri``."""
     cdef Py_UCS4 last
     if word.size < 3:
         return

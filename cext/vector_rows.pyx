@@ -78,7 +78,7 @@ def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, 
     ``size`` is the number of bytes of a block, ``encoding`` the four bytes at its beginning, and ``rows_of_block`` the
     number of its rows; numbers are int8 with a scale per row if ``quantized``, else float32. ``verified`` has for each
     block the checksum that was verified before, plus 2^32, or 0, and is updated. Returns the index of the first block
-    that is missing, damaged, or of another size, encoding or shape; -1 if all are valid. Raises ValueError if the
+    that is missing, damaged, or of a different size, encoding or shape; -1 if all are valid. Raises ValueError if the
     arguments do not match, IndexError for an invalid row or block.
     """
     cdef Py_ssize_t count = block_indexes.shape[0], dimension = out.shape[1], position = 0, block
@@ -125,7 +125,7 @@ def read_used_rows(list blocks not None, Py_ssize_t size, bytes encoding not Non
     ``size`` is the number of bytes of a block, ``encoding`` the four bytes at its beginning, and ``rows_of_block`` the
     number of its rows; numbers are int8 with a scale per row if ``quantized``, else float32. ``verified`` has for each
     block the checksum that was verified before, plus 2^32, or 0, and is updated. Returns the number of rows, and the
-    index of the first block that is damaged, or of another size, encoding or shape; -1 if all are valid. Raises
+    index of the first block that is damaged, or of a different size, encoding or shape; -1 if all are valid. Raises
     ValueError if the arguments do not match, or have no room for the rows.
     """
     cdef Py_ssize_t count = 0, block, row, dimension = out.shape[1]
