@@ -47,7 +47,7 @@ def convert_to_option_errors(*error_types: type[KvstoreError]) -> Iterator[None]
 
 
 class StorePath(click.Path):
-    """The path of a store. An empty text, such as that of an unset variable, is not the current folder."""
+    """The path of a store. An empty text, such as an unset variable's, is not the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert a text to a path, for click; an empty text is an error."""
@@ -149,7 +149,7 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
 
 @contextmanager
 def report_write_errors(path: Path) -> Iterator[None]:
-    """Replace an OSError of the ``with`` block, which writes the file at ``path``, by a ValueError that names it.
+    """Replace an OSError from the ``with`` block, which writes the file at ``path``, with a ValueError that names it.
 
     The error of a full disk does not name it.
     """
@@ -276,7 +276,7 @@ def open_store_at(
 
 @contextmanager
 def explain_missing_store(path: Path) -> Iterator[None]:
-    """Replace a StoreNotFoundError of the ``with`` block by one that says which commands create a store."""
+    """Replace a StoreNotFoundError from the ``with`` block with one that says which commands create a store."""
     from kvstore.errors import StoreNotFoundError
 
     try:

@@ -50,7 +50,7 @@ def set_mode(console: Console, value: str) -> None:
 
 
 def _set_timer(console: Console, value: str) -> None:
-    """Turn the display of each statement's duration ``on`` or ``off``. Raises ValueError for another value."""
+    """Turn the display of each statement's duration ``on`` or ``off``. Raises ValueError for any other value."""
     console.timer = parse_switch(value)
 
 
@@ -62,14 +62,14 @@ def _set_prompt(console: Console, value: str) -> None:
 def _set_warn(console: Console, value: str) -> None:
     """Disable the confirmation of statements that delete by condition if ``value`` is ``off``; ``on`` changes nothing.
 
-    Raises ValueError for another value.
+    Raises ValueError for any other value.
     """
     if not parse_switch(value):
         console.confirm = None
 
 
 def set_keys(console: Console, value: str) -> None:
-    """Set the key bindings for editing, ``emacs`` or ``vi``. Raises ValueError for another value."""
+    """Set the key bindings for editing, ``emacs`` or ``vi``. Raises ValueError for any other value."""
     if value not in KEYS:
         raise ValueError(f"there are no key bindings {value}; use {' or '.join(KEYS)}")
     console.keys = value

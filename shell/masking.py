@@ -30,7 +30,7 @@ def mask_line(text: str) -> str:
 
 
 def mask_lines(text: str) -> str:
-    """Replace all control characters except line ends, tabs, ``BOLD`` and ``PLAIN`` by ``�``."""
+    """Replace all control characters except line ends, tabs, ``BOLD`` and ``PLAIN`` with ``�``."""
     return text if text.isprintable() else _TEXT_CONTROL_PATTERN.sub(_MASK, text)
 
 

@@ -27,7 +27,7 @@ class CommandGroup(click.Group):
         return PluginGroup("command", get_reserved_names=lambda: self.commands, convert=_check_command)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command of kvstore or of an installed package, or None."""
+        """Return a command from kvstore or an installed package, or None."""
         return super().get_command(ctx, cmd_name) or self.installed.get(cmd_name)
 
     def resolve_command(

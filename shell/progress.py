@@ -113,7 +113,7 @@ class ProgressLine:
         return f"{documents:,} {noun_phrase} committed and kept ({format_count(chunks, 'chunk')})"
 
     def _draw(self, text: str) -> None:
-        """Replace the drawn line by ``text``; spaces overwrite a longer line, which works on every terminal."""
+        """Replace the drawn line with ``text``; spaces overwrite a longer line, which works on every terminal."""
         self._stream.write(f"\r{text}{' ' * (self._drawn_width - measure_width(text))}\r{text}")
         self._drawn_width = measure_width(text)
 

@@ -2,9 +2,9 @@
 
 In: UTF-8 from a file, a pipe or a string. Out: one :class:`ScriptItem` per statement or command, with its first line. A
 dot command is a line that begins with ``.`` outside a statement. A line that begins with ``\\``, a command of psql, is
-treated the same way. A question without ASK or quotes is invalid and ends with its line. A last statement without
-``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError that names the line. At the prompt, questions
-without ASK are valid: :func:`expand_questions` replaces them by statements.
+treated the same way. A question without ASK or quotes is invalid and ends with its line. A last statement without ``;``
+counts as complete. Bytes that are not UTF-8 raise a ScriptError that names the line. At the prompt, questions without
+ASK are valid: :func:`expand_questions` replaces them with statements.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _skip_space(text: str, position: int) -> int:
 
 
 def _find_question_end(text: str, start: int) -> int | None:
-    """Return the end offset of a question that is typed without ASK at ``start``, or None if the text is no question.
+    """Return the end offset of a question that is typed without ASK at ``start``, or None if it is not a question.
 
     The question ends before the first line that begins another statement or command.
     """

@@ -61,7 +61,7 @@ def measure_page(page: Page) -> PageMeasures:
         Counter(split_tokens(_remove_markup(document.text))),
         _count_visible_words(page.markup),
     )
-    # A generator shows some of its source in another form, such as a code language or a link target.
+    # A generator shows some of its source in a different form, such as a code language or a link target.
     source_words &= page_words
     other_words = page_words - source_words
     lost, added = source_words - document_words, (document_words - source_words) & other_words

@@ -4,7 +4,7 @@
 
 ``--data`` names the folder of question sets (``qa/*/corpus.jsonl`` with title and text, ``qa/*/questions.jsonl``).
 Their passages are embedded with the default embedder, repeated with seeded noise until there are N vectors, and stored
-as vectors of the user; the questions are the queries. ``--cache`` keeps the computed vectors. Both searches run in one
+as the user's vectors; the questions are the queries. ``--cache`` keeps the computed vectors. Both searches run in one
 process and one thread, each query twice; the second time counts. hnswlib builds with a thread per core, so that its
 processor time is comparable and its wall time is not. A query ends when the ids of the chunks are known.
 """

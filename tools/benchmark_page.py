@@ -6,8 +6,8 @@
 Runs the tools of ``MEASUREMENTS`` one after another, or those of ``--only``. All of them together take less than
 ``MINUTES`` of one otherwise idle processor; the page also names commands for larger measurements. The output of each
 tool is stored as JSON in ``--kept``, with the command, the commit, the day, the machine and its load. The page contains
-all stored results, also those of tools that were not run again. If a tool fails, misses a target or lacks its data, the
-page shows its output and the reason.
+all stored results, including those of tools that were not run again. If a tool fails, misses a target or lacks its
+data, the page shows its output and the reason.
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ def print_report(report: Mapping[str, Any]) -> None:
 
 
 def log(text: str) -> None:
-    """Replace the current line of the terminal by a message; print nothing if standard error is not a terminal."""
+    """Replace the current line of the terminal with a message; print nothing if standard error is not a terminal."""
     if sys.stderr.isatty():
         print(f"\r{text}\033[K", end="", file=sys.stderr)  # the code clears the rest of the line
 

@@ -231,7 +231,7 @@ def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedSt
 
 
 def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
-    """Return the questions on options and parameters of a manual with reversed names, which do not exist."""
+    """Return the questions about options and parameters in a manual with reversed names, which do not exist."""
     (options,) = [questions for questions in sets if questions.name == "manual-options"]
     questions = []
     for question in options.questions:

@@ -22,7 +22,7 @@ from evaluation.question_sets import QuestionSet, load
 import kvstore
 from kvstore.registry import STRATEGIES
 
-#: The numbers of requested hits: that of an answer, and that of tools/evaluate.py.
+#: The numbers of requested hits: for an answer, and in tools/evaluate.py.
 TOPS = (8, 60)
 #: The maximum number of texts in a transaction.
 BATCH = 500

@@ -3,7 +3,7 @@
     python tools/vendor_scripts.py            fetch and write every script
     python tools/vendor_scripts.py --check    fetch them and compare them with the files in the package
 
-Needs npm, which verifies packages with the hashes of the registry. This hash and that of the file are written to
+Needs npm, which verifies packages with the hashes of the registry. This hash and the file's hash are written to
 ``vendored.json`` next to the scripts, and tests/test_vendored_scripts.py compares the files with it. A script with a
 license other than the one named here is rejected. To update a script, change its version here and run this tool.
 """

@@ -184,7 +184,7 @@ def _compute_shelf_and_drawer(index: int) -> tuple[int, int]:
 
 
 def _alter_document(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
-    """Return a copy with some words replaced, and with one word of its title replaced by that of another title.
+    """Return a copy with some words replaced, and with one word of its title replaced by a word from another title.
 
     New words are drawn from ``words`` for the text, and from ``names`` for the title, which therefore stays a name. A
     title of one word gets a second.

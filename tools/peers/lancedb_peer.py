@@ -1,6 +1,6 @@
 """LanceDB: one table, bitmap indexes on the metadata, its own full-text index.
 
-Vectors are compared without an index: its documentation recommends one from 100,000 rows on.
+Vectors are compared without an index: its documentation recommends one for 100,000 rows or more.
 """
 
 from __future__ import annotations

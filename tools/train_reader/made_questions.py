@@ -13,7 +13,7 @@ import re
 
 from rows import MAX_SPAN_CHARACTERS, Row
 
-#: A subject with one of these words has no meaning outside its passage, or is no subject.
+#: A subject with one of these words has no meaning outside its passage, or is not a subject.
 _UNCLEAR_WORDS = frozenset(
     "it its this that these those he his she her they their there i my we our you your which who what how one some "
     "many most such all each although while when if as in on at because but and so".split()

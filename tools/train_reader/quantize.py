@@ -80,7 +80,7 @@ def load_quantized_weights(model: Reader, path: Path) -> None:
 
 
 def quantize_embeddings(model: onnx.ModelProto) -> None:
-    """Replace each large gathered table of float32 by rows of int8 and one scale per row."""
+    """Replace each large gathered table of float32 with rows of int8 and one scale per row."""
     graph = model.graph
     tables = {tensor.name: tensor for tensor in graph.initializer}
     nodes = []
