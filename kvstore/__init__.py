@@ -165,7 +165,7 @@ _LAZY_ATTRIBUTES = {
 
 
 def __dir__() -> list[str]:
-    """Return the public names of this module, also those that are not imported yet, and its special names."""
+    """Return the public names of this module, including those that are not imported yet, and its special names."""
     return sorted({*__all__, *(name for name in globals() if name[:2] == "__")})
 
 

@@ -120,7 +120,7 @@ class SessionSettings:
 
     - ``reranker`` is ``none``, ``combination`` or a cross-encoder.
     - ``model`` names the language model of ASK and ``base_url`` its server. If empty, they are taken from the
-      environment; ``none`` is no model.
+      environment; ``none`` means no model.
     - An answer whose confidence is below ``least_confidence`` (0 to 1) says that the store does not answer.
     - ``answer_reader`` lets the answer reader choose the sentence of an extractive answer; without it, rules do.
     - ``prompt_tokens`` is the estimated maximum of tokens sent to the model; ``answer_cache`` caches its answers.

@@ -326,7 +326,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
             future = threads.submit(self._target.transaction, timeout=timeout, models=models)
             try:
                 return AsyncTransaction(await asyncio.wrap_future(future), threads)
-            except BaseException:  # also if the task is cancelled while the thread waits for the lock
+            except BaseException:  # even if the task is cancelled while the thread waits for the lock
                 threads.submit(_roll_back, future)
                 threads.close()
                 raise

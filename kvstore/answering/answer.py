@@ -167,7 +167,7 @@ def write_answer(
 
     With ``use_cache``, a cached answer is used instead of the model, and a new complete answer is cached. The request
     is recorded in ``trace``. An answer without citations gets citations of the passages that its sentences match.
-    Raises ModelError. Raises ModelUnavailableError also if such an answer matches no passage.
+    Raises ModelError. Also raises ModelUnavailableError if such an answer matches no passage.
     """
     from .cache import AnswerCache
 

@@ -119,7 +119,7 @@ _AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percenta
 _DEMANDED_TYPES = KNOWN_BY_FORM | _AMOUNT_TYPES
 #: Types whose form is in nearly every sentence that answers in a language other than English.
 _FORMED_TYPES = _DEMANDED_TYPES | {"time", "deadline", "person"}
-#: The presence in a text of a time that is no deadline, if a question asks for a deadline.
+#: The presence in a text of a time that is not a deadline, if a question asks for a deadline.
 _OTHER_TIME_PRESENCE = 0.25
 _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
@@ -294,7 +294,7 @@ class ForeignAnswerType(AnswerType):
         name = "time" if self.name == "deadline" else self.name
         if name in _AMOUNT_TYPES:
             text = vocabulary.label.sub(" ", text)
-        if name == "place":  # the names in the header of an e-mail are no places
+        if name == "place":  # the names in the header of an e-mail are not places
             text = _MAIL_HEADER_PATTERN.sub(" ", text)
         if name == "number":
             text = vocabulary.date.sub(" ", text)

@@ -355,7 +355,7 @@ def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) 
 
     All three are snippets. Only the next message answers a message, and only the next speaker answers a speaker. The
     question of an item is answered by the items below it or else by the next item. A paragraph with a heading of its
-    own is no reply.
+    own is not a reply.
     """
     has_own_heading = bool(snippet.label) and snippet.block_index != reply.block_index
     if question.kind == "table" or has_own_heading:

@@ -252,7 +252,7 @@ class _NameBuilder:
     def try_add_link(self, word: str) -> bool:
         """Add a link word, such as ``of``, if another word of the current name may follow, and return True.
 
-        Return False if there is no current name, if it has ``_MAX_LINKS`` links already, or if the word is no link.
+        Return False if there is no current name, if it has ``_MAX_LINKS`` links already, or if the word is not a link.
         """
         if not (self._words and word in _LINK_WORDS and len(self._links) < _MAX_LINKS):
             return False

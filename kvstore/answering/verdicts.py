@@ -127,7 +127,7 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     gives_permission = not asks_permission or _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem)
     if not (has_strict_words and is_as_universal and is_as_obligatory and gives_permission):
         return None
-    # In another order, the names may have other roles.
+    # In a different order, the names may have different roles.
     names = [name for name in find_names(question) if name in sentence]
     return "yes" if names == sorted(names, key=sentence.index) else None
 
@@ -140,7 +140,7 @@ def find_names(text: str) -> list[str]:
 def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal["equal"] | None:
     """Compare each number of a question with the number of the sentence that has the same unit.
 
-    Returns ``equal`` if all are equal (also without numbers), so that other rules decide; a verdict if a number or a
+    Returns ``equal`` if all are equal (or there are no numbers), so that other rules decide; a verdict if a number or a
     limit decides; and None if there is no verdict, because the numbers cannot be compared. If the question
     ``asks_permission``, the answer is yes for a number up to an upper limit in the sentence, and no above it.
     """

@@ -49,7 +49,7 @@ def dump(state: State) -> DumpTables:
 def _dump_documents(state: State, documents: Mapping[int, DocumentRecord], logical: LogicalNames) -> DumpTables:
     """Return the rows of documents, their texts, outlines, chunks and abstracts, by name of the table.
 
-    ``documents`` are all records by id, and ``logical`` replaces internal ids by names and ordinals.
+    ``documents`` are all records by id, and ``logical`` replaces internal ids with names and ordinals.
     """
     return {
         "documents": [
@@ -107,7 +107,7 @@ def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: 
     """Return the rows of names, their introductions, mentions and addresses, and of postings, by name of the table.
 
     An introduction makes a name known, and an address is a place where it occurs. ``documents`` are all records by id,
-    and ``logical`` replaces internal ids by names and ordinals.
+    and ``logical`` replaces internal ids with names and ordinals.
     """
     filter_keys = [key for key, _ in state.filter.iter_entries()]
     return {
@@ -153,7 +153,7 @@ def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: 
 def _dump_forest(state: State, logical: LogicalNames) -> DumpTables:
     """Return the rows of edges, the statements of edges, aliases, nodes and trees, by name of the table.
 
-    ``logical`` replaces internal ids by names and ordinals.
+    ``logical`` replaces internal ids with names and ordinals.
     """
     return {
         "edges": [

@@ -16,7 +16,7 @@ from .full_delta import build_full_delta
 
 
 def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
-    """Rebuild every derived structure, such as the passage graph, that the store lacks or has in another version.
+    """Rebuild every derived structure, such as the passage graph, that the store lacks or has in a different version.
 
     Raises LockTimeoutError and StoreFullError; the store is then unchanged.
     """

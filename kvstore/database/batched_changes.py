@@ -226,7 +226,7 @@ class BatchedChanges:
     def _reembed_document(self, key: str) -> None:
         """Put a stored document into the pending batch again, with its facts, because the texts to embed changed.
 
-        Does nothing for a document with vectors of the user, or one that is in the batch already.
+        Does nothing for a document with vectors from the user, or one that is in the batch already.
         """
         record = self.find_document(key)
         if not isinstance(record, DocumentRecord) or record.own_vectors:

@@ -50,7 +50,7 @@ _MAX_LINE_DIGITS = 20
 def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
     """Write all facts of one state, such as documents and edges, to a new file; return the number of each kind.
 
-    Raises InputError if ``path`` exists, its folder is missing or its suffix belongs to another kind of file;
+    Raises InputError if ``path`` exists, its folder is missing or its suffix belongs to a different kind of file;
     StoreFullError if it cannot be written.
     """
     target = Path(path)

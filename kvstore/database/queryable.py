@@ -166,7 +166,7 @@ class Queryable(ABC):
             return list_matching_keys(state, where, parameters, prefix)[:limit]
 
     def names(self, prefix: str = "", limit: int = 20) -> list[str]:
-        """Return entity names whose normal form begins with that of ``prefix``, in order, at most ``limit``.
+        """Return entity names whose normal form begins with the normal form of ``prefix``, in order, at most ``limit``.
 
         >>> store.names("ind"), store.names("dar")
         (['India'], ['Darjeeling'])

@@ -332,7 +332,7 @@ class Transaction(OwnedTransaction):
         return self._put_alias(facts.ALIASES.make_alias(name, entity, ALIAS))
 
     def drop_alias(self, name: str) -> bool:
-        """Remove an alias added by :meth:`alias`; returns False if ``name`` is no alias.
+        """Remove an alias added by :meth:`alias`; returns False if ``name`` is not an alias.
 
         Raises InputError if ``name`` is merged.
 

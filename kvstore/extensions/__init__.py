@@ -1,1 +1,1 @@
-"""Installed packages that extend kvstore: optional dependencies and plug-ins found by entry points."""
+"""Installed packages that extend kvstore: optional dependencies and plugins found by entry points."""

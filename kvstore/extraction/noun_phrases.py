@@ -322,7 +322,7 @@ class NounPhrases:
     def find_next_phrase(self, start: int) -> int | None:
         """Return the index of the main noun of the first noun phrase within a few words from ``start``, or None.
 
-        Returns None also if a verb, a preposition, a subordinating conjunction or a comma, semicolon, colon or period
+        Also returns None if a verb, a preposition, a subordinating conjunction or a comma, semicolon, colon or period
         comes before it.
         """
         for index in range(start, min(start + _MAX_PHRASE_DISTANCE, len(self._words))):

@@ -376,7 +376,7 @@ def _is_code(text: str) -> bool:
 def compute_factuality(sentence: Sentence, head: int) -> float:
     """Return the weight of the clause whose verb or predicate is ``head``: 1 for a fact, 0.8 for a possibility.
 
-    It is 0 for a denied, doubted or conditional statement, also if a governing clause denies or doubts it.
+    It is 0 for a denied, doubted or conditional statement, and if a governing clause denies or doubts it.
     """
     if _is_negated(sentence, head):
         return 0.0

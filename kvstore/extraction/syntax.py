@@ -178,7 +178,7 @@ def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
 
 
 def _convert_to_universal(words: list[Word]) -> None:
-    """Convert heads and labels from the style of ClearNLP to that of Universal Dependencies, in place."""
+    """Convert heads and labels from ClearNLP's style to that of Universal Dependencies, in place."""
     for word in words:
         word.label = _UNIVERSAL_LABELS.get(word.label, word.label)
     for index, word in enumerate(words):

@@ -260,7 +260,7 @@ _REASONS = {
     OverflowError: "a whole number does not fit into 64 bits; give it as text",
     RecursionError: f"lists and objects are nested more than {MAX_METADATA_DEPTH} deep; flatten them",
 }
-#: The values of JavaScript's constants; infinities are no JSON values and are rejected with the digest.
+#: The values of JavaScript's constants; infinities are not JSON values and are rejected with the digest.
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 #: Encoders are created once, because creating one takes longer than a small encoding.
 _METADATA_ENCODER = json.JSONEncoder(default=_encode_value)

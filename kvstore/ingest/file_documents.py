@@ -91,10 +91,10 @@ def read_documents(
 ) -> Iterator[NewDocument | FileItem]:
     """Yield the documents, facts and skipped parts of a file, and a failure if its reader reports an error or crashes.
 
-    A fact is a statement about a stored document, such as its triples. The file is read as ``format`` unless the
-    source names another format. ``content`` replaces the bytes of the file.
-    ``get_stored_digest`` returns the digest of the stored document of a key, so that unchanged documents are not
-    extracted again; its errors are raised, and InputError for an unknown format or option.
+    A fact is a statement about a stored document, such as its triples. The file is read as ``format`` unless the source
+    names a different format. ``content`` replaces the bytes of the file. ``get_stored_digest`` returns the digest of
+    the stored document of a key, so that unchanged documents are not extracted again; its errors are raised, and
+    InputError for an unknown format or option.
     """
     path = source.path
     location = source.location

@@ -2,7 +2,7 @@
 
 In: plain data and instances of the classes below. On the wire: eight bytes of length (big-endian), then msgpack; an
 instance is the tag of its class and the list of its fields. Out: an equal message. No code is transferred: any other
-object is a ValueError at the sender. An unknown tag or field is an EngineError at the receiver, since only another
+object is a ValueError at the sender. An unknown tag or field is an EngineError at the receiver, since only a different
 version sends it.
 """
 
@@ -96,7 +96,7 @@ def _pack(value: object) -> bytes:
 
 
 def _unpack(data: bytes) -> Any:
-    """Decode a value from msgpack; raises EngineError for an object that another version encoded."""
+    """Decode a value from msgpack; raises EngineError for an object that a different version encoded."""
     return msgpack.unpackb(data, ext_hook=_decode, strict_map_key=False, unicode_errors="surrogatepass")
 
 

@@ -141,7 +141,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         neighbors.setdefault(parent, []).append(child)
     names = _order_names(neighbors, limit)
     if not neighbors:
-        max_names = -1 if limit is None else limit  # LIMIT -1 is no limit
+        max_names = -1 if limit is None else limit  # LIMIT -1 means no limit
         query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
         names = [name for (name,) in store.execute(query, (max_names,))]
     selected = dict.fromkeys(names, 0)

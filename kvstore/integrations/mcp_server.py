@@ -2,7 +2,7 @@
 
 In: :class:`~kvstore.integrations.store_tools.StoreTools`, which define the allowed actions. Out: a server of the SDK
 (2.x) with those tools, the documents as resources, and a prompt for answers with citations. An error in a call is
-returned as the tool's result, with the message of kvstore. Only the protocol is written to standard output.
+returned as the tool's result, with kvstore's message. Only the protocol is written to standard output.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def render_lines(
 ) -> str:
     """Return a heading and as many lines as fit in ``tokens`` tokens, with the lines in one quotation.
 
-    A quotation has marks around it, which show a model that the text comes from documents and is no instruction.
+    A quotation has marks around it, which show a model that the text comes from documents and is not an instruction.
     ``render_note`` returns a note on the number of omitted lines. The note is appended if lines were omitted, or if
     ``always_note`` is true. At least the beginning of the first line is returned; there must be one.
     """

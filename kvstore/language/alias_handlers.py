@@ -53,7 +53,7 @@ def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
 
 
 def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
-    """Execute DROP ALIAS: undo ALIAS. Raises InputError if the name is no alias."""
+    """Execute DROP ALIAS: undo ALIAS. Raises InputError if the name is not an alias."""
     with context.open_transaction() as transaction:
         if not transaction.drop_alias(statement.name):
             raise _make_alias_error(statement.name, "an alias")

@@ -63,7 +63,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "import": s.Import,
     "set": s.SetSetting,
 }
-#: The maximum number of digits of a count, such as that of LIMIT: any such number fits into 64 bits.
+#: The maximum number of digits of a count, such as LIMIT's: any such number fits into 64 bits.
 _MAX_COUNT_DIGITS = 18
 _COUNT_DESCRIPTION = f"a whole number from 0 to 10^{_MAX_COUNT_DIGITS} - 1"
 #: Fields of clauses whose grammar rule has another name.

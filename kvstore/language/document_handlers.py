@@ -156,7 +156,7 @@ def _iter_updates(
 def _convert_value(context: StatementContext, key: str, column: str, value: SqlValue) -> Any:
     """Return the new ``value`` of a ``column`` as an argument of :meth:`.Transaction.update`.
 
-    NULL removes the title or the metadata of a document. Raises StatementError for a value of another type; ``key``
+    NULL removes the title or the metadata of a document. Raises StatementError for a value of the wrong type; ``key``
     names the document in the error.
     """
     name = f"the new {column} of document {format_literal(key)}"

@@ -5,7 +5,7 @@ In: the folder of a sentence-transformers model (``modules.json``, ``config.json
 tokens' vectors or the first token's (Reimers and Gurevych, "Sentence-BERT", EMNLP 2019). On disk: see
 :mod:`.onnx_export`. Texts are run one by one, so there is no padding and no mask: the network has a fifth of the
 operations that torch traces. Unknown settings in a folder raise :class:`~kvstore.errors.EmbedderError`, because a
-network of another kind would give wrong vectors.
+network of a different kind would give wrong vectors.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class BertGraph:
     def _add_word_vectors(self, table: npt.NDArray[np.float32]) -> str:
         """Add the look-up of the tokens' word vectors in ``table``; return the name of its result.
 
-        Subclasses with a table in another format override this.
+        Subclasses with a table in a different format override this.
         """
         return self._add_operation("Gather", [self._add_constant("words", table), "input_ids"], "tokens")
 

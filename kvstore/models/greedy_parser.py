@@ -87,7 +87,7 @@ class GreedyParser:
 
 
 def use_greedy_parser(nlp: Language) -> None:
-    """Replace the parser of the spaCy pipeline ``nlp`` by kvstore's faster one (:class:`GreedyParser`), in place."""
+    """Replace the parser of the spaCy pipeline ``nlp`` with kvstore's faster one (:class:`GreedyParser`), in place."""
     nlp._components[nlp.component_names.index("parser")] = ("parser", GreedyParser(nlp.get_pipe("parser")))
 
 

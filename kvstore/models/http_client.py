@@ -136,7 +136,7 @@ def post(
 ) -> Reply:
     """Send a POST request and return the reply once its header has arrived; the caller reads the reply's body.
 
-    Every wait, also for the reply's body, ends at ``deadline`` (monotonic time). Raises ``error`` if httpx is not
+    Every wait, even for the reply's body, ends at ``deadline`` (monotonic time). Raises ``error`` if httpx is not
     installed, OSError (such as TimeoutError) for a broken connection, and ValueError for an error that another attempt
     would not fix.
     """

@@ -19,7 +19,7 @@ def is_model_local(model: str) -> bool:
 
 
 def explain_missing_model(model: str) -> str:
-    """Return the reason why a model is missing: its name is no folder, and the hub cannot be reached.
+    """Return the reason why a model is missing: its name is not a folder, and the hub cannot be reached.
 
     For a folder, the reason is an empty text.
     """
@@ -39,7 +39,7 @@ def _get_hub_address() -> str:
 
 
 def _is_hub_reachable() -> bool:
-    """True if the hub replies to a request, also with an error; False if it must not be used (``HF_HUB_OFFLINE``)."""
+    """True if the hub replies to a request, even with an error; False if it must not be used (``HF_HUB_OFFLINE``)."""
     from huggingface_hub import get_session
 
     session: Any = get_session()

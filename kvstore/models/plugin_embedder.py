@@ -45,7 +45,7 @@ class PluginEmbedder:
     """A wrapper of a package's embedder: its failures, and vectors of a wrong shape, become EmbedderErrors."""
 
     def __init__(self, plugin: Plugin, embedder: Any) -> None:
-        """Wrap the embedder that a plug-in created; raises EmbedderError if its name does not belong to the plug-in."""
+        """Wrap the embedder that a plugin created; raises EmbedderError if its name does not belong to the plugin."""
         self._plugin = plugin
         self._embedder = embedder
         self.name = embedder.name

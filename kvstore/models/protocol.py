@@ -106,7 +106,7 @@ def to_unit_vectors(values: npt.ArrayLike, shape: tuple[int, ...], source: str) 
     """Convert the vectors of an embedder that is not kvstore's to float32, and scale them to length 1.
 
     A vector of zeros, or of a length of almost 1, is unchanged except that its numbers become float32. ``source`` names
-    the embedder in the EmbedderError for vectors that cannot be converted, have another shape, or have numbers that
+    the embedder in the EmbedderError for vectors that cannot be converted, have the wrong shape, or have numbers that
     float32 does not represent, such as 1e39.
     """
     try:

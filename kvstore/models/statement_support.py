@@ -221,7 +221,8 @@ class _CheckedStatement:
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
         """True unless one or two ``sentences`` of a passage, which have the statement's words, say something else.
 
-        They do so if their words are in another order, or if the statement leaves out or adds what changes the meaning.
+        They do so if their words are in a different order, or if the statement leaves out or adds what changes the
+        meaning.
         """
         if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):
             return False
@@ -321,7 +322,7 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
-    """Return the content words of a statement in order, to compare their order with that of a source sentence.
+    """Return the content words of a statement in order, to compare their order with the order in a source sentence.
 
     All words of a title (``is_title``) must be in the order of the source, but only most words of a sentence.
     """
@@ -382,7 +383,7 @@ def _collect_content_stems(text: str) -> set[str]:
 
 
 def list_content_stems(text: str) -> list[str]:
-    """Return the stems of the words of a text that are no function words of its language, in order."""
+    """Return the stems of the words of a text that are not function words of its language, in order."""
     function_words = get_function_words(detect_word_language(segment_words(text)))
     return list(map(to_stem, list_content_words(text, function_words)))
 

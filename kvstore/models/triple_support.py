@@ -306,7 +306,7 @@ def _find_subjects(
     is_known: bool,
     is_titled: bool,
 ) -> list[_WordSpan]:
-    """Return the spans of a triple's subject in a sentence, also those of words that can stand for it.
+    """Return the spans of a triple's subject in a sentence, including those of words that can stand for it.
 
     If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
     for it. If the sentence also lacks a word of the subject, or has its words only in the object, any pronoun can. The

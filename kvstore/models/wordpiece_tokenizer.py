@@ -118,7 +118,7 @@ class WordPieceTokenizer:
 
     @cached_property
     def _lengths(self) -> dict[int, int]:
-        """The length in characters of each token, by id; 0 for special tokens, such as that of an unknown word."""
+        """The length in characters of each token, by id; 0 for special tokens, such as the token of an unknown word."""
         lengths = {token_id: len(piece.removeprefix("##")) for piece, token_id in self._token_ids.items()}
         return lengths | dict.fromkeys(self._special_ids.values(), 0)
 

@@ -166,18 +166,18 @@ def list_formats() -> tuple[str, ...]:
 def add_line_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> None:
     """Register a function that returns readers of further JSON Lines formats, by format name.
 
-    Another package of kvstore calls this, so that this package need not import it.
+    Another kvstore package calls this, so that this package need not import it.
     """
     _line_reader_sources.append(get_readers)
 
 
 def _get_line_readers() -> dict[str, FormatReader]:
-    """Return the readers of JSON Lines formats that other packages of kvstore registered, by format."""
+    """Return the readers of JSON Lines formats that other kvstore packages registered, by format."""
     return {name: reader for get_readers in _line_reader_sources for name, reader in get_readers().items()}
 
 
 def get_reader_version(format: str | None) -> str:
-    """Return the version of the plug-in that reads a format; empty for built-in and unknown formats and None."""
+    """Return the version of the plugin that reads a format; empty for built-in and unknown formats and None."""
     plugin = None if format is None or format in _FORMATS else READERS.get(format)
     return "" if plugin is None else plugin.version
 
@@ -204,7 +204,7 @@ def _get_format(format: str) -> _Format:
 
 
 def _build_plugin_format(plugin: PluginReader) -> _Format:
-    """Return the format of a plug-in's reader; its files are always read in another process."""
+    """Return the format of a plugin's reader; its files are always read in another process."""
     return _Format(
         module="",
         function="",

@@ -431,7 +431,7 @@ class _AsciiDocFile:
         protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:
-            """Replace code by a placeholder, so that the patterns below do not change it."""
+            """Replace code with a placeholder, so that the patterns below do not change it."""
             return protected_texts.protect(code if plain else make_code_span(code))
 
         def render_macro(match: re.Match[str]) -> str:

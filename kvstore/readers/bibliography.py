@@ -192,7 +192,7 @@ def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key
 def _format_person(source: str) -> str:
     """Return a person's name, given by its LaTeX source, in natural order: ``Hill, Ann`` becomes ``Ann Hill``.
 
-    A name in braces, such as that of an organization, is not reordered.
+    A name in braces, such as an organization's, is not reordered.
     """
     name = _remove_latex(source)
     name_parts = [name_part.strip() for name_part in name.split(",")]

@@ -89,7 +89,7 @@ def parse_page(
 
 
 def convert_markup(markup: str, file_name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the Markdown blocks of HTML in a document of another format; navigation is kept."""
+    """Return the Markdown blocks of HTML in a document of a different format; navigation is kept."""
     _, blocks, _ = parse_page(markup.encode(), file_name, replace(options, encoding="utf-8", navigation="keep"))
     return blocks
 

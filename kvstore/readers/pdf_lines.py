@@ -343,7 +343,7 @@ def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
 
 @contextmanager
 def _show_as_arrays(page: Any) -> Iterator[None]:
-    """Within the context, replace all text operators of a page by TJ, the only one with gaps (PDF 32000-1, 9.4.3).
+    """Within the context, replace all text operators of a page with TJ, the only one with gaps (PDF 32000-1, 9.4.3).
 
     The content of form XObjects and invalid content are unchanged.
     """

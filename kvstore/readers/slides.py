@@ -106,7 +106,7 @@ def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None)
 
 
 def _resolve_alternatives(shapes: Any) -> None:
-    """Replace each group of alternatives in the ``shapes`` element by the first that has text, else by the last.
+    """Replace each group of alternatives in the ``shapes`` element with the first that has text, else with the last.
 
     A text with a formula has two alternatives; the other one is a picture of it.
     """

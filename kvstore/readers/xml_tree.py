@@ -40,7 +40,7 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
     """Return the root element of an XML document with expanded entities, and the names of its external entities.
 
     An undeclared entity is replaced by its HTML character, or by its name. ``encoding`` overrides the declared
-    encoding. Raises XmlError, also if entities add more than ``_MAX_EXPANDED_CHARACTERS`` characters.
+    encoding. Raises XmlError, including when entities add more than ``_MAX_EXPANDED_CHARACTERS`` characters.
     """
     tree = _TreeParser(encoding, limit=len(data) + _MAX_EXPANDED_CHARACTERS)
     external_names: list[str] = []

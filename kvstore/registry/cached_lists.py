@@ -24,7 +24,7 @@ def invalidate_lists() -> None:
 def cache_list(function: Callable[[], Value]) -> Callable[[], Value]:
     """Return ``function`` with a cache of its result.
 
-    A result is not used again if the registries changed since its computation began, also in another thread.
+    A result is not used again if the registries changed since its computation began, even in another thread.
     """
     cached: tuple[object, Value] | None = None
 

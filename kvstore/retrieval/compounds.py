@@ -1,4 +1,4 @@
-"""German compounds: replace a question's unknown noun by its parts, or by a compound that the documents contain.
+"""German compounds: replace a question's unknown noun with its parts, or with a compound that the documents contain.
 
 In: a question and a state. Out: the nouns that no chunk has, with their replacements. *Büchereiausweis* becomes
 *Bücherei-Ausweis* if chunks have both words or the last one, which says what kind of thing it is. *Frist* becomes

@@ -1,6 +1,6 @@
 """Dates in questions: search for a date in the form in which documents write it.
 
-In: a question and a state. Out: the dates in the question (*14 March*) that documents write in another form
+In: a question and a state. Out: the dates in the question (*14 March*) that documents write in a different form
 (``2026-03-14``), each with the text to search for instead. If documents write a date in several forms, the form counts
 that a chunk has together with the most other words from the question, weighted by rarity. A date without a year can be
 any such date, by preference the latest. Of a numeric date such as ``03/04/2026``, both readings are tried: 3 April and
@@ -51,7 +51,7 @@ class _WrittenDate(NamedTuple):
 def find_date_replacements(
     question: str, state: State, stem: Callable[[str], str], language: str | None
 ) -> dict[str, str]:
-    """Return the dates in a question that documents write in another form, each with the text that replaces it.
+    """Return the dates in a question that documents write in a different form, each with the text that replaces it.
 
     ``stem`` is the stemming function for the question, and ``language`` the language of the question (None: unclear).
     """

@@ -1,4 +1,4 @@
-"""Words of questions in languages other than English: replace an unknown word by a known word that is nearly the same.
+"""Words in questions in languages other than English: replace an unknown word with a similar known word.
 
 In: a question, its language and a state. Out: the words that no chunk has in any form, with their replacements, which
 chunks have. There are three kinds:

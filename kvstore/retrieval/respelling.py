@@ -10,7 +10,7 @@ the form that documents use (:mod:`.date_forms`).
 *Typing errors.* A word that is not known to be English is replaced by the known word that was probably meant. A
 correction differs by one letter that is missing, added or wrong, or by two letters in the wrong order. Both begin with
 the same letter. Unless the order of letters is wrong, they also end with the same letter, because another end mostly
-makes another form of a word ("router", "route"). The frequent words of English are those in the vocabulary of the
+makes a different form of a word ("router", "route"). The frequent words of English are those in the vocabulary of the
 default embedder. Of 568 random errors in the words of the questions about six folders, 497 are corrected, and 12 become
 a wrong word. With one error in each of 163 questions, the first sentence answers 128 instead of 89 of them, and 133
 without errors. Source: Damerau, "A technique for computer detection and correction of spelling errors", CACM 1964.
@@ -63,7 +63,7 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
 
     Words that no chunk has are replaced if chunks have the other spelling, or if they are typing errors. A replacement
     is a pair of the word and the new word. In German, nouns are replaced by their parts or by compounds. In all
-    languages, dates are replaced that documents write in another form.
+    languages, dates that documents write in a different form are replaced.
     """
     stemmer = state.settings.stemmer.lower()
     stem = open_question_stemmer(question, stemmer, state.counters.languages)

@@ -182,7 +182,7 @@ def _make_equality(field: Field, name: str, value: Any) -> Condition:
 def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Condition:
     """Build the condition that ``operator`` holds between a field, or an element of its list, and a value.
 
-    A value of another type, such as a text for a number, never satisfies it.
+    A value of the wrong type, such as a text for a number, never satisfies it.
     """
     if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
         return _NEVER  # a number is never compared with a text

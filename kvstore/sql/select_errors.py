@@ -65,7 +65,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
 
 
 def _explain_message(message: str, position: int | None, text: str, make_error: MakeError) -> StatementError:
-    """Return the error for a message of SQLite in kvstore's terms, with a suggestion for a wrong name.
+    """Return the error for an SQLite message in kvstore's terms, with a suggestion for a wrong name.
 
     ``position`` is the position of the error in the query ``text``, or None if SQLite does not report it.
     ``make_error`` creates the error for a position and a reason.

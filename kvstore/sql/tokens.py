@@ -84,7 +84,7 @@ def split_statements(text: str) -> Iterator[list[Token]]:
 
 
 def is_complete(text: str) -> bool:
-    """True if every statement in ``text`` is closed by its ``;`` (also for blank text).
+    """True if every statement in ``text`` is closed by its ``;`` (and for blank text).
 
     >>> is_complete("LOOKUP 'a;'"), is_complete("LOOKUP 'a'; -- done")
     (False, True)

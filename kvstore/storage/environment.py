@@ -90,7 +90,7 @@ def check_lock_timeout(lock_timeout: float) -> None:
 
 @contextlib.contextmanager
 def _report_deletion() -> Iterator[None]:
-    """Replace a FileNotFoundError of the block by StoreNotFoundError: another process deleted a file of the store."""
+    """Replace a FileNotFoundError from the block with StoreNotFoundError: another process deleted a store file."""
     try:
         yield
     except FileNotFoundError as error:

@@ -235,7 +235,7 @@ class LazyIndexFile(Generic[Content]):
     def get(self) -> Content | None:
         """Return the content of the file that is at the path now; None if there is no usable file.
 
-        The file is read again if its stamp (inode, size and time of change) differs from that of the cached content.
+        The file is read again if its stamp (inode, size and time of change) differs from the cached content's stamp.
         """
         stamp = _compute_stamp(self.path)
         loaded_stamp, content = self._loaded

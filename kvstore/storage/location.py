@@ -101,7 +101,7 @@ def require_utf8_path(path: Path) -> None:
 
 
 def find_access_error(path: Path) -> OSError | None:
-    """Return the error with which the system refuses to look up ``path``, or None; a missing path is no error."""
+    """Return the error with which the system refuses to look up ``path``, or None; a missing path is not an error."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -122,7 +122,7 @@ def require_accessible(path: Path) -> None:
 
 @contextlib.contextmanager
 def _report_denied_access(path: Path) -> Iterator[None]:
-    """Replace a PermissionError of the block, which reads ``path``, by InputError."""
+    """Replace a PermissionError from the block, which reads ``path``, with InputError."""
     try:
         yield
     except PermissionError as error:

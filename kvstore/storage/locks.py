@@ -1,6 +1,6 @@
 """Locks of a store between processes, by ``flock``: the lock of the writer, and the shared lock of all that opened it.
 
-The system drops a lock with the last copy of the descriptor that holds it, and therefore also if the process dies. All
+The system drops a lock with the last copy of the descriptor that holds it, and therefore even if the process dies. All
 attempts have a deadline, and the error names the holder and the remedy.
 
 The writer lock allows one writer at a time over all processes and threads. Waiting for LMDB's writer mutex has no

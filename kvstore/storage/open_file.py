@@ -300,7 +300,7 @@ class OpenFile:
                 transaction, _ = self.begin_transaction(write=not self.data.readonly)
                 try:
                     opening_transaction = None if self.data.readonly else transaction
-                    # The id of a write transaction is that of the commit it makes, one above the last.
+                    # The id of a write transaction is the id of the commit it makes, one above the last.
                     last_change = transaction.id() if self.data.readonly else transaction.id() - 1
                     names = self.data.list_table_names(self.data.open_pages(transaction, last_change))
                     handles = {name: self.data.open_table(os.fsencode(name), opening_transaction) for name in names}

@@ -305,7 +305,7 @@ def _load_or_create_settings(
 def _read_settings(view: View) -> FixedSettings | None:
     """Return the settings of a store in the current format, or None if it has no settings yet.
 
-    Raises StoreFormatError for a store with settings in another format.
+    Raises StoreFormatError for a store with settings in a different format.
     """
     packed_format = view.get(tables.META, _FORMAT)
     value = view.get(tables.META, tables.SETTINGS_KEY)

@@ -1,6 +1,6 @@
 """The list of all plugins of installed packages, which ``kvstore.plugins`` returns.
 
-In: the plugin groups of the packages of kvstore that use them. Out: each plugin, broken ones with the reason.
+In: the plugin groups of the kvstore packages that use them. Out: each plugin, broken ones with the reason.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The version of the language pipeline that a store's data was derived with.
 
 In: a view. On disk: ``meta`` under ``language_version``, written when a store is created and whenever all data is
-derived again. An older store has no such record, which is not an error. Out: the version, and a sentence for CHECK if
-another version is installed. With another version, new documents may give other names and relations than those in the
-store.
+derived again. An older store has no such record, which is not an error. Out: the version, and a sentence for CHECK if a
+different version is installed. With a different version, new documents may give other names and relations than those in
+the store.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | Non
     """
     installed_version = get_segmenter_version(settings.stemmer)
     stored_version = get_stored_language_version(view)
-    # The stored version ends with that of the segmenter.
+    # The stored version ends with the segmenter's version.
     if not installed_version or stored_version.endswith(installed_version):
         return None
     return (

@@ -55,7 +55,7 @@ def iter_base_forms(word: str) -> Iterator[str]:
         if word.endswith(ending) and len(word) > len(ending) + 1:
             base = word[: -len(ending)] + replacement
             if ending == "es" and not replacement and not base.endswith(_ES_STEM_ENDINGS):
-                continue  # "James" is no plural of "Jam"
+                continue  # "James" is not the plural of "Jam"
             yield base
             if ending in ("ed", "ing") and len(base) > 3 and base[-1:] == base[-2:-1]:
                 yield base[:-1]  # "stopped" is a form of "stop"

@@ -28,7 +28,7 @@ TITLES_AND_UNITS = frozenset(
 )
 #: Units that are names in capitals: a DBA administers databases, and an HPA scales pods.
 MIXED_CASE_UNITS = frozenset("dB dBA hPa".split())
-#: Units before the noun that they measure: *g flour* of *450 g flour* is no term.
+#: Units before the noun that they measure: *g flour* of *450 g flour* is not a term.
 MEASURING_UNITS = frozenset("g kg mg l ml cl dl tsp tbsp oz lb lbs".split())
 #: Adjectives of peoples and places without a typical ending: alone they are not names.
 PEOPLE_ADJECTIVES = frozenset(

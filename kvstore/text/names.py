@@ -107,7 +107,7 @@ _HEADING_NUMBER_PATTERN = compile_lazily(
 _INITIAL_PATTERN = compile_lazily(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z][\w.'’-]*){0,2}$)")
 
 
-#: The first word of a letter or mail, which is no part of the name after it: *Dear Ada,*
+#: The first word of a letter or mail, which is not part of the name after it: *Dear Ada,*
 _SALUTATION_PATTERN = compile_lazily(
     r"(?:Dear|Hello|Hi|Hey) (?=[A-Z][\w.' -]{0,40}[,!:]?\s*\Z|[A-Z][\w.' -]{0,40}[,!:]\s*\n)"
 )
@@ -404,7 +404,7 @@ def _iter_code_name(code: str) -> Iterator[Name]:
 def _is_emphasized_term(term: str) -> bool:
     """True if an emphasized phrase is a technical term: it has few words and Latin letters, and is no generic heading.
 
-    A single word is a term if it is a noun in lower case or not an everyday word, and is no adverb or participle.
+    A single word is a term if it is a noun in lower case or not an everyday word, and is not an adverb or participle.
     """
     words = term.split()
     if not term[:1].isalpha() or not _LATIN_PATTERN.search(term) or not is_term(term):

@@ -33,7 +33,7 @@ def compile_lazily(source: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[s
     return cast("re.Pattern[str]", _LazyPattern(source, flags))
 
 
-#: The length from which a run without white space is no word: encoded data, or a line of dashes. The longest web
+#: The length from which a run without white space is not a word: encoded data, or a line of dashes. The longest web
 #: addresses in texts are shorter.
 _MIN_RUN_LENGTH = 500
 _LONG_RUN_PATTERN = compile_lazily(rf"[!-~\xa1-\u0dff]{{{_MIN_RUN_LENGTH},}}")

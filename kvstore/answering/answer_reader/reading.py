@@ -76,7 +76,7 @@ _TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
 #: The maximum number of sentences of context, and of words of an answer with its context.
 _MAX_CONTEXT, _MAX_WORDS = 2, 80
-#: The maximum distance of the score of a sentence of context from that of the answer.
+#: The maximum distance of the score of a sentence of context from the answer's score.
 _MAX_CONTEXT_GAP = 6.0
 #: The start of a sentence whose reason is the sentence before it.
 _CONSEQUENCE_PATTERN = compile_lazily(

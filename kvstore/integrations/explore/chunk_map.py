@@ -150,7 +150,8 @@ class ChunkMap:
 def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     """Return the groups of chunks with the same label (None: no label).
 
-    The :data:`MAX_GROUPS` largest groups come first; all other chunks, also those without a label, form the last one.
+    The :data:`MAX_GROUPS` largest groups come first; all other chunks, including those without a label, form the last
+    one.
     """
     counts = Counter(labels)
     num_unlabeled = counts.pop(None, 0)

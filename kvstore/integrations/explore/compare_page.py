@@ -129,7 +129,7 @@ def _render_comparison_file(request: PageRequest) -> str:
         raise InputError("the comparison needs a question; give one with q=")
     style = (STATIC / "explore.css").read_text(encoding="utf-8")
     policy = f"default-src 'none'; style-src {hash_source(style)}"
-    # ``alone`` replaces the links to pages of the explorer by text.
+    # ``alone`` replaces the links to explorer pages with text.
     extra = {"style": Markup(style), "policy": policy, "store_name": request.store.path.resolve().name, "alone": True}
     html: str = get_template("comparison.html").render(content | extra)
     return html

@@ -28,7 +28,7 @@ def build_content(request: PageRequest) -> PageContent:
 
     Documents match if they satisfy ``where``, contain ``q`` in their key or title, and have each ``facet`` (a field and
     a value, as a JSON list). ``page`` counts from 1, ``order`` is one of key, title, newest and longest. Raises
-    InputError for another order or an invalid facet, and StatementError for an invalid condition.
+    InputError for any other order or an invalid facet, and StatementError for an invalid condition.
     """
     store = request.store
     order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=10**7)

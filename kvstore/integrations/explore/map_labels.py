@@ -20,7 +20,7 @@ _NUM_TERMS, _MAX_TERM_CHARS = 3, 32
 _MAX_HEADING_WORDS, _MIN_WORD_CHARS = 4, 3
 #: Two words of one label do not have the same first letters; this number of letters is compared.
 _STEM_CHARS = 5
-#: A word in more than this share of chunks is no term, and a pair of words does not contain it. Function words are
+#: A word in more than this share of chunks is not a term, and a pair of words does not contain it. Function words are
 #: short in most languages, so the share of a word in lower case is smaller the shorter it is, by number of characters.
 _MAX_SHARE = 0.22
 _MAX_SHARES_OF_SHORT_WORDS = {1: 0.0, 2: 0.0, 3: 0.02, 4: 0.04, 5: 0.07}

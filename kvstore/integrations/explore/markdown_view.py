@@ -138,7 +138,7 @@ def _skip_block_start(text: str, offset: int) -> int | None:
 
 
 def _adapt_tokens(tokens: Iterable[Token], resolve: Callable[[str], str | None]) -> None:
-    """Change the tokens in place: resolve links, replace styles by classes, and move headings one level down.
+    """Change the tokens in place: resolve links, replace styles with classes, and move headings one level down.
 
     ``resolve`` returns the URL of a link, or None for a link that is rendered as text.
     """

@@ -122,7 +122,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         """Return the keys of documents of the namespace in order, at most ``limit``.
 
         Only documents of the groups, confirmed by an indexing run before the time ``before`` and after the time
-        ``after``, are returned. An omitted argument is no condition.
+        ``after``, are returned. An omitted argument sets no condition.
         """
         matching_keys: list[str] = []
         for key, origin in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):

@@ -91,7 +91,7 @@ def _iter_slices(num_rows: int) -> Iterator[slice]:
 
 
 def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
-    """Replace neighbors of the rows in a ``batch`` by nearer rows of ``members``, the rows of the same cell (group).
+    """Replace neighbors of the rows in a ``batch`` with nearer rows of ``members``, the rows of the same cell (group).
 
     Changes ``neighbors`` and ``cosines`` of all rows in place (-1 and -inf: no neighbor yet). ``members`` has row
     numbers, ascending, and ``units`` the unit vector of each. ``batch`` is a slice of both.
@@ -191,7 +191,7 @@ def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: R
 
 def _compute_products(units: Matrix, batch: slice) -> Matrix:
     """Return the dot products of a batch of the unit vectors with all of them, shape (batch, units)."""
-    # Multiply a copy: a matrix times itself is summed in another order, which would distinguish equal rows.
+    # Multiply a copy: a matrix times itself is summed in a different order, which would distinguish equal rows.
     products: Matrix = units[batch].copy() @ units.T
     return products
 

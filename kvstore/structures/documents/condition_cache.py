@@ -44,7 +44,7 @@ class ConditionCache:
         return columns if cached_change == change else None
 
     def put_columns(self, change: int, columns: NumberColumns) -> None:
-        """Replace the cached columns by the numeric columns at a change number, unless these have too many values."""
+        """Replace the cached columns with the numeric columns at a change number, unless these have too many values."""
         if sum(len(column) for column in columns.values()) <= _MAX_NUMBERS:
             self._columns = change, columns
 

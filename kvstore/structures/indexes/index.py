@@ -246,7 +246,7 @@ def validate_options(index_kind: Index, options: Mapping[str, Any]) -> dict[str,
 
 
 def _validate_number(label: str, option: Option, value: Any) -> float:
-    """Convert a number to the type of its option; raise InputError if it is of another type or out of range."""
+    """Convert a number to the type of its option; raise InputError if it is of the wrong type or out of range."""
     is_integer = isinstance(option.default, int)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or (is_integer and value % 1 != 0):
         raise InputError(f"{label} must be a {'whole ' if is_integer else ''}number, not {value!r}")

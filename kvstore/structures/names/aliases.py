@@ -101,7 +101,7 @@ class Aliases(ViewReader):
     def follow_aliases(self, key: str) -> Iterator[str]:
         """Yield the names that ``key`` leads to by aliases, one step at a time; all names are normal forms.
 
-        The first is the name that ``key`` is an alias of; nothing is yielded if ``key`` is no alias. Raises
+        The first is the name that ``key`` is an alias of; nothing is yielded if ``key`` is not an alias. Raises
         CorruptionError if the stated aliases form a cycle.
         """
         seen = {key}

@@ -4,7 +4,7 @@ In: unit vectors of the store's dimension, float32. On disk: two tables per spac
 → header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and no
 other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers of
 at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: the
-vectors at some locations, or all. A block that fails its checksum or has another dimension raises CorruptionError.
+vectors at some locations, or all. A block that fails its checksum or has a different dimension raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class Vectors:
         return self._open_block(value, block_number)
 
     def _open_block(self, value: memoryview | bytes, block_number: int) -> _VectorBlock:
-        """Verify and decode a stored block; raise CorruptionError if it is damaged or of another shape."""
+        """Verify and decode a stored block; raise CorruptionError if it is damaged or of the wrong shape."""
         if len(value) == self._block_size:
             encoding, checksum, num_rows, _, dimension = _HEADER.unpack_from(value)
             if encoding == self._encoding and (num_rows, dimension) == (self._rows_per_block, self.dimension):

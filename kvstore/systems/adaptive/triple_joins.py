@@ -2,7 +2,7 @@
 
 In: the best chunks of a question. The triples of their documents, imported or written by a model, are matched with the
 words that the question has besides its names. Out: the chunks of the other names in the best triples, with scores. The
-walk reaches these names, too, but it spreads over all names of a chunk, also names that no triple joins.
+walk reaches these names, too, but it spreads over all names of a chunk, including names that no triple joins.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
     for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
         for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
             _, best_cosine = nearest[0]
-            relative_cosine = max(0.0, cosine) / (best_cosine or 1.0)  # 0 is no divisor
+            relative_cosine = max(0.0, cosine) / (best_cosine or 1.0)  # 0 cannot be a divisor
             for chunk in chunks:
                 previous = chunk_sources.get(chunk)
                 if previous is None or previous.relative_cosine < relative_cosine:

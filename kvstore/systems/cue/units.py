@@ -397,6 +397,6 @@ UNITS = _UnitsPart()
 
 
 def _is_name_spelling(spelling: bytes) -> bool:
-    """True if a spelling (in UTF-8) can be a name: it is no function word, and has a digit or is not in lower case."""
+    """True if a spelling (in UTF-8) can be a name: not a function word, and with a digit or not in lower case."""
     is_informative, is_lower = classify_spelling(spelling)
     return is_informative and not is_lower

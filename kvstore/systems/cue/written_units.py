@@ -105,7 +105,7 @@ class _WrittenUnits(WrittenListFact):
         """Check a statement written by a model, and return it.
 
         ``item`` is the statement, and True if the model wrote further sentences in the same line. ``check`` raises
-        ValueError if the form of the statement is invalid. Raises ValueError also if the statement depends on other
+        ValueError if the form of the statement is invalid. Also raises ValueError if the statement depends on other
         sentences, or if ``source``, the texts that the model read, does not support it.
         """
         from ...models.statement_support import has_unresolved_pronoun

@@ -170,7 +170,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     max_score = math.fsum(rarities.values()) * (K1 + 1)
     counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
     score = math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count)
-    return score / (max_score or 1.0)  # 0 is no divisor
+    return score / (max_score or 1.0)  # 0 cannot be a divisor
 
 
 def _get_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:

@@ -135,7 +135,8 @@ class _WordPairs:
             for term in pair:
                 self._pairs_by_term.setdefault(term, []).append(pair)
         # To save time, only those words of a text are stemmed that begin like a term in the question. A term's last
-        # letter is ignored, because it can differ from that of the word: the words "fly" and "flies" have one term.
+        # letter is ignored, because it can differ from the word's last letter: the words "fly" and "flies" have one
+        # term.
         lengths = {term: max(1, min(_MAX_PREFIX, len(term) - 1)) for term in self._pairs_by_term}
         prefixes = sorted({re.escape(term[:length]) for term, length in lengths.items()})
         self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None

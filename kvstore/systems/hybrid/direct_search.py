@@ -60,7 +60,7 @@ _MIN_DROP = 0.02
 #: The separation at which dense search begins to get weight, and at which it gets all of it. It is the distance of the
 #: chunks with the question's words from unrelated chunks, in standard deviations of the unrelated chunks' cosines.
 _SEPARATION_RANGE = (0.5, 1.0)
-#: The drop of lexical scores from which lexical search is a full reference for dense search. A flat ranking is no
+#: The drop of lexical scores from which lexical search is a full reference for dense search. A flat ranking is not a
 #: reference.
 _MIN_REFERENCE_DROP = 0.1
 #: The weight of dense search relative to lexical search, by embedder, if both separate their best results equally well.

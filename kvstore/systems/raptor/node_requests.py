@@ -177,7 +177,7 @@ class _NodeReader:
     def __init__(self, state: State) -> None:
         """Read tree nodes from a state; topics are not read if the query has a condition on documents."""
         self._state = state
-        # A topic can contain chunks of any document, also of documents that do not match the query's condition.
+        # A topic can contain chunks of any document, including documents that do not match the query's condition.
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
         self._abstracts: dict[int, AbstractRecord] = {}
 

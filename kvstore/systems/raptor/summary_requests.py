@@ -217,7 +217,7 @@ class TopicsWithinLimit(ReadRequest[dict[int, str | None]]):
     limit: int
 
     def fetch(self, state: State) -> dict[int, str | None]:
-        """Return the titles by topic, after replacing the largest topics by their children as far as the limit allows.
+        """Return the titles by topic, after replacing the largest topics with their children, within the limit.
 
         A topic is replaced if this leaves at most ``limit`` topics. A topic without a title has None. The result is
         empty if the state has no topics.

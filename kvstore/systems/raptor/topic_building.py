@@ -309,7 +309,7 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
         if len(members) < 2:
             continue
         sums = [vectors[finest.chunk_indexes[member]].astype(np.float64).sum(axis=0) for member in members]
-        # Scaled to unit length; the sum of opposite vectors can be 0, which is no divisor.
+        # Scaled to unit length; the sum of opposite vectors can be 0, which cannot be a divisor.
         centroids = np.array([total / max(np.sqrt((total * total).sum()), 1e-12) for total in sums])
         chunk_indexes = coarser.chunk_indexes[parent]
         # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.
@@ -343,7 +343,7 @@ def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
 
 
 def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
-    """Return the topic of a finished draft: replace chunk indexes by ids, and digest the texts for its prompt."""
+    """Return the topic of a finished draft: replace chunk indexes with ids, and digest the texts for its prompt."""
     digest = blake2b(_PROMPT_VERSION, digest_size=16)
     for span in draft.prompt_spans:
         digest.update(blake2b(chunks.read_text(*span), digest_size=16).digest())

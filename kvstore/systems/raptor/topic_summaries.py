@@ -242,7 +242,7 @@ def _find_title_words(
 def _find_word(word: str, text: str) -> int | None:
     """Return the character offset of the first whole-word occurrence of a lower-case word, ignoring case, or None.
 
-    It is also None if the lower case of the text has another length, so that its offsets differ. No pattern is
+    It is also None if the lower case of the text has a different length, so that its offsets differ. No pattern is
     compiled, since that would be slower for so many words.
     """
     lower = text.lower()
