@@ -6,7 +6,7 @@ that are in no training row), ``everyday`` (sections of invented documents that 
 ``folders:NAME`` (archives of real documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out:
 an :class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
 
-A near miss is on the store's topic, which does not answer it; a foreign question is on another topic.
+A near miss is on the store's topic, but the store does not answer it; a foreign question is on a different topic.
 """
 
 from __future__ import annotations

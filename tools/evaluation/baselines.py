@@ -1,10 +1,10 @@
 """Systems to compare the strategies with, measured in the same run over the same chunks and vectors.
 
 ``bm25s`` (the package, its defaults, English stop words and the store's stemmer), ``dense`` (a matrix of all vectors
-and one product: the naive RAG of Bridge-RAG, section 5.1), ``tree-rag`` (approximate neighbours among the names of the
+and one product: the naive RAG of Bridge-RAG, section 5.1), ``tree-rag`` (approximate neighbors among the names of the
 entity trees, their relatives one edge up and down, the chunks that mention them) and ``graph-rag`` (approximate
-neighbours among the abstracts, one hop over the entities they share). The last two are Bridge-RAG's baselines, section
-5.1; approximate neighbours are hnswlib's. In: a filled store. Out: retrievers; what they build is not timed.
+neighbors among the abstracts, one hop over the entities they share). The last two are Bridge-RAG's baselines, section
+5.1; approximate neighbors are hnswlib's. In: a filled store. Out: retrievers; what they build is not timed.
 """
 
 from __future__ import annotations

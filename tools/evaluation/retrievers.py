@@ -48,7 +48,7 @@ class Retriever(Protocol):
 
 
 class StrategyRetriever:
-    """A strategy of kvstore (None: the one of the session), through the public API."""
+    """A kvstore strategy (None: the session's), through the public API."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class StrategyRetriever:
         options: Mapping[str, float] | None = None,
         name: str | None = None,
     ) -> None:
-        """Retrieve with a strategy (None: the one of the session); ``name`` is its name in the report."""
+        """Retrieve with a strategy (None: the session's); ``name`` is its name in the report."""
         self._store = store
         self._strategy = strategy
         self._options = options
@@ -78,7 +78,7 @@ class SegmentRetriever:
     """A strategy whose ranking is returned as segments, computed separately for each number of words."""
 
     def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
-        """Retrieve segments with a strategy (None: the one of the session)."""
+        """Retrieve segments with a strategy (None: the session's)."""
         self._store = store
         self._strategy = strategy
         self.name = f"{strategy or store._session.settings.strategy} AS SEGMENTS"
