@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 #: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
 _MIN_PROMPT_CHUNKS = 4
-#: The maximum number of words of an answer with sentences of several passages. With 70 instead of 118, HotpotQA has one
-#: right answer less of 39, and the answers have 60 words instead of 84.
+#: The maximum number of words of an answer with sentences from several passages. With 70 instead of 118, HotpotQA has
+#: one right answer less of 39, and the answers have 60 words instead of 84.
 _MAX_CHAIN_WORDS = 70
 
 
@@ -252,7 +252,7 @@ class Asker:
         reranker = get_reranker(prepared.clauses.get("options") or {})
 
         def retrieve(other_question: str, using: str | None) -> Evidence:
-            """Return the evidence for another question by the strategy ``using`` (None: the caller's strategy)."""
+            """Return the evidence for another question from the strategy ``using`` (None: the caller's strategy)."""
             if using is None:
                 return self.retrieve(other_question, **base_clauses)
             # Options belong to one strategy, except the reranker.

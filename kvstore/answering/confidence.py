@@ -74,7 +74,7 @@ _ABBREVIATION_PATTERN = compile_lazily(r"[b-df-hj-np-tv-xz]{2,}")
 _HOW_MUCH_PATTERN = compile_lazily(
     r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
 )
-#: The number of chunks of other texts assumed in addition to the store's, to smooth the rarity of terms.
+#: The number of chunks from other texts assumed in addition to the store's, to smooth the rarity of terms.
 BACKGROUND_CHUNKS = 1000
 
 
@@ -157,8 +157,8 @@ def compute_question_rarities(
     """Return the rarity in the store of each term in a question in a language (None: English).
 
     ``stem`` is the stemming function for the question. Words that only say what kind of thing is asked for ("how long")
-    are omitted. Rarities are smoothed by adding ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks,
-    a word in five of them is not necessarily common.
+    are omitted. Rarities are smoothed by adding ``BACKGROUND_CHUNKS`` chunks from other texts: in a store of ten
+    chunks, a word in five of them is not necessarily common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     subject = _remove_request(question, language)

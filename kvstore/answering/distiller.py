@@ -74,7 +74,7 @@ class ModelDistiller:
         self.trace = Trace()
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
-        """Return the evidence for another question by the strategy ``using`` (None: the same as for the original)."""
+        """Return the evidence for another question from the strategy ``using`` (None: the same as for the original)."""
         return self._retrieve(question, using)
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:

@@ -1,4 +1,4 @@
-"""Measure a store on questions of the user, or on questions made by rule from its documents.
+"""Measure a store on the user's questions, or on questions made by rule from its documents.
 
 In: an open store. Out: an :class:`EvaluationReport` of strategies and settings, as a table, JSON or an HTML page.
 ``kvstore evaluate`` is the command.

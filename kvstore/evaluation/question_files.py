@@ -3,7 +3,7 @@
 In: a file of JSON lines (``question``; optionally ``answer``, ``answers``, ``document``, ``start``, ``end``, ``kind``),
 or a text file with a question per line. Out: :class:`Question` objects.
 
-A near miss is on the store's topic, which does not answer it; a foreign question is on another topic.
+A near miss is on the store's topic, but the store does not answer it; a foreign question is on a different topic.
 """
 
 from __future__ import annotations

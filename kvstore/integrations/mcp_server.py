@@ -160,7 +160,7 @@ def serve(tools: StoreTools) -> None:
 
 
 class _RunningRequests:
-    """The requests of a client that have no reply yet."""
+    """The requests from a client that have no reply yet."""
 
     def __init__(self) -> None:
         """Begin without requests."""

@@ -1,8 +1,8 @@
 """Support of statements that a language model wrote by the sentences of a text.
 
 In: statements, and passages with their headings. Out: the passages that support a statement. A passage does if one of
-its sentences has the content words of the statement and the same negations, so that no statement combines words of
-several sentences to something that no sentence says. A pronoun can stand for a name of the sentences before it, and a
+its sentences has the content words of the statement and the same negations, so that no statement combines words from
+several sentences into something that no sentence says. A pronoun can stand for a name of the sentences before it, and a
 statement can join a sentence and the one before it, if the sentence has a pronoun. A word occurs in a sentence if their
 first letters agree, so that the forms of a word in most languages count as one.
 """

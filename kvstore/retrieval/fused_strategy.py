@@ -118,7 +118,7 @@ class _Fusion(NamedTuple):
 def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
     """Fuse the first ``_NUM_FUSED`` hits of each result by reciprocal rank (RRF), and append hits of lower ranks.
 
-    Identical hits of several results are one hit. The id of a hit is its chunk id or, if it is not a single chunk, a
+    Identical hits from several results are one hit. The id of a hit is its chunk id or, if it is not a single chunk, a
     negative number. Equal scores are ordered by document key and position.
     """
     # In reverse order, so that the first of identical hits replaces the others.

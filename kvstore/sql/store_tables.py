@@ -138,7 +138,7 @@ def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | 
 
 
 def _get_stating_key(reader: TableReader, document: int) -> str | None:
-    """Return the document's key, given by its id, that states an edge; None if the user (id ``USER``) does."""
+    """Return the key of ``document``, the id of the document that states an edge; None for the user (id ``USER``)."""
     return None if document == USER else reader.get_document(document).key
 
 

@@ -68,7 +68,7 @@ def best(
 
 
 def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
-    """Return the first ``top`` chunks of a ranking, extended by the chunks of other rankings (tails) if it is shorter.
+    """Return the first ``top`` chunks of a ranking, extended by chunks from other rankings (tails) if it is shorter.
 
     A strategy scores a fixed number of candidates, so that the first k results do not depend on how many are requested.
     The added chunks are taken from the ``tails`` in turns; these are results of searches without such a limit. Their

@@ -214,7 +214,7 @@ class _CandidateEstimator:
     def lacks_answer_type(self, position: SnippetPosition) -> bool:
         """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
 
-        A row of a table is about the things in its cells: one of them must have a term from the question, or name the
+        A table row is about the things in its cells: one of them must have a term from the question, or name the
         quality that it asks for. If a row has an identifier or a name in the question, rows without any of these are
         about something else. A name in the title or a heading counts for each row below it.
         """

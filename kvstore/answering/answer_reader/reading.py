@@ -54,7 +54,7 @@ _MAX_GAIN_OVER_RULES = 3.0
 #: question that may be a chain of facts. With 3, 32 of 60 answers to HotpotQA are right, and 33 by the rules alone;
 #: most long questions of SQuAD 2.0 are read.
 _COVERAGE_WEIGHT, _MIN_SINGLE_SENTENCE_SCORE = 3.0, 3.0
-#: The maximum logit of the confidence in what the reader cannot judge: sentences of several passages, which hold the
+#: The maximum logit of the confidence in what the reader cannot judge: sentences from several passages, which hold the
 #: answer to 57 % of the questions in HotpotQA. The second maximum is for a sentence that settles a yes-no question: 14
 #: of 14 verdicts on 36 questions that chose no rule were right.
 _MAX_UNJUDGED_LOGIT, _MAX_VERDICT_LOGIT = 0.0, 2.5
@@ -155,11 +155,11 @@ class PassageReading(NamedTuple):
 
     @property
     def reader_logit(self) -> float:
-        """The logit of the confidence by the reader alone."""
+        """The logit of the confidence from the reader alone."""
         return _CONFIDENCE_WEIGHT * self.logit_in_context + _CONFIDENCE_CONSTANT
 
     def compute_confidence_logit(self, rule_logit: float, unknown_logit: float) -> float:
-        """Return the logit (log-odds) of the confidence in the likeliest answer, by the reader and by rules.
+        """Return the logit (log-odds) of the confidence in the likeliest answer, from the reader and from rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
@@ -188,8 +188,8 @@ def read_passages(
     """Let the answer reader read the likeliest snippets (sentences, items, rows) of passages, and return its results.
 
     Returns None if no snippet can be chosen. ``scorer`` has the question, and scores snippets by rules. The reader gets
-    only the sentence of the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
-    of several passages, so that no single snippet answers it.
+    only the sentence in the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
+    from several passages, so that no single snippet answers it.
     """
     question = find_asking_sentence(scorer.question)
     windows = select_windows(detect_answer_type(question), passages, scorer)

@@ -167,7 +167,7 @@ def compute_personalized_pagerank(
 
     The masses are above 0, and are normalized to sum to 1.
 
-    ``bias`` draws the walk from entities towards some chunks. ``restart`` is the probability of returning to a start
+    ``bias`` draws the walk from entities toward some chunks. ``restart`` is the probability of returning to a start
     node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart
     · epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3). To save rounds of reads, the caller can pass
     ``rows_read``, requests for graph rows with their answers, and the ``degrees`` (numbers of chunks) of the start

@@ -1,6 +1,6 @@
 """Access control of the explorer, and the security headers of its pages.
 
-In: requests. Out: requests of the user who started the explorer reach the application; all others are rejected. A web
+In: requests. Out: requests from the user who started the explorer reach the application; all others are rejected. A web
 page may make a browser send requests to this machine, and other users may share the machine. A request therefore needs
 
 - a cookie, which a browser gets in exchange for the token in the first URL (HttpOnly, SameSite=Strict, of this port);

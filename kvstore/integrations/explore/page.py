@@ -20,7 +20,7 @@ from ...language.bounded_query import BoundedQueries
 PageContent = dict[str, Any]
 #: The maximum number of characters of an argument.
 MAX_ARGUMENT_CHARS = 20_000
-#: The maximum number of seconds that a page may spend on queries of the user.
+#: The maximum number of seconds that a page may spend on the user's queries.
 SECONDS = 20.0
 #: The minimum number of seconds of a call, for a page that has used up its time.
 _MIN_SECONDS = 0.01

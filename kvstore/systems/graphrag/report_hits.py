@@ -1,4 +1,4 @@
-"""Reports of communities as hits: written by a model, or else made of sentences of the documents.
+"""Reports of communities as hits: written by a model, or else made of sentences from the documents.
 
 In: requests for the reports of some communities. Out: hits of the kind ``report``, whose spans are the sentences, or
 the sources that the model's findings cite. A model's report is shown only if all documents that it was written from

@@ -74,7 +74,7 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
         """Return some chunks, and the abstracts and topics above them, with their cosines with the question.
 
         These are the nodes of RAPTOR's collapsed tree (section 3). Abstracts summarize chunks of one document, and
-        topics chunks of all documents. Topics with too many chunks are omitted.
+        topics chunks from all documents. Topics with too many chunks are omitted.
         """
         reader = _NodeReader(state)
         distinct_nodes: dict[NodeId, None] = {}  # a set that preserves the order
@@ -177,7 +177,7 @@ class _NodeReader:
     def __init__(self, state: State) -> None:
         """Read tree nodes from a state; topics are not read if the query has a condition on documents."""
         self._state = state
-        # A topic can contain chunks of any document, including documents that do not match the query's condition.
+        # A topic can contain chunks from any document, including documents that do not match the query's condition.
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
         self._abstracts: dict[int, AbstractRecord] = {}
 

@@ -74,7 +74,7 @@ def summarize(query: Query, strategy: str) -> Evidence:
 def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
     """Read the sentences to select from, grouped by topic or, if there are no topics, by document."""
     reading = query.reading
-    # A topic contains sentences of any document, so a filtered query is summarized document by document.
+    # A topic contains sentences from any document, so a filtered query is summarized document by document.
     if query.allowed is None and reading.counters.documents > 1:
         topic_candidates = reading.fetch(
             TopicSentences(

@@ -1,7 +1,7 @@
 """Requests of ``raptor`` for a summary: the sentences to select from, and the parts that group the selected ones.
 
-In: limits on what is read, or documents and topics found before. Out: sentences of the documents that the query allows,
-with the documents or the topics that contain them; parts of documents; topics; and the positions of chunks.
+In: limits on what is read, or documents and topics found before. Out: sentences from the documents that the query
+allows, with the documents or the topics that contain them; parts of documents; topics; and the positions of chunks.
 """
 
 from __future__ import annotations
