@@ -50,7 +50,7 @@ class MaintainedIndexBuilder(IndexFiller):
         """Continue filling an index with data derived from each document, or emptying an index that is being dropped.
 
         ``progress`` is called with the progress before each batch. Returns False if there was nothing to do. Raises
-        LockTimeoutError, StoreFullError and the errors of the embedder; finished batches remain.
+        LockTimeoutError, StoreFullError and the embedder's errors; finished batches remain.
         """
         changed = False
         num_left = num_documents = 0

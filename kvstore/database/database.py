@@ -312,7 +312,7 @@ class Database(Handle):
         one commit. The file then holds both old and new data; it is compacted if it is not large and no other process
         has it open. If pages of the file are damaged, a new file replaces it; this raises TransactionError if another
         process has the store open. Also raises LockTimeoutError, ReadOnlyError, StoreFullError, and, if vectors are
-        damaged, the errors of the embedder.
+        damaged, the embedder's errors.
 
         >>> store.repair().found
         []
@@ -358,7 +358,7 @@ class Database(Handle):
     def export_table(self, path: str | os.PathLike[str], table: str = "chunks") -> int:
         """Write a SELECT table to a new ``.parquet`` or ``.arrow`` file, and return the number of rows.
 
-        The rows are those of one state of the store. The file of ``chunks`` also contains the vectors, in a ``vector``
+        The rows are from one state of the store. The file of ``chunks`` also contains the vectors, in a ``vector``
         column of fixed-size lists, so embedding viewers can open it. See :mod:`kvstore.database.table_export`. Raises
         InputError for an unknown table or suffix or if ``path`` exists, MissingExtraError without the ``arrow`` extra,
         StoreFullError if the file cannot be written.

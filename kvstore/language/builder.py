@@ -182,7 +182,7 @@ class Builder:
         return unquote(terminal)
 
     def _parse_count(self, terminal: Terminal) -> int:
-        """Return a count, such as that after LIMIT. Raises StatementError unless it is a whole number in range."""
+        """Return a count, such as the count after LIMIT. Raises StatementError unless it is a whole number in range."""
         if not (terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS):
             raise make_statement_error(
                 self._text, _get_offset(terminal), f"expected {_COUNT_DESCRIPTION}, found {terminal:.40}"

@@ -137,7 +137,7 @@ class Cursor(Columnar):
         return list(self)
 
     def _get_named_rows(self) -> NamedRows:
-        """Return the columns, the remaining rows and the types, for conversion to tables of other libraries."""
+        """Return the columns, the remaining rows and the types, for conversion to tables in other libraries."""
         return self.columns, self, self.types
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
