@@ -152,3 +152,14 @@ def test_pasted_lines_are_not_respelled(make_store: Any) -> None:
             "Which locatoin?" + " 12 March 2031" * 90, []
         )  # fmt: skip
         assert respell_question("Which locatoin?" + " x" * 400, state)[1] == [("locatoin", "location")]
+
+
+def test_the_form_of_a_date_does_not_depend_on_the_order_of_the_documents(make_store: Any) -> None:
+    texts = [f"{form}: note {number}." for number in range(20) for form in ("2026-03-14", "14.03.2026", "Mar 14, 2026")]
+    respelled = set()
+    for name, ordered in (("forward", texts), ("backward", texts[::-1])):
+        store: kvstore.Store = make_store(name, embedder="hashing:16", settings={"language": "rules"})
+        store.put_many([{"key": text, "text": text} for text in ordered])
+        with store.state() as state:
+            respelled.add(respell_question("What is the note of 14 March 2026?", state)[0])
+    assert len(respelled) == 1

@@ -18,19 +18,22 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import NamedTuple
 
+import numpy as np
+
 from ..structures.documents.allowed import AllowedDocuments
+from ..structures.ranking import best
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
 from ..text.month_names import list_month_names
 from ..text.words import count_chunk_terms, find_technical_tokens, list_content_terms
 from .evidence import ChunkReadRequest, LoadedChunk
-from .lexical_search import compute_term_rarity
+from .lexical_search import TermWeights, read_term_weights, score_by_weights
 
 #: The years in which dates without a year are searched, and the maximum number of these, the latest first.
 _YEARS, _MAX_YEARS = range(1950, 2100), 8
-#: The maximum numbers of dates of a question, of chunks that are read for each form of a date and for all forms, and of
-#: characters of a chunk, so that pasted lines with dates take little time.
-_MAX_DATES, _MAX_CHUNKS, _MAX_CANDIDATES, _MAX_CHARACTERS = 4, 16, 64, 10_000
+#: The maximum numbers of dates in a question, of chunks that are read for a date, and of characters of a chunk, so that
+#: pasted lines with dates take little time.
+_MAX_DATES, _MAX_CHUNKS, _MAX_CHARACTERS = 4, 32, 10_000
 #: A date without a year is checked in this one, which has a 29 February.
 _LEAP_YEAR = 2024
 
@@ -60,14 +63,11 @@ def find_date_replacements(
         return {}
     for asked_date in dates:
         question = question.replace(asked_date.text, " ")
-    terms = list_content_terms(question, stem)
-    counts = state.postings.count_chunks_by_term(terms)
-    rarities = {term: compute_term_rarity(state.counters.chunks, counts[term]) for term in terms}
+    weights = read_term_weights(state, list(dict.fromkeys(list_content_terms(question, stem))))
     replacements = {}
     for asked_date in dates:
-        best_form = _find_best_form(
-            asked_date, _load_chunks(asked_date, state, stem, language), rarities, stem, language
-        )
+        chunks = _load_chunks(asked_date, state, weights, stem, language)
+        best_form = _find_best_form(asked_date, chunks, weights.rarities, stem, language)
         if best_form is not None and best_form.text.lower() != asked_date.text.lower():
             needs_year = best_form.year is None and asked_date.year is not None
             replacements[asked_date.text] = best_form.text + (f" {asked_date.year}" if needs_year else "")
@@ -83,10 +83,10 @@ def _find_best_form(
 ) -> _WrittenDate | None:
     """Return a date as it is written in the chunk with the most words from the question, or None if no chunk has it.
 
-    ``rarities`` has the weight of each term in the question, without its dates. If chunks tie, the form of the question
-    is preferred, and then the latest year.
+    ``rarities`` maps the question's terms, without those of its dates, to their weights. If chunks tie, the form in the
+    question is preferred, then the latest year, and then the form that sorts last.
     """
-    best_rank, best_form = (-1.0, False, 0), None
+    best_rank, best_form = (-1.0, False, 0, ""), None
     for chunk in chunks:
         text = "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))[:_MAX_CHARACTERS]
         forms = [other for other in _iter_dates(text, language) if asked_date.may_be(other)]
@@ -95,18 +95,19 @@ def _find_best_form(
         chunk_terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, stem)
         score = math.fsum(rarity for term, rarity in rarities.items() if term in chunk_terms)
         for form in forms:
-            rank = (score, form.text.lower() == asked_date.text.lower(), form.year or 0)
+            rank = (score, form.text.lower() == asked_date.text.lower(), form.year or 0, form.text)
             if rank > best_rank:
                 best_rank, best_form = rank, form
     return best_form
 
 
 def _load_chunks(
-    asked_date: _WrittenDate, state: State, stem: Callable[[str], str], language: str | None
+    asked_date: _WrittenDate, state: State, weights: TermWeights, stem: Callable[[str], str], language: str | None
 ) -> list[LoadedChunk]:
-    """Return chunks that contain all words of a possible form of a date; at most ``_MAX_CHUNKS`` for each form.
+    """Return the best ``_MAX_CHUNKS`` chunks, by BM25, among those that contain all words of a possible form of a date.
 
-    ``stem`` is the stemming function for the question, and ``language`` its language (None: unclear).
+    ``weights`` are the BM25 parameters of the question without its dates. ``stem`` is the stemming function for the
+    question, and ``language`` its language (None: unclear).
     """
     years = _list_years(state) if asked_date.year is None else [asked_date.year]
     forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, language)]
@@ -117,11 +118,17 @@ def _load_chunks(
     term_sets = {frozenset(_list_terms(form, stem)) for form in (asked_date.text, *forms)}
     narrow = None if state.allowed is None else _make_restriction(state.allowed)
     counts = state.postings.count_chunks_by_term(list(frozenset().union(*term_sets)))
-    candidates: set[int] = set()
-    for terms in term_sets:
-        if all(counts[term] for term in terms):
-            candidates.update(state.postings.find_chunks_with_terms(terms, narrow=narrow)[:_MAX_CHUNKS].tolist())
-    return ChunkReadRequest(sorted(candidates)[:_MAX_CANDIDATES]).fetch(state)
+    found_chunks = [
+        state.postings.find_chunks_with_terms(terms, narrow=narrow)
+        for terms in term_sets
+        if all(counts[term] for term in terms)
+    ]
+    if not found_chunks:
+        return []
+    chunks = np.unique(np.concatenate(found_chunks))
+    scores = score_by_weights(state, weights, chunks) if weights.rarities else np.zeros(len(chunks))
+    ranking = best(state, chunks, scores, _MAX_CHUNKS)
+    return ChunkReadRequest([chunk for chunk, _ in ranking]).fetch(state)
 
 
 def _make_restriction(allowed: AllowedDocuments) -> Callable[[Ids], Ids]:
