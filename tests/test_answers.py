@@ -717,3 +717,9 @@ def test_the_name_of_a_file_is_searched_if_its_rows_have_no_title(store: kvstore
     assert "310 EUR" in answer.text
     assert "420" not in answer.text.partition("\n")[0]
     assert store.weigh("What does B1 cost in the winter storage 2031?")[1].unknown == ("2031",)
+
+
+def test_a_document_whose_key_is_no_file_name_answers(store: kvstore.Store) -> None:
+    for key in (".", "..", "/", "a/", "x/.md"):
+        store.put(key, f"Tea of {key} is made from leaves.", title="Tea")
+        assert "leaves" in store.ask("What is tea made from?", model="none").text

@@ -439,7 +439,7 @@ def _list_version_names(passage: Passage) -> list[str]:
     title = passage.plain_title
     if not title or _YEAR_PATTERN.search(title):
         return [title or path.stem]
-    file_name = path.stem if _YEAR_PATTERN.search(path.stem) else str(path.with_suffix(""))
+    file_name = path.stem if _YEAR_PATTERN.search(path.stem) else passage.document.removesuffix(path.suffix)
     name = f"{title} {file_name}"
     return [name] if _YEAR_PATTERN.search(name) else [title, name]
 
