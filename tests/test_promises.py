@@ -358,7 +358,7 @@ DESCRIPTIONS = {
     "kvstore does not write in parallel.",
     "kvstore does not distribute a store over several machines.",
     "kvstore does not write new text by itself.",
-    "If kvstore does not recognize an unanswerable question, it answers with sentences near the question, "
+    "If kvstore does not recognize an unanswerable question, it answers with sentences close to the question, "
     "so check the cited text.",
     "kvstore does not always recognize an unanswerable question: a question that no document answers, "
     "although the documents cover its topic.",
