@@ -46,7 +46,7 @@ _DIGITAL_TIME = (
 #: A year, but not a round number such as 1900, and the years, months and days of Chinese and Japanese.
 _YEAR = r"(?<![\d.,])(?:1[5-9]|20)\d\d(?<!00)(?![.,]?\d)|\d{1,4}\s?[年月日]"
 _LETTERS_PATTERN = compile_lazily(r"[^\W\d_]+")
-#: The end of a text before a word that continues its clause.
+#: The end of a text before a word that continues its clause; at most two characters.
 _CLAUSE_PATTERN = compile_lazily(r"\w\W?\Z")
 #: One of several words in a phrase.
 _CHOICE_PATTERN = compile_lazily(r"\(([^()]*)\)")
@@ -79,7 +79,9 @@ class _QuestionPatterns(NamedTuple):
         Matches of groups that ask only at the start of a clause (``initial``) are omitted elsewhere.
         """
         for match in pattern.finditer(question):
-            if match.lastgroup not in self.initial or not _CLAUSE_PATTERN.search(question, 0, match.start()):
+            if match.lastgroup not in self.initial or not _CLAUSE_PATTERN.search(
+                question, max(0, match.start() - 2), match.start()
+            ):
                 yield match
 
 
