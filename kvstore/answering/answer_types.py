@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from ..text.name_words import MONTHS
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
 from ..text.words import FUNCTION_WORDS, segment_words
 from .question_names import PassageWords, QuestionName
 
-_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_MONTHS = "|".join(MONTHS)
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _NUMBERS = (
     "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fifteen|twenty|thirty|forty|fifty|sixty|"

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from ..text.name_words import MONTHS
 from ..text.patterns import compile_lazily
 from ..text.words import list_content_terms
 from .answer_span import Verdict
@@ -24,7 +25,6 @@ _NUMBER_WORDS = {
     word: float(number)
     for number, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
 }
-_MONTHS = "january february march april may june july august september october november december".split()
 _CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound"}
 _NUMBER_PATTERN = compile_lazily(
     r"(?P<currency>[€$£])? ?\b(?P<number>\d[\d,]*(?:\.\d+)?|"
@@ -43,8 +43,8 @@ _COMPARISON_PATTERN = compile_lazily(
     re.IGNORECASE,
 )
 _YEAR_RANGE_PATTERN = compile_lazily(r"\bfrom (1\d\d\d|20\d\d) (?:to|until) (1\d\d\d|20\d\d)\b", re.IGNORECASE)
-_MONTH_RANGE_PATTERN = compile_lazily(rf"\bfrom ({'|'.join(_MONTHS)}) to ({'|'.join(_MONTHS)})\b", re.IGNORECASE)
-_MONTH_PATTERN = compile_lazily(rf"\b(?:in|on|of|since|until) ({'|'.join(_MONTHS)})\b", re.IGNORECASE)
+_MONTH_RANGE_PATTERN = compile_lazily(rf"\bfrom ({'|'.join(MONTHS)}) to ({'|'.join(MONTHS)})\b", re.IGNORECASE)
+_MONTH_PATTERN = compile_lazily(rf"\b(?:in|on|of|since|until) ({'|'.join(MONTHS)})\b", re.IGNORECASE)
 _SEASON_PATTERN = compile_lazily(
     r"\b(?:spring|summer|autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|week-?ends?)\b", re.IGNORECASE
 )
@@ -195,8 +195,8 @@ def _has_all_calendar_words(question: str, sentence: str) -> bool:
     months = _get_matches(_MONTH_PATTERN, question)
     period = _MONTH_RANGE_PATTERN.search(sentence.lower())
     if period is not None:
-        first, last = map(_MONTHS.index, period.groups())
-        months -= set(_MONTHS[first : last + 1])
+        first, last = map(MONTHS.index, period.groups())
+        months -= set(MONTHS[first : last + 1])
     return months <= _get_matches(_WORD_PATTERN, sentence) and (
         _get_matches(_SEASON_PATTERN, question) <= _get_matches(_SEASON_PATTERN, sentence)
     )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..text.blocks import Block, parse_blocks, to_plain_text, unwrap_links
 from ..text.languages import detect_language
+from ..text.name_words import MONTHS
 from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, list_content_words
 from .question_files import Question, make_question
@@ -45,7 +46,7 @@ _PHRASES = {
 }
 _MAX_DOCUMENTS, _MAX_SPAN_CHARACTERS, _MAX_PARTNERS = 400, 700, 12
 _MIN_BODY_WORDS, _MAX_TITLE_WORDS, _MAX_CELL_WORDS = 8, 9, 12
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_MONTHS = "|".join(map(str.title, MONTHS))
 _DATE = rf"(?:(?:\d{{1,2}} )?(?:{_MONTHS})(?: \d{{1,2}})?,? )?\d{{4}}(?:-\d\d-\d\d)?"
 #: The beginning of a sentence with a passive and a date: "The mill was built by monks in May 1843".
 _DATE_PATTERN = re.compile(

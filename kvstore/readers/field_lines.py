@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..text import name_words
+
 #: English month names, independent of the locale of the process.
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = [month.title() for month in name_words.MONTHS]
 #: The maximum number of words of a short field.
 _MAX_SHORT_WORDS = 10
 

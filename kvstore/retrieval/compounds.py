@@ -8,7 +8,7 @@ consists of the terms of the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ..structures.state import State
 from ..text.normalize import fold_text
@@ -18,7 +18,7 @@ _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])
 #: The linking elements: letters that can join the parts of a compound.
 _LINKS = ("", "s", "es", "n", "en", "er", "e")
 #: The minimum length of a part, and of the last part (head) if the first (modifier) is unknown.
-_MIN_PART, _MIN_LONE_HEAD = 4, 5
+MIN_PART, _MIN_LONE_HEAD = 4, 5
 
 
 def find_compound_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
@@ -58,9 +58,9 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
     A division whose modifier also occurs in chunks is preferred, and then the longest head. Without a known modifier,
     a short head is more likely to be the end of another word.
     """
-    divisions = [(noun[:end], noun[end:]) for end in range(_MIN_PART, len(noun) - _MIN_PART + 1)]
+    divisions = [(noun[:end], noun[end:]) for end in range(MIN_PART, len(noun) - MIN_PART + 1)]
     modifier_terms = {
-        modifier: [stem(fold_text(form)) for form in _iter_modifier_forms(modifier)] for modifier, _ in divisions
+        modifier: [stem(fold_text(form)) for form in iter_modifier_forms(modifier, _LINKS)] for modifier, _ in divisions
     }
     head_terms = {head: stem(fold_text(head)) for _, head in divisions}
     terms = [*head_terms.values(), *(term for forms in modifier_terms.values() for term in forms)]
@@ -74,8 +74,11 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
     return best_division
 
 
-def _iter_modifier_forms(modifier: str) -> Iterator[str]:
-    """Yield the modifier of a compound as written, and without each linking element at its end, such as *s* or *en*."""
-    for link in _LINKS:  # the empty link yields the modifier as written
-        if modifier.endswith(link) and len(modifier) - len(link) >= _MIN_PART:
+def iter_modifier_forms(modifier: str, links: Iterable[str]) -> Iterator[str]:
+    """Yield the modifier (first part) of a compound without each of the ``links`` at its end, such as *s* or *en*.
+
+    The empty link yields the modifier as written.
+    """
+    for link in links:
+        if modifier.endswith(link) and len(modifier) - len(link) >= MIN_PART:
             yield modifier.removesuffix(link)

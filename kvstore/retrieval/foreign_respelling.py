@@ -16,7 +16,7 @@ The forms of words are compared without accents.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from string import ascii_lowercase
 
@@ -24,6 +24,7 @@ from ..structures.state import State
 from ..text.function_words import FUNCTION_WORDS_BY_LANGUAGE
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
+from .compounds import MIN_PART, iter_modifier_forms
 from .lexical_search import count_chunks_with_words
 
 #: Words in lower case, without identifiers or parts of paths. Capitalized words may be names.
@@ -50,7 +51,6 @@ _ENDINGS = {
 #: Languages that write compounds as one word, and the letters that can join the parts.
 _COMPOUNDING_LANGUAGES = frozenset(("swedish", "danish", "norwegian", "dutch", "german"))
 _LINKS = ("", "s", "e", "en", "er")
-_MIN_PART = 4
 
 
 def find_foreign_replacements(question: str, language: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
@@ -115,7 +115,7 @@ def _list_forms(word: str, language: str) -> list[str]:
     """Return other forms of a word, such as a plural, by exchanging an ending for each ending that it is paired with.
 
     The result is cached. A stemmer does not give these forms the same stem. The word must be longer than the ending, by
-    ``_MIN_PART`` letters if one of the two endings is a single letter or empty.
+    ``MIN_PART`` letters if one of the two endings is a single letter or empty.
 
     >>> _list_forms("inscricoes", "portuguese"), _list_forms("rektor", "swedish")[:2]
     (['inscricao'], ['rektorn', 'rektoret'])
@@ -123,7 +123,7 @@ def _list_forms(word: str, language: str) -> list[str]:
     forms: dict[str, None] = {}
     for endings in _ENDINGS.get(language, ()):
         for ending, other in (endings, endings[::-1]):
-            min_length = len(ending) + (1 if min(map(len, endings)) > 1 else _MIN_PART)
+            min_length = len(ending) + (1 if min(map(len, endings)) > 1 else MIN_PART)
             if word.endswith(ending) and len(word) >= min_length:
                 forms[word.removesuffix(ending) + other] = None
     return list(forms)
@@ -134,21 +134,14 @@ def _list_divisions(word: str, state: State, stem: Callable[[str], str]) -> list
 
     Of several divisions, the one with the longest last part is returned.
     """
-    divisions = [(word[:end], word[end:]) for end in range(_MIN_PART, len(word) - _MIN_PART + 1)]
-    forms = {first: list(_iter_first_forms(first)) for first, _ in divisions}
+    divisions = [(word[:end], word[end:]) for end in range(MIN_PART, len(word) - MIN_PART + 1)]
+    forms = {first: list(iter_modifier_forms(first, _LINKS)) for first, _ in divisions}
     parts = [*(last for _, last in divisions), *(form for first in forms for form in forms[first])]
     counts = count_chunks_with_words(parts, state, stem)
     for first, last in divisions:
         if counts[last] and any(counts[form] for form in forms[first]):
             return [f"{first}-{last}"]
     return []
-
-
-def _iter_first_forms(part: str) -> Iterator[str]:
-    """Yield the first part of a compound as written, and without each linking element at its end."""
-    for link in _LINKS:
-        if part.endswith(link) and len(part) - len(link) >= _MIN_PART:
-            yield part.removesuffix(link)
 
 
 @lru_cache(maxsize=1024)

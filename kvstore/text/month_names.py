@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from .name_words import MONTHS
 from .question_words import read_language_file, split_phrases
 
-_ENGLISH_NAMES = (
-    ("january", "jan"), ("february", "feb"), ("march", "mar"), ("april", "apr"), ("may",), ("june", "jun"),
-    ("july", "jul"), ("august", "aug"), ("september", "sep", "sept"), ("october", "oct"), ("november", "nov"),
-    ("december", "dec"),
-)  # fmt: skip
 #: The first letters of the names of each month in the other languages. They are longer if two months begin alike.
 _STEMS = (
     "jan jän ene gen sty oca янв يناير كانون·الثاني", "feb fév fev lut şub фев فبراير شباط",
@@ -33,7 +29,7 @@ def list_month_names(language: str | None) -> dict[str, int]:
     >>> list_month_names("german")["märz"], list_month_names(None)["sept"]
     (3, 9)
     """
-    names = {name: number for number, forms in enumerate(_ENGLISH_NAMES, 1) for name in forms}
+    names = {name: number for number, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {"sept": 9}
     data = None if language is None else read_language_file(language)
     for name in [] if data is None else split_phrases(data["answers"]["months"]):
         numbers = [

@@ -7,12 +7,11 @@ from stored documents depends on them, so a change needs a new version of the pi
 
 from __future__ import annotations
 
+#: The months, in order.
+MONTHS = tuple("january february march april may june july august september october november december".split())
 #: Months, days and seasons: alone they are not names.
 CALENDAR_WORDS = frozenset(
-    """
-    january february march april may june july august september october november december monday tuesday wednesday
-    thursday friday saturday sunday spring summer autumn winter
-    """.split()
+    (*MONTHS, *"monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter".split())
 )
 #: Abbreviated months and days: next to a number they are part of a date, alone they can be a person.
 CALENDAR_ABBREVIATIONS = frozenset(
