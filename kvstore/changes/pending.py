@@ -239,6 +239,23 @@ def make_pending(
     return PendingDocument(content, {CHUNK_VECTORS.name: own_vectors}, own_vectors=True, origin=origin)
 
 
+def make_pending_change(
+    state: State, document: ValidDocument, vectors: npt.ArrayLike | None, origin: str | None
+) -> PendingDocument | None:
+    """Return a document to store, or None if ``state`` has the same document.
+
+    It is cut into chunks, unless only its metadata changes. The arguments and errors are those of :func:`make_pending`.
+    """
+    record = state.documents.find_by_key(document.key) if vectors is None else None
+    if record is not None:
+        if record.digest == document.digest:
+            return None
+        metadata_change = PendingDocument(document, origin=origin)
+        if changes_only_metadata(state, record, metadata_change):
+            return metadata_change
+    return make_pending(document, state.settings, vectors, origin)
+
+
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
     """Return documents with their chunks, terms, abstracts, names and relations.
 

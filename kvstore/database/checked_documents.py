@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_clauses, format_value, to_plain_value
-from ..changes.pending import PendingDocument, changes_only_metadata, make_pending
+from ..changes.pending import PendingDocument, make_pending, make_pending_change
 from ..errors import ArgumentError, InputError
 from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
@@ -32,6 +32,14 @@ class CheckedDocument:
         """Return the document cut into chunks. An error begins with the document's position in the batch."""
         with _locate_errors(self.position, self.batch_size):
             return make_pending(self.document, settings, self.vectors, self.origin)
+
+    def to_pending_change(self, state: State) -> PendingDocument | None:
+        """Return the document to store, or None if ``state`` has the same one; errors are those of :meth:`to_pending`.
+
+        The document is cut into chunks, unless only its metadata changes.
+        """
+        with _locate_errors(self.position, self.batch_size):
+            return make_pending_change(state, self.document, self.vectors, self.origin)
 
 
 def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
@@ -85,25 +93,16 @@ def chunk_changed_documents(
     out.
     """
     pending_documents: dict[int, PendingDocument] = {}
-    keys: set[str] = set()
+    changed_keys: set[str] = set()
     for index, checked_document in enumerate(checked_documents):
-        document = checked_document.document
-        record = state.documents.find_by_key(document.key)
-        is_same = checked_document.vectors is None and record is not None and record.digest == document.digest
-        can_skip = is_same if replace else record is not None
-        if can_skip and document.key not in keys:
-            continue
-        metadata_change = PendingDocument(document, origin=checked_document.origin)
-        if (
-            checked_document.vectors is None
-            and record is not None
-            and document.key not in keys
-            and changes_only_metadata(state, record, metadata_change)
-        ):
-            pending_documents[index] = metadata_change
-        else:
+        key = checked_document.document.key
+        if key in changed_keys:
             pending_documents[index] = checked_document.to_pending(state.settings)
-        keys.add(document.key)
+        elif replace or state.documents.find_by_key(key) is None:
+            pending_document = checked_document.to_pending_change(state)
+            if pending_document is not None:
+                pending_documents[index] = pending_document
+                changed_keys.add(key)
     return pending_documents
 
 

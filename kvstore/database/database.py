@@ -51,22 +51,14 @@ class Database(Handle):
         **properties: Any,
     ) -> bool:
         """Store a document, and return True if that changes anything; embeds it before taking the writer's lock."""
-        from ..changes.pending import PendingDocument, changes_only_metadata, make_pending
+        from ..changes.pending import make_pending_change
         from ..extraction.validation import validate
 
         self._require_writable()
         valid_document = validate(key, text, **properties)
-        document = PendingDocument(valid_document, origin=origin)
-        has_only_new_metadata = False
-        if vectors is None:
-            with self.state() as state:
-                record = state.documents.find_by_key(key)
-                if record is not None and record.digest == valid_document.digest:
-                    return False
-                has_only_new_metadata = record is not None and changes_only_metadata(state, record, document)
-        if not has_only_new_metadata:
-            document = make_pending(valid_document, self.settings, vectors, origin)
-        return self._put_pending([document])[0]
+        with self.state() as state:
+            document = make_pending_change(state, valid_document, vectors, origin)
+        return document is not None and self._put_pending([document])[0]
 
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
