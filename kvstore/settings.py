@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
@@ -170,6 +170,18 @@ class SessionSettings:
             raise InputError(f"there is no setting {name!r} to SET; {hint}")
         default = getattr(SessionSettings(), name)
         return replace(self, **{name: default if value is None else _convert_value(name, value, kinds[name])})
+
+
+def check_fixed_names(names: Iterable[object]) -> None:
+    """Raise InputError for a name that is not a setting of a new store; the message names the remedy."""
+    for name in map(str, names):
+        if name in FIXED_SETTING_NAMES:
+            continue
+        if name in {field.name for field in fields(SessionSettings)}:
+            raise InputError(f"{name} is not a setting of a store but of a session; change it with SET {name} = VALUE")
+        suggestion = suggest(name, FIXED_SETTING_NAMES)
+        hint = f"did you mean {suggestion}?" if suggestion else f"choose one of: {', '.join(FIXED_SETTING_NAMES)}"
+        raise InputError(f"a store has no setting {name!r}; {hint}")
 
 
 #: The range of each numeric setting of a session; both limits are included.

@@ -238,9 +238,9 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     text = format_network(file_format, network, title)
     with report_write_errors(file):
         file.write_text(text, encoding="utf-8")
-    remark = f"; {format_count(network.left_out, 'name')} omitted, --limit 0 includes all" if network.left_out else ""
+    remark = f"; {format_count(network.left_out, 'entity')} omitted, --limit 0 includes all" if network.left_out else ""
     report_message(
-        f"{file}: {format_count(len(network.names), 'name')}, {format_count(len(network.edges), 'edge')}{remark}"
+        f"{file}: {format_count(len(network.names), 'entity')}, {format_count(len(network.edges), 'edge')}{remark}"
     )
     return 0
 

@@ -167,7 +167,7 @@ def test_a_command_that_can_read_nothing_creates_no_store(run_kvstore: Run) -> N
         (["ingest", "new", "missing", "none*.txt"], "'missing': there is no such file or folder"),
         (["shell", "new", "-c", "INGEST 'missing'"], "'missing': there is no such file or folder"),
         (["shell", "new", "-c", "IMPORT FROM 'missing.jsonl'"], "missing.jsonl: cannot be read"),
-        (["shell", "new", "-c", "IMPORT FROM 'notes.txt'"], "notes.txt, line 1: not JSON"),
+        (["shell", "new", "-c", "IMPORT FROM 'notes.txt'"], "and INGEST reads other files"),
     ):
         status, out, error = run_kvstore(*command)
         assert (status, out, reason in error) == (1, "", True), error
@@ -471,6 +471,19 @@ def test_a_question_that_is_not_utf8_and_a_condition_without_documents(run_kvsto
     assert status == 2 and "Invalid value for QUESTION: the question is not valid UTF-8" in error
     status, _, error = run_kvstore("ask", store, "Who is Maria?", "--where", "key = 'b'")
     assert (status, error) == (0, "warning: no document satisfies the condition of --where\n")
+
+
+def test_an_error_names_the_remedy(run_kvstore: Run, store: str) -> None:
+    Path("rows.jsonl").write_text('{"id": "b"}\n')
+    for command, remedy in (
+        (("ask", store, "Who?", "--using", "fastest"), "choose one of: vector, lexical"),
+        (("graph", store, "Nobody", "--to", "graph.svg"), "SELECT name FROM entities lists the names"),
+        (("ingest", store, "rows.jsonl"), "or -o text=NAME on the command line"),
+        (("ingest", "new", "rows.jsonl", "--setting", "top=5"), "change it with SET top = VALUE"),
+        (("shell", store, "-c", "SELECT * FROM xyz"), "the tables are documents, chunks"),
+    ):
+        status, _, error = run_kvstore(*command)
+        assert status and remedy in " ".join(error.split()), error
 
 
 def test_a_condition_is_shown_as_it_was_typed(run_kvstore: Run, store: str) -> None:

@@ -94,7 +94,7 @@ def test_rows_are_copied_to_a_file_by_its_suffix(
     paths = sorted(tmp_path.iterdir())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for statement, error, message in (
-        ("COPY (SELECT 1) TO '{}/x.csv'", errors.InputError, "exists already"),
+        ("COPY (SELECT 1) TO '{}/x.csv'", errors.InputError, "already exists"),
         ("COPY (SELECT 1) TO '{}/no/x.csv'", errors.InputError, "no"),
         ("COPY (SELECT 1) TO '{}/y'", errors.InputError, r"choose one of \.csv, .*, \.arrow"),
         ("COPY (SELECT 1) TO '{}/y.parquet'", errors.MissingExtraError, r"a \.parquet file needs pyarrow; pip install"),
@@ -163,7 +163,7 @@ def test_chunks_go_to_parquet_with_their_vectors(
     assert table.schema.metadata == {b"embedder": filled_store.settings.embedder.encode()}
     vectors = np.stack(table.column("vector").to_numpy(zero_copy_only=False))
     assert np.array_equal(vectors, filled_store.vectors(table.column("id").to_pylist()))
-    with pytest.raises(errors.InputError, match="exists already"):
+    with pytest.raises(errors.InputError, match="already exists"):
         filled_store.execute(f"EXPORT TO '{tmp_path}/all.parquet'")
 
 

@@ -1286,7 +1286,7 @@ def test_a_copy_holds_every_record_on_pages_as_full_as_a_compacted_file(
 
 def test_a_copy_replaces_nothing(environment: Environment, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         environment.copy_to(tmp_path / "here")
     with pytest.raises(InputError, match="folder .* does not exist"):
         environment.copy_to(tmp_path / "missing" / "copy")

@@ -277,7 +277,7 @@ def test_a_line_beyond_the_limit_is_not_read_to_its_end(
 def test_paths_that_do_not_fit_are_refused(store: kvstore.Store, tmp_path: Path) -> None:
     store.put("tea", "Tea is made from leaves.")
     (tmp_path / "taken").write_text("mine")
-    with pytest.raises(errors.InputError, match="exists already"):
+    with pytest.raises(errors.InputError, match="already exists"):
         store.export(tmp_path / "taken")
     assert (tmp_path / "taken").read_text() == "mine"
     with pytest.raises(errors.InputError, match="does not exist; create it first"):

@@ -136,7 +136,7 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
     assert run(["graph", path, "--tree", "places", "--to", str(tmp_path / "tree.svg")]) == 0
     assert 'Say "x" \\ <b>' in list_texts((tmp_path / "tree.svg").read_text())
     assert run(["graph", path, "--limit", "1", "--to", str(tmp_path / "few.gexf")]) == 0
-    assert "1 name," in capsys.readouterr().err
+    assert "1 entity," in capsys.readouterr().err
     assert run(["graph", path, "--to", str(tmp_path / "x.png")]) == 2
     (tmp_path / "full.svg").symlink_to("/dev/full")
     assert run(["graph", path, "--to", str(tmp_path / "full.svg")]) == 1

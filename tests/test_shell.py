@@ -1115,7 +1115,7 @@ def test_a_result_is_copied_to_a_file(
         ("COPY (SELECT 1) TO 'x.doc'", "the suffix selects the format of COPY; choose one of .csv"),
         ("COPY (DELETE DOCUMENT 'a,b') TO 'x.csv'", "expected ASK, DESCRIBE"),
         ("COPY (SELECT * FROM nowhere) TO 'x.csv'", "nowhere"),
-        ("COPY (SELECT 1) TO 'hits.jsonl'", "hits.jsonl: exists already"),
+        ("COPY (SELECT 1) TO 'hits.jsonl'", "hits.jsonl already exists"),
     ):
         assert cli.run(["shell", "s", "-c", statement]) == 1
         assert message in capsys.readouterr().err

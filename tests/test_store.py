@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -228,8 +229,13 @@ def test_settings_are_stored_and_checked(tmp_path: Path) -> None:
         with pytest.raises((errors.InputError, errors.SettingsMismatchError)):
             kvstore.open(tmp_path / "v", embedder="hashing", settings=settings)
         assert not (tmp_path / "v").exists(), "nothing is made of a store that cannot be"
-    with pytest.raises(errors.InputError, match="no creation setting"):
-        kvstore.open(tmp_path / "u", embedder="hashing", settings={"chunk_size": 100})
+    for name, remedy in {
+        "chunk_tokns": "did you mean chunk_tokens?",
+        "size": "choose one of: embedder, dimension",
+        "least_confidence": "change it with SET least_confidence",
+    }.items():
+        with pytest.raises(errors.InputError, match=f"{name}.*; {re.escape(remedy)}"):
+            kvstore.open(tmp_path / "u", embedder="hashing", settings={name: 100})
 
 
 def test_a_store_whose_path_is_not_utf8_is_refused_before_anything_is_created(

@@ -194,7 +194,8 @@ class _ExportReader:
         try:
             parsed = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise self._make_error(line_number, f"not JSON: {error}") from None
+            remedy = "IMPORT reads files that EXPORT wrote, and INGEST reads other files"
+            raise self._make_error(line_number, f"not JSON: {error}; {remedy}") from None
         if not isinstance(parsed, dict):
             raise self._make_error(line_number, "this line is not a JSON object")
         return parsed

@@ -190,7 +190,8 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
     read_statement = statement.statement if isinstance(statement, s.Explain) else statement
     if not isinstance(read_statement, READ_STATEMENTS):
         raise StatementError(
-            f"query() only runs statements that read: {_READ_STATEMENT_NAMES}; use execute() for this one"
+            f"query() only runs statements that read: {_READ_STATEMENT_NAMES}; run other "
+            "statements with execute(), or in kvstore shell"
         )
     return parsed[0]
 

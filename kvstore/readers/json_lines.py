@@ -305,7 +305,10 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
         text = "\n".join(f"{name}: {value}" for name, value in _iter_field_texts(fields)) or None
     if text is None and not title:
         expected_fields = options.text or "text, content, body or contents"
-        raise BadLineError(f"has no field {expected_fields}; name the field of the text WITH (text = ...)")
+        raise BadLineError(
+            f"has no field {expected_fields}; name the field of the text: WITH (text = NAME), or -o text=NAME on the "
+            "command line"
+        )
     if not isinstance(text, str) and text is not None:
         raise BadLineError(f"the field {text_field} must be a string")
     body = clean_text(text or "")

@@ -450,8 +450,7 @@ def _look_up_name(name: str, values_by_name: Mapping[str, Named], kind: str, err
     if name.lower() not in values_by_name:
         suggestion = suggest(name, values_by_name)
         hint = f"did you mean {suggestion}? " if suggestion else ""
-        verb = "are" if len(values_by_name) > 1 else "is"
-        raise error(f"there is no {kind} {name!r}; {hint}there {verb} {', '.join(values_by_name) or 'none'}")
+        raise error(f"there is no {kind} {name!r}; {hint}choose one of: {', '.join(values_by_name) or 'none'}")
     return values_by_name[name.lower()]
 
 

@@ -84,7 +84,7 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         position = text.lower().find(name.lower()) if position is None else position
         tables = get_sql_tables()
         suggestion = suggest(name, tables)
-        remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
+        remedy = f"did you mean {suggestion}?" if suggestion else f"the tables are {', '.join(tables)}"
         return make_error(max(position, 0), f"there is no table {shorten(name)}; {remedy}")
     # no such column: "tea" - should this be a string literal in single-quotes?
     quoted_match = re.match(r'("[^"]+") - should this be a string', name) if kind == "no such column" else None

@@ -55,9 +55,8 @@ def make_document_error(state: State, key: str) -> DocumentNotFoundError:
 
 def make_entity_error(state: State, name: str) -> EntityNotFoundError:
     """Return the error for an unknown entity, which suggests similar names."""
-    return EntityNotFoundError(
-        f"no entity is called {format_literal(name)}{_format_hint(find_near_names(state, name))}"
-    )
+    hint = _format_hint(find_near_names(state, name)) or "; SELECT name FROM entities lists the names"
+    return EntityNotFoundError(f"no entity is called {format_literal(name)}{hint}")
 
 
 def _format_hint(matches: Sequence[str]) -> str:

@@ -75,6 +75,6 @@ def get_sql_table(name: str) -> SqlTable:
     table = tables_by_name.get(name.lower())
     if table is None:
         suggestion = suggest(name, tables_by_name)
-        remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables_by_name)}"
+        remedy = f"did you mean {suggestion}?" if suggestion else f"the tables are {', '.join(tables_by_name)}"
         raise InputError(f"there is no table {name}; {remedy}")
     return table

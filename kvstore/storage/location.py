@@ -136,7 +136,7 @@ def require_free_path(target: Path) -> None:
     """
     require_accessible(target)
     if target.exists() or target.is_symlink():
-        raise InputError(f"{target}: exists already; name a path that does not exist")
+        raise InputError(f"{target} already exists; name a path that does not exist")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; create it first")
 

@@ -27,7 +27,7 @@ from ..errors import ArgumentError, CorruptionError, InputError, NotAStoreError,
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
-from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, FIXED_SETTING_NAMES, LANGUAGE_SETTINGS, FixedSettings
+from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings, check_fixed_names
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction, WriteView, check_lock_timeout
 from ..storage.location import DATA_FILE, WRITER_FILE, require_accessible
@@ -83,10 +83,7 @@ def open_store(
     (['tea'], 200)
     """
     creation_settings = dict(settings or {})
-    unknown_names = sorted(map(repr, set(creation_settings) - set(FIXED_SETTING_NAMES)))
-    if unknown_names:
-        known_names = ", ".join(FIXED_SETTING_NAMES)
-        raise InputError(f"there is no creation setting {', '.join(unknown_names)}; there are {known_names}")
+    check_fixed_names(creation_settings)
     if embedder is None:
         embedder = creation_settings.get("embedder")
     own_embedder = None if embedder is None or isinstance(embedder, str) else embedder
