@@ -17,7 +17,7 @@ from kvstore.settings import FixedSettings
 from kvstore.storage import records
 from kvstore.structures.counters import Counters
 from kvstore.structures.documents.chunks import AbstractRecord, ChunkRecord
-from kvstore.structures.documents.documents import DocumentRecord, encode_text
+from kvstore.structures.documents.documents import DocumentRecord, encode_stored_text
 from kvstore.structures.filter import addresses
 from kvstore.structures.names.entities import KINDS
 from kvstore.structures.vectors.vectors import ENCODING, compute_block_shape
@@ -56,7 +56,7 @@ def test_worked_examples_hold() -> None:
     assert records.pack(1).hex(" ") == "01 1b df 05 a5"
     assert "`01 1b df 05 a5`" in FORMAT
     assert zlib.crc32(b"\x01") == 0xA505DF1B
-    assert encode_text(b"tea").hex(" ") == "00 74 65 61"
+    assert encode_stored_text(b"tea").hex(" ") == "00 74 65 61"
     assert "`00 74 65 61`" in FORMAT
     assert f"{addresses.make_address(addresses.compute_body_rank(2), 7):016x}" == "3e00000000000007"
     assert "`3e00000000000007`" in FORMAT

@@ -135,7 +135,7 @@ def test_the_best_are_those_of_a_plain_evaluation(
         some = np.array([group for group in groups if draw.random() < share], np.uint64)
         allowed = AllowedDocuments(some, some, np.ones(len(some), np.uint64), len(some))
     expected = compute_scores(remaining, weights)
-    may = {chunk: score for chunk, score in expected.items() if allowed is None or allowed.has_chunk(chunk)}
+    may = {chunk: score for chunk, score in expected.items() if allowed is None or allowed.is_chunk_allowed(chunk)}
     least = sorted(may.values(), reverse=True)[:top][-1] if may else 0.0
     with (
         open_postings(tmp_path_factory.mktemp("words") / "store", texts, removed) as state,

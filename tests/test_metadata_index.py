@@ -308,12 +308,12 @@ def test_chunks_may_answer_whose_documents_may() -> None:
     inside = [*range(5, 20), *range(35, 50)]
     chunks = np.array([49, 3, 5, 5, 20, 34, 35, 50, 1 << 40], np.uint64)
     assert allowed.get_chunk_mask(chunks).tolist() == [chunk in inside for chunk in chunks.tolist()]
-    assert [chunk for chunk in range(60) if allowed.has_chunk(chunk)] == inside
+    assert [chunk for chunk in range(60) if allowed.is_chunk_allowed(chunk)] == inside
     assert [number for number in range(12) if number in allowed] == [2, 3, 5, 9]
     empty = np.empty(0, np.uint64)
     none = AllowedDocuments(empty, empty, empty, 0)
     assert not none.get_chunk_mask(chunks).any()
-    assert (len(none), none.has_chunk(0)) == (0, False)
+    assert (len(none), none.is_chunk_allowed(0)) == (0, False)
 
 
 @pytest.mark.slow

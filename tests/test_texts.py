@@ -21,15 +21,15 @@ from kvstore.structures.documents.documents import (
     DocumentRecord,
     Documents,
     DocumentWriter,
-    decode_text,
+    decode_stored_text,
 )
-from kvstore.structures.documents.documents import encode_text as encoded
+from kvstore.structures.documents.documents import encode_stored_text as encoded
 
 
 @given(text=st.text().map(str.encode) | st.binary() | st.integers(0, 70_000).map(lambda size: b"tea " * (size // 4)))
 def test_a_text_is_restored_and_takes_at_most_one_byte_more(text: bytes) -> None:
     stored = encoded(text)
-    assert decode_text(memoryview(stored), b"key") == text
+    assert decode_stored_text(memoryview(stored), b"key") == text
     assert len(stored) <= len(text) + 1
     assert len(text) <= MAX_COMPRESSED_TEXT or stored[1:] == text
 
@@ -38,13 +38,13 @@ def test_a_short_text_pays_for_no_frame_and_one_in_a_frame_is_read() -> None:
     text = b"Captain Reid wrote of Pier 1 that its stones came over the water, and of Pier 2 that its stones did not."
     framed = zlib.compress(text)
     assert len(encoded(text)) == 1 + len(framed) - 6
-    assert decode_text(memoryview(b"\x01" + framed), b"key") == text
+    assert decode_stored_text(memoryview(b"\x01" + framed), b"key") == text
 
 
 @pytest.mark.parametrize("stored", [b"", b"\x03abc", b"\x02\xff", b"\x02", b"\x01abc", b"\x01"])
 def test_an_invalid_stored_text_is_damage(stored: bytes) -> None:
     with pytest.raises(CorruptionError, match="table texts, key 6b6579"):
-        decode_text(memoryview(stored), b"key")
+        decode_stored_text(memoryview(stored), b"key")
 
 
 @pytest.mark.parametrize("encoding", [b"\x01", b"\x02"])
@@ -54,12 +54,12 @@ def test_a_truncated_stream_is_damage_for_any_number_of_bytes_beyond_it(encoding
     truncated, complete = memoryview(encoding + body[:-12]), memoryview(encoding + body)
     readable = len(zlib.decompressobj(15 if encoding == b"\x01" else -15).decompress(body[:-12]))
     for max_bytes in range(len(text) + 2):
-        assert decode_text(complete, b"key", max_bytes).startswith(text[:max_bytes])
+        assert decode_stored_text(complete, b"key", max_bytes).startswith(text[:max_bytes])
         if max_bytes <= readable:
-            assert decode_text(truncated, b"key", max_bytes).startswith(text[:max_bytes])
+            assert decode_stored_text(truncated, b"key", max_bytes).startswith(text[:max_bytes])
         else:
             with pytest.raises(CorruptionError, match="table texts, key 6b6579"):
-                decode_text(truncated, b"key", max_bytes)
+                decode_stored_text(truncated, b"key", max_bytes)
 
 
 def test_slices_are_those_of_the_text(tmp_path: Path) -> None:

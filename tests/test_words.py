@@ -28,7 +28,7 @@ from kvstore.text.words import (
     get_stemmer,
     list_content_terms,
     list_content_words,
-    list_term_words,
+    list_search_words,
     segment_words,
     separate_unspaced,
 )
@@ -141,7 +141,7 @@ def test_questions_are_looked_up_by_words_and_pairs_of_characters(text: str) -> 
             expected.append(pair.group())
         elif word.start() == 0 or PAIR.match(folded, word.start() - 1) is None:
             expected.append(word.group())
-    assert list_term_words(text) == expected
+    assert list_search_words(text) == expected
     assert set(expected) <= count_text_terms(text, get_stemmer("none")).keys()
 
 
@@ -159,7 +159,7 @@ def test_two_characters_of_writing_without_spaces_count_as_a_word() -> None:
 
 @pytest.mark.parametrize("text", ["Who approves parental leave in Bergen, and since 2024?", "café-bar max_wal_size -O"])
 def test_the_terms_of_texts_with_spaces_are_their_words(text: str) -> None:
-    assert list_term_words(text) == segment_words(text)
+    assert list_search_words(text) == segment_words(text)
     assert list(count_text_terms(text, get_stemmer("none"))) == list(dict.fromkeys(segment_words(text)))
 
 

@@ -90,10 +90,10 @@ class RecordingGraph(BertGraph):
         super().__init__(weights)
         self.inputs: dict[str, str] = {}
 
-    def _add_linear(self, rows: str, name: str) -> str:
+    def _add_linear_layer(self, rows: str, name: str) -> str:
         """Add a linear layer, and record the name of its input rows."""
         self.inputs[name] = rows
-        return super()._add_linear(rows, name)
+        return super()._add_linear_layer(rows, name)
 
 
 class _QuantizedGraph(QuantizedBertGraph):

@@ -46,7 +46,7 @@ from ..text.words import (
     list_content_terms,
     list_content_words,
     list_informative_words,
-    list_term_words,
+    list_search_words,
 )
 from .answer_types import detect_answer_type, find_missing_answer_type
 from .confidence_weights import (
@@ -188,7 +188,7 @@ def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Calla
     """
     variants: dict[str, list[str]] = {}
     if isinstance(stem, QuestionStemmer):  # the documents have several languages
-        variants = {stem(word): stem.list_variants(word) for word in list_term_words(question, stem)}
+        variants = {stem(word): stem.list_variants(word) for word in list_search_words(question, stem)}
     forms_by_term: dict[str, list[str]] = {}
     for term in terms:
         forms = variants.get(term, [term])

@@ -46,7 +46,7 @@ from .facts import iter_document_facts
 from .full_delta import make_parts_reader
 from .linking import Linker
 from .name_changes import NameChanges
-from .pending import MetadataChange, PendingChanges, PendingDocument
+from .pending import EmbeddedPart, MetadataChange, PendingChanges, PendingDocument
 from .trace_cache import TraceCache
 from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents
 
@@ -209,7 +209,7 @@ class Changes:
             linker.flush()
             if not more_follow:
                 self._link_unlinked(self._unlinked)
-        if self._unlinked is None or self._unlinked.detect_due_flush():
+        if self._unlinked is None or self._unlinked.begin_flush_if_due():
             self._postings.flush()
         for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
             vectors.flush()
@@ -484,11 +484,10 @@ class Changes:
             counters.words += draft.length
         counters.chunks += record.chunk_count
 
-    def _replace_parts(self, key: str, new_parts: Mapping[str, tuple[Any, Matrix]]) -> None:
-        """Replace derived parts of a stored document, because facts stated about it changed.
+    def _replace_parts(self, key: str, new_parts: Mapping[str, EmbeddedPart]) -> None:
+        """Replace derived parts of a stored document by ``new_parts``, which have the labels of their derivations.
 
-        A derived part is what a derivation computes from one document, such as a list of sentences. ``new_parts`` has
-        each part and the vectors of its texts, by label of the derivation.
+        Facts stated about the document have changed.
         """
         record = self.documents.find_by_key(key)
         for stored_derivation, parts in self._derived_writers:

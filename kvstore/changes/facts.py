@@ -118,7 +118,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         """Return a description of a document by its id, for a message that it is lost."""
         return f"document {records.U64.unpack(row_key)[0]}"
 
-    def to_statements(self, state: State) -> Iterator[BoundStatement]:
+    def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
         """Yield an INSERT DOCUMENT statement, with its values, for each document.
 
         No statement can express the user's vectors, the user's chunks (except the whole text), or ``left_out``.
@@ -246,8 +246,8 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         assert edge is not None  # the caller found the row key in this state
         return edge.key, edge
 
-    def to_statements(self, state: State) -> Iterator[BoundStatement]:
-        """Yield an INSERT EDGE statement for each edge."""
+    def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
+        """Yield an INSERT EDGE statement, and the values of its ``?``, for each edge."""
         for _, edge in self.scan(state):
             yield "INSERT EDGE ? UNDER ? IN TREE ?", (edge.child, edge.parent, edge.tree)
 
@@ -337,8 +337,8 @@ class _StatedAliases(StatedFact[str, Alias]):
         assert alias is not None  # the caller found the row key in this state
         return alias.key, alias
 
-    def to_statements(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a statement for each alias and merge whose names are known now."""
+    def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
+        """Yield a statement, and the values of its ``?``, for each alias and merge whose names are known now."""
         # An alias comes after the aliases that make its entity known. Aliases form no cycle, so the loop ends.
         remaining = {key: alias for key, alias in self.scan(state) if self._is_expressible(state, alias)}
         while remaining:

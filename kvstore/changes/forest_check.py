@@ -87,7 +87,7 @@ def _check_edge_statuses(state: State, edges_by_tree: dict[int, list[Edge]]) -> 
         wrong_edges = [edge for edge in cycle_edges if forest.get_strength(*edge) != forest.compute_strength(*edge)]
         for child, parent in sorted(wrong_edges):
             yield f"edge {child} under {parent}: its strength does not follow from its statements"
-        for (child, parent), status in classify_edges(edges, forest.sort_by_strength(cycle_edges)).items():
+        for (child, parent), status in classify_edges(edges, forest.sort_strongest_first(cycle_edges)).items():
             if forest.get_edge_status(child, parent) != status:
                 # The stored status is the opposite of the expected one.
                 stored_label = "accepted" if status != ACCEPTED else "not accepted"

@@ -89,6 +89,13 @@ class PendingDocument:
         return len(self.content.chunks) if isinstance(self.content, ChunkedDocument | ExtractedDocument) else 0
 
 
+class EmbeddedPart(NamedTuple):
+    """What a derivation computed from a document, such as a list of sentences, and the vectors of its texts."""
+
+    part: Any
+    vectors: Matrix
+
+
 class MetadataChange(NamedTuple):
     """The new metadata of a stored document that is otherwise unchanged, and the digest of the document with it."""
 
@@ -116,8 +123,8 @@ class PendingChanges:
     #: The digests, by key, of the stored documents whose metadata or facts change, if the changes are kept (to apply
     #: them again): they must not be applied to another document with this key.
     stored_digests: dict[str, bytes] = field(default_factory=dict)
-    #: Derived parts of stored documents whose other facts changed, and their vectors, by key and derivation.
-    parts: dict[str, dict[str, tuple[Any, Matrix]]] = field(default_factory=dict)
+    #: The new derived parts of stored documents whose other facts changed, by key and label of the derivation.
+    parts: dict[str, dict[str, EmbeddedPart]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if there is any change."""
@@ -377,27 +384,27 @@ def complete_pending(
     changed_facts = {
         key: document_facts for key, document_facts in facts_by_key.items() if key not in pending.documents
     }
-    pending.parts = (
-        _derive_changed_parts(state, derivations, changed_facts, embed, find_vectors) if changed_facts else {}
-    )
+    pending.parts = {}
+    if changed_facts:
+        pending.parts = _derive_parts_from_changed_facts(state, derivations, changed_facts, embed, find_vectors)
 
 
-def _derive_changed_parts(
+def _derive_parts_from_changed_facts(
     state: State,
     derivations: Sequence[StoredDerivation],
     changed_facts: Mapping[str, Mapping[str, Any]],
     embed: Callable[[Sequence[str]], Matrix],
     find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None,
-) -> dict[str, dict[str, tuple[Any, Matrix]]]:
-    """Return the parts of stored documents that depend on changed facts, with their vectors: by key and derivation.
+) -> dict[str, dict[str, EmbeddedPart]]:
+    """Derive again the parts of stored documents that depend on ``changed_facts``, and embed their texts.
 
-    A part is what a derivation computes from one document, such as a list of sentences. ``changed_facts`` are the new
-    values by document key and kind of fact, None for a deleted fact. ``find_vectors`` takes a document key and texts,
-    and returns known vectors of them by space and text.
+    Returns the parts by document key and label of the derivation. ``changed_facts`` are the new values by document key
+    and kind of fact, None for a deleted fact. ``find_vectors`` takes a document key and texts, and returns known
+    vectors of them by space and text.
     """
     labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
-    missing_texts: list[dict[str, Sequence[str]]] = []
-    known_vectors: dict[tuple[str, str], Matrix] = {}
+    missing_texts: list[dict[str, Sequence[str]]] = []  # of each part, by label
+    known_vectors: dict[tuple[str, str], Matrix] = {}  # by vector space and text
     for key, document_facts in changed_facts.items():
         record = state.documents.find_by_key(key)
         if record is None:
@@ -417,10 +424,10 @@ def _derive_changed_parts(
             known_vectors.update(find_vectors(key, set(texts)) if find_vectors else {})
             labeled_parts.append((key, stored_derivation.label, part))
             missing_texts.append({stored_derivation.label: texts})
-    parts: dict[str, dict[str, tuple[Any, Matrix]]] = {}
+    parts: dict[str, dict[str, EmbeddedPart]] = {}
     vectors_by_part = collect_vectors(missing_texts, embed, known_vectors)
     for (key, label, part), vectors in zip(labeled_parts, vectors_by_part, strict=True):
-        parts.setdefault(key, {})[label] = (part, vectors[label])
+        parts.setdefault(key, {})[label] = EmbeddedPart(part, vectors[label])
     return parts
 
 

@@ -46,7 +46,7 @@ class UnlinkedDocuments:
         self.batches[-1][document] = language
         self._batch_chunks += num_chunks
 
-    def detect_due_flush(self) -> bool:
+    def begin_flush_if_due(self) -> bool:
         """Return True if enough batches were begun to write their postings, and count them as written."""
         if len(self.batches) < self._num_batches_flushed + _BATCHES_PER_FLUSH:
             return False

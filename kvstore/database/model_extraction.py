@@ -169,7 +169,7 @@ class ModelExtraction:
 
     def forecast(self) -> ExtractionForecast:
         """Forecast the requests of :meth:`run`; sends nothing."""
-        return self._build_plan().forecast
+        return self._plan_extraction().forecast
 
     def run(
         self,
@@ -181,7 +181,7 @@ class ModelExtraction:
         Raises the model's errors, and InvalidAnswerError after several consecutive unusable answers; texts written
         before an error are kept.
         """
-        plan = self._build_plan()
+        plan = self._plan_extraction()
         for key, texts in plan.copied_texts.items():
             self._store_texts({key: texts})
         num_copied = sum(len(texts.by_digest) for texts in plan.copied_texts.values())
@@ -290,10 +290,10 @@ class ModelExtraction:
                 del self._cached_passages[next(iter(self._cached_passages))]  # of the document cached first
         return self._cached_passages[record.id]
 
-    def _build_plan(self) -> _Plan:
-        """Return the plan: the passages to request within the token budget, in requests, the highest score first.
+    def _plan_extraction(self) -> _Plan:
+        """Select the passages to request within the token budget, and group them into requests, highest score first.
 
-        The plan also has the texts to copy from other documents, and the forecast.
+        The plan also has the texts to copy from other documents, and the forecast of the requests.
         """
         with self._handle.state() as state:
             allowed = None if self._where is None else filter_documents(state, self._where, self._parameters).allowed

@@ -170,11 +170,11 @@ class BertGraph:
         for layer_index in range(int(config["num_hidden_layers"])):
             layer = f"encoder.layer.{layer_index}"
             attended = self._add_attention(tokens, f"{layer}.attention.self", width, num_heads)
-            attended = self._add_linear(attended, f"{layer}.attention.output.dense")
+            attended = self._add_linear_layer(attended, f"{layer}.attention.output.dense")
             tokens = self._add_sum(attended, tokens, f"{layer}.attended")
             tokens = self._add_layer_norm(tokens, f"{layer}.attention.output.LayerNorm", epsilon)
-            inner = self._add_gelu(self._add_linear(tokens, f"{layer}.intermediate.dense"), f"{layer}.gelu")
-            tokens = self._add_sum(self._add_linear(inner, f"{layer}.output.dense"), tokens, f"{layer}.sum")
+            inner = self._add_gelu(self._add_linear_layer(tokens, f"{layer}.intermediate.dense"), f"{layer}.gelu")
+            tokens = self._add_sum(self._add_linear_layer(inner, f"{layer}.output.dense"), tokens, f"{layer}.sum")
             tokens = self._add_layer_norm(tokens, f"{layer}.output.LayerNorm", epsilon)
         if mean:
             self._add_operation("ReduceMean", [tokens], "vectors", axes=[1], keepdims=0)
@@ -222,7 +222,7 @@ class BertGraph:
         projections = {}
         for layer, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
             rows = self._add_operation(
-                "Reshape", [self._add_linear(tokens, f"{name}.{layer}"), head_shape], f"{name}.{layer}.heads"
+                "Reshape", [self._add_linear_layer(tokens, f"{name}.{layer}"), head_shape], f"{name}.{layer}.heads"
             )
             projections[layer] = self._add_operation("Transpose", [rows], f"{name}.{layer}.transposed", perm=order)
         products = self._add_operation("MatMul", [projections["query"], projections["key"]], f"{name}.products")
@@ -235,10 +235,11 @@ class BertGraph:
         merged_shape = self._add_integers("merged", [0, -1, width])
         return self._add_operation("Reshape", [transposed, merged_shape], f"{name}.merged")
 
-    def _add_linear(self, activations: str, name: str) -> str:
-        """Add the linear layer ``name``: ``activations`` times its weights, plus its bias. Return its result's name.
+    def _add_linear_layer(self, activations: str, name: str) -> str:
+        """Add a linear layer of BERT to the graph: ``activations`` times its weights, plus its bias.
 
-        ``activations`` is the name of an earlier result.
+        ``activations`` is the name of an earlier result, and ``name`` the prefix of the layer's weights. Returns the
+        name of the layer's result.
         """
         matrix = self._add_constant(f"{name}.weight", self._take_weight(name).T)
         products = self._add_operation("MatMul", [activations, matrix], f"{name}.products")
@@ -345,10 +346,11 @@ class QuantizedBertGraph(BertGraph):
         """
         raise NotImplementedError
 
-    def _add_linear(self, activations: str, name: str) -> str:
-        """Add the linear layer ``name``, which multiplies bytes; return the name of its result.
+    def _add_linear_layer(self, activations: str, name: str) -> str:
+        """Add a linear layer that multiplies bytes; return the name of its result.
 
-        ``activations`` is the name of an earlier result. Activations that several layers read are quantized once.
+        ``activations`` is the name of an earlier result, and ``name`` the prefix of the layer's weights. Activations
+        that several layers read are quantized once.
         """
         if activations not in self._quantized:
             self._quantized[activations] = self._add_quantized_activations(activations, name)

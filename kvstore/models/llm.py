@@ -173,7 +173,7 @@ class LanguageModel:
         is_loop = False
         try:
             while not is_loop:
-                piece = self._read_next_piece(pieces, text)
+                piece = self._receive_piece(pieces, text)
                 if piece is None:
                     break
                 is_loop = detectors[piece.is_reasoning].feed(piece.text)
@@ -204,11 +204,11 @@ class LanguageModel:
         self.sent_tokens += max(estimated_tokens, answer.prompt_tokens)
         self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
 
-    def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
-        """Return the next text of an answer from ``pieces``, or None at its end.
+    def _receive_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
+        """Wait for the next piece of an answer, and return it; return None at the end of the answer.
 
-        ``received`` are the texts so far. Raises ModelUnavailableError, which names their length, if the answer breaks
-        off.
+        ``received`` are the texts of the earlier pieces. If the answer breaks off, raises ModelUnavailableError with
+        their total length.
         """
         try:
             return next(pieces, None)

@@ -102,8 +102,11 @@ class Fact(ABC, Generic[Key, Value]):
         """Return the number of facts of this kind in words, or "" if it need not be reported."""
         return f"{number:,} {self.name if number == 1 else self.plural}"
 
-    def to_statements(self, state: State) -> Iterator[BoundStatement]:
-        """Yield the statements, with their values, that create all facts of this kind again, in executable order."""
+    def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
+        """Yield the statements of a dump, with their values, that create all facts of this kind, in executable order.
+
+        By default, no statement can create a fact.
+        """
         return iter(())
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:

@@ -190,7 +190,7 @@ class Query:
 
     def is_allowed(self, chunk: int) -> bool:
         """True if the chunk with this id belongs to a document that satisfies the query's condition."""
-        return self.allowed is None or self.allowed.has_chunk(chunk)
+        return self.allowed is None or self.allowed.is_chunk_allowed(chunk)
 
 
 class Strategy(Protocol):

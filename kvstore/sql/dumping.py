@@ -22,7 +22,7 @@ def dump_statements(state: State) -> Iterator[str]:
     yield f"-- embedder {state.settings.embedder}"
     yield "BEGIN;"
     for fact_kind in facts.list_fact_kinds():
-        yield from (f"{_format_statement(statement)};" for statement in fact_kind.to_statements(state))
+        yield from (f"{_format_statement(statement)};" for statement in fact_kind.iter_dump_statements(state))
     yield "COMMIT;"
 
 

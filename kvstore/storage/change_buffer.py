@@ -142,9 +142,9 @@ class TableBuffer:
         return self.older.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
-        """Append a change to the version chain (buffered changes) of each record in ``pieces``.
+        """Append to the version chain of each record in ``pieces`` its next change, made by a newer segment.
 
-        A change is a whole value, a patch, or None, which removes the record.
+        A change is a whole value, a patch, or None, which removes the record. The longer chain is stored in ``newer``.
         """
         self._register_keys(pieces)
         add_pieces(self.newer, self.older, pieces)

@@ -200,7 +200,7 @@ class DataFile:
         have overwritten the meta page of this one.
         """
         if self._address is None:
-            self._address = self._find_address(transaction, change)
+            self._address = self._compute_map_address(transaction, change)
         if self._address is None:
             return None
         try:
@@ -227,7 +227,7 @@ class DataFile:
         if is_overtaken:
             raise OvertakenError
 
-    def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
+    def _compute_map_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
         """Compute the address of LMDB's map from the address and the page number of the main tree's first record.
 
         The page number is read from the file, as of commit number ``change``. Returns None if the main tree is empty.

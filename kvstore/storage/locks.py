@@ -448,19 +448,15 @@ class SharedOpenLock:
             if not can_create_reader_table(directory):
                 return False  # another process was about to create it
             if time.monotonic() >= deadline:
-                raise self._make_table_error()
+                raise LockTimeoutError(
+                    f"{self.path.with_name(READERS_FILE)}: deleted while another process has the store open, so a "
+                    "writer could not know which pages are being read; close the store there and open it again (lsof "
+                    f"{self.path} lists the processes)"
+                )
         if can_create_reader_table(directory) and is_file_at(descriptor, self.path):
             reserve_reader_table(directory)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         return is_file_at(descriptor, self.path)
-
-    def _make_table_error(self) -> LockTimeoutError:
-        """Return the error for a missing reader table while another process has the store open."""
-        return LockTimeoutError(
-            f"{self.path.with_name(READERS_FILE)}: deleted while another process has the store open, so a writer could "
-            f"not know which pages are being read; close the store there and open it again (lsof {self.path} lists the "
-            "processes)"
-        )
 
     def _take_descriptors(self) -> list[int]:
         """Return the descriptors of the locked files, and forget them, so that the caller must close them."""

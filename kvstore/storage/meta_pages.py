@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import CorruptionError
 
@@ -30,31 +31,43 @@ _MAIN_TREE_OFFSET = 16 + 72
 _NO_PAGE = (1 << 64) - 1
 
 
+class _MetaPage(NamedTuple):
+    """The fields of a meta page: its page number, and ``change``, the number of the commit that wrote it."""
+
+    number: int
+    flags: int
+    magic: int
+    version: int
+    page_size: int
+    change: int
+
+
 def verify_meta_pages(path: Path) -> None:
     """Raise CorruptionError if a meta page is damaged; does nothing if the file is missing or not an LMDB file."""
     try:
         with path.open("rb") as file:
-            first_head = file.read(_META.size)
-            page_size = 0
-            if len(first_head) == _META.size:
-                *_, page_size, _ = _META.unpack(first_head)
-            page_size = page_size or mmap.PAGESIZE
+            metas = _parse_meta_page(file.read(_META.size))
+            page_size = (metas[0].page_size if metas else 0) or mmap.PAGESIZE
             file.seek(page_size)
-            second_head = file.read(_META.size)
+            metas += _parse_meta_page(file.read(_META.size))
     except FileNotFoundError:  # not yet created
         return
-    metas = [_META.unpack(head) for head in (first_head, second_head) if len(head) == _META.size]
-    if all((magic, version) != (_MAGIC, _VERSION) for _, _, magic, version, _, _ in metas):
+    if all((meta.magic, meta.version) != (_MAGIC, _VERSION) for meta in metas):
         return  # not an LMDB file; LMDB reports what it is instead
-    for page_number, (recorded_number, flags, magic, version, size, change) in enumerate(metas):
+    for page_number, meta in enumerate(metas):
         # Even changes are in page 0, odd ones in page 1; a new file has change 0 in both.
-        change_page = change & 1 if change else page_number
-        fields = (recorded_number, flags, magic, version, size, change_page)
-        if fields != (page_number, _META_FLAG, _MAGIC, _VERSION, page_size, page_number):
+        is_on_its_page = not meta.change or meta.change & 1 == page_number
+        is_valid = meta == _MetaPage(page_number, _META_FLAG, _MAGIC, _VERSION, page_size, meta.change)
+        if not (is_valid and is_on_its_page):
             raise CorruptionError(
                 f"{path}: meta page {page_number} is damaged, and without it the last commit cannot be known; restore "
                 "a backup"
             )
+
+
+def _parse_meta_page(head: bytes) -> list[_MetaPage]:
+    """Parse the first bytes of a meta page; return an empty list if the file ends before they do."""
+    return [_MetaPage._make(_META.unpack(head))] if len(head) == _META.size else []
 
 
 def find_first_leaf(

@@ -126,13 +126,13 @@ class RestrictedChunks(Chunks):
         """Return the record of each chunk, or None for an id that no chunk of a document that the query allows has."""
         ids = list(chunks)
         records = zip(ids, super().find_many(ids), strict=True)
-        return [record if self._allowed.has_chunk(chunk) else None for chunk, record in records]
+        return [record if self._allowed.is_chunk_allowed(chunk) else None for chunk, record in records]
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
         """Return for each id True if it belongs to a chunk of a document that the query allows, else False."""
         ids = list(chunks)
         return [
-            present and self._allowed.has_chunk(chunk)
+            present and self._allowed.is_chunk_allowed(chunk)
             for chunk, present in zip(ids, super().has_many(ids), strict=True)
         ]
 

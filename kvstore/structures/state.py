@@ -264,7 +264,8 @@ class State:
         if len(address_lists) == 1:
             return address_lists[0]
         ranks_and_targets = map(addresses.split_address, np.concatenate(address_lists).tolist())
-        return addresses.build_addresses([(target, rank) for rank, target in ranks_and_targets])[:limit]
+        best_addresses = addresses.list_best_addresses([(target, rank) for rank, target in ranks_and_targets])
+        return np.array(best_addresses[:limit], np.uint64)
 
     def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:
         """Return the first ``min_count`` addresses of an entity, and all others of the last one's rank, ascending.

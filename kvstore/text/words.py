@@ -260,19 +260,19 @@ def count_written_words(text: str) -> int:
     return len(spaced_words) + -(-characters // 2)  # rounded up
 
 
-def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
-    """Return the words that a search for a text looks up, in normal form and in order.
+def list_search_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
+    """Return the words that a search for a text looks up, in normal form and in order, with function words.
 
     A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
     A character without a neighbor is a word.
 
-    >>> list_term_words("東京タワー 333m 港")
+    >>> list_search_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
     """
-    return _list_folded_term_words(fold_text(text), stem)
+    return _list_folded_search_words(fold_text(text), stem)
 
 
-def _list_folded_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
+def _list_folded_search_words(folded: str, stem: Callable[[str], str]) -> list[str]:
     """Return the words that a search for ``folded``, a text in normal form, looks up, in order.
 
     A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
@@ -305,7 +305,7 @@ def list_content_words(
     folded = fold_text(text)
     if is_unspaced(folded):
         folded = _UNSPACED_FUNCTION_WORD_PATTERN.sub(" ", folded)
-    return [word for word in _list_folded_term_words(folded, stem) if word not in function_words]
+    return [word for word in _list_folded_search_words(folded, stem) if word not in function_words]
 
 
 def is_bigram(word: str) -> bool:
@@ -361,7 +361,7 @@ def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
 
     A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
     """
-    return [stem(word) for word in list_term_words(text, stem)]
+    return [stem(word) for word in list_search_words(text, stem)]
 
 
 def list_guaranteed_terms(name: str, stem: Callable[[str], str]) -> list[str]:
@@ -414,7 +414,7 @@ def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     If the text has only function words, return all its terms. Function words of the detected language and of English
     are omitted.
     """
-    words = list_term_words(text, stem)
+    words = list_search_words(text, stem)
     function_words = get_function_words(detect_word_language(words))
     return [stem(word) for word in list_content_words(text, function_words, stem) or words]
 

@@ -93,14 +93,15 @@ def encode_value(value: Any) -> bytes | None:
     if isinstance(value, float):
         return encode_number(value)
     if isinstance(value, str):
-        return encode_text(value)
+        return encode_text_value(value)
     return None
 
 
-def encode_text(text: str) -> bytes | None:
-    """Encode a text as the end of its key, or return None if it has more than 200 bytes or a NUL."""
+def encode_text_value(text: str) -> bytes | None:
+    """Encode a text as the end of its index key; return None if it has more than 200 bytes or a NUL."""
     packed = text.encode()
-    return TEXT + packed + _TERMINATOR if len(packed) <= _MAX_TEXT_BYTES and _TERMINATOR not in packed else None
+    is_indexed = len(packed) <= _MAX_TEXT_BYTES and _TERMINATOR not in packed
+    return TEXT + packed + _TERMINATOR if is_indexed else None
 
 
 def encode_number(number: float) -> bytes:

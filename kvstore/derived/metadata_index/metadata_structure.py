@@ -32,7 +32,7 @@ from .metadata_encoding import (
     build_index_keys,
     decode_value,
     encode_column_prefix,
-    encode_text,
+    encode_text_value,
 )
 
 METADATA_SETS = "metadata_sets"
@@ -74,7 +74,7 @@ class MetadataIndex:
 
     def find_text(self, column: str, text: str) -> list[int] | None:
         """Return the ids of the documents with this text in a column, ascending; None if such a text is not indexed."""
-        key = encode_text(text)
+        key = encode_text_value(text)
         return None if key is None else np.flatnonzero(self.find_key(encode_column_prefix(column) + key)).tolist()
 
     def find_range(self, start: bytes, stop: bytes) -> DocumentMask:

@@ -159,7 +159,7 @@ def _find_cells(
     centers = _normalize_rows(rows, center_rows).T
     for start in range(0, len(row_numbers), _BATCH_ROWS):
         products = _normalize_rows(rows, row_numbers[start : start + _BATCH_ROWS]) @ centers
-        cells[start : start + _BATCH_ROWS] = _find_largest(products, _CELLS_PER_ROW)
+        cells[start : start + _BATCH_ROWS] = _take_largest(products, _CELLS_PER_ROW)
     order = np.argsort(cells.ravel(), kind="stable")  # group the (row, cell) pairs by cell
     bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(center_rows)))
     return np.split(row_numbers[order // _CELLS_PER_ROW], bounds)
@@ -177,7 +177,7 @@ def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: R
     products = _compute_products(units, batch)
     products[np.arange(len(queries)), batch.start + np.arange(len(queries))] = -np.inf  # each row with itself
     # Single-precision products can be in the wrong order, so several candidates are compared exactly.
-    candidates = _find_largest(products, min(_NUM_CANDIDATES, len(members) - 1))
+    candidates = _take_largest(products, min(_NUM_CANDIDATES, len(members) - 1))
     rows = units[batch].astype(np.float64)
     for positions in candidates.T:
         candidate_rows = members[positions]
@@ -196,7 +196,7 @@ def _compute_products(units: Matrix, batch: slice) -> Matrix:
     return products
 
 
-def _find_largest(products: Matrix, count: int) -> RowNumbers:
+def _take_largest(products: Matrix, count: int) -> RowNumbers:
     """Return the positions of the ``count`` largest products of each row, ties by position, shape (rows, count).
 
     The selected products are overwritten with minus infinity. Repeated ``argmax`` is several times as fast as

@@ -91,9 +91,9 @@ class AllowedDocuments:
         is_allowed: npt.NDArray[np.bool_] = flags.view(np.bool_).take(groups.astype(np.intp), mode="clip")
         return is_allowed & (groups < len(flags))
 
-    def has_chunk(self, chunk: int) -> bool:
+    def is_chunk_allowed(self, chunk: int) -> bool:
         """True if the chunk belongs to a document that the query allows."""
-        group = chunk // GROUP_SIZE
+        group = chunk // GROUP_SIZE  # the ids of a group all belong to one document
         return group < len(self.groups) and bool(self.groups[group])
 
     def __contains__(self, document: object) -> bool:

@@ -158,13 +158,17 @@ def encode_key(key: str) -> bytes:
     return plain[:LONG_KEY_PREFIX] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
 
 
-def encode_text(text: bytes) -> bytes:
-    """Encode a text for storage, without its checksum: compressed if that makes it shorter and the text is not long."""
+def encode_stored_text(text: bytes) -> bytes:
+    """Encode the text of a document (UTF-8) for its record, without the checksum.
+
+    The result is a byte that names the encoding, and the text. It is compressed if that makes it shorter, unless it is
+    longer than MAX_COMPRESSED_TEXT.
+    """
     compressed = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
     return DEFLATED + compressed if len(compressed) < len(text) else PLAIN + text
 
 
-def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
+def decode_stored_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
     """Decode a stored text (the encoding, then the text), or at least its first ``max_bytes`` bytes (None: all).
 
     ``key`` is the key of its record, for the error message. Raises CorruptionError for an unknown encoding, or a
@@ -357,7 +361,7 @@ class Documents(ViewReader):
             text: bytes | memoryview | None = _get_long_text(value)
             if text is None:
                 max_end = max((end for _, end in byte_ranges[document]), default=0)
-                text = decode_text(records.unseal(value, tables.TEXTS, key), key, max_end)
+                text = decode_stored_text(records.unseal(value, tables.TEXTS, key), key, max_end)
             slices[document] = [_decode_slice(document, text, start, end) for start, end in byte_ranges[document]]
         return slices
 
@@ -373,7 +377,7 @@ class Documents(ViewReader):
             return long_text
         text = self._text_cache.get(document)
         if text is None:
-            text = decode_text(records.unseal(value, tables.TEXTS, key), key)
+            text = decode_stored_text(records.unseal(value, tables.TEXTS, key), key)
             # A long text is not cached together with others.
             if len(self._text_cache) == _MAX_CACHED_TEXTS or len(text) > MAX_COMPRESSED_TEXT:
                 self._text_cache.clear()
@@ -429,7 +433,7 @@ class DocumentWriter(ViewWriter, Documents):
         key = records.encode_u64(record.id)
         self.put_record(record)
         self._write_view.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
-        self._write_view.put(tables.TEXTS, key, records.seal(encode_text(text)))
+        self._write_view.put(tables.TEXTS, key, records.seal(encode_stored_text(text)))
         if sections:
             rows = [
                 [section.level, section.title, section.parent, section.start, section.end, section.abstract]

@@ -7,12 +7,6 @@ depends only on the entity's occurrences in that abstract, so that it can be rec
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 
 #: The ranks: a tree node; a title or heading that is the entity's name, or contains it as a part; the body of the text.
 NODE_RANK = 0x00
@@ -45,16 +39,6 @@ def make_address(rank: int, target_id: int) -> int:
 def split_address(value: int) -> tuple[int, int]:
     """Unpack an address, which is a place where an entity occurs, into its rank and the id of its node or abstract."""
     return value >> RANK_SHIFT, value & TARGET_MASK
-
-
-def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
-    """Return the addresses of (target, rank) pairs, ascending. A target is the id of a node or abstract.
-
-    An address is a rank and a target packed into one integer. Each node or abstract has one, with its lowest rank.
-    """
-    import numpy as np
-
-    return np.array(list_best_addresses(ranked_targets), np.uint64)
 
 
 def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:

@@ -48,6 +48,19 @@ class ChangeCounts(NamedTuple):
     num_new: int
 
 
+class _ChangedBlocks(NamedTuple):
+    """The result of changing one block of the list of each of several entities.
+
+    ``counts`` has the numbers of removed and of new numbers of each entity, in order. ``remaining`` has the changes
+    that belong to earlier blocks, by entity. ``small_blocks`` has the key and the size of each block that became too
+    small, by entity.
+    """
+
+    counts: list[tuple[int, int]]
+    remaining: dict[int, tuple[Sequence[int], Sequence[int]]]
+    small_blocks: dict[int, tuple[bytes, int]]
+
+
 class BlockLists:
     """The lists of numbers of entities, such as addresses, that one table stores in blocks."""
 
@@ -122,18 +135,18 @@ class BlockLists:
                     for entity, block in zip(pending, blocks, strict=True)
                 ]
             block_changes: dict[bytes, bytes | None] = {}
-            change_counts, remaining, small_blocks = self._change_blocks(pending, blocks, _MIN_BLOCK, block_changes)
-            for entity, (num_removed, num_new) in zip(pending, change_counts, strict=True):
+            changed = self._change_blocks(pending, blocks, _MIN_BLOCK, block_changes)
+            for entity, (num_removed, num_new) in zip(pending, changed.counts, strict=True):
                 totals[entity] = ChangeCounts(
                     totals[entity].num_removed + num_removed, totals[entity].num_new + num_new
                 )
-            if small_blocks:
+            if changed.small_blocks:
                 view.change_many(self._table, written)  # which can contain the next block
                 written.clear()
-            for entity, (key, size) in small_blocks.items():
+            for entity, (key, size) in changed.small_blocks.items():
                 self._merge_with_next_block(view, entity, key, size, block_changes)
             written |= block_changes  # written together, because each write makes the next search slower
-            pending = remaining
+            pending = changed.remaining
         view.change_many(self._table, written)
         return totals
 
@@ -184,17 +197,15 @@ class BlockLists:
         blocks: Sequence[Record | None],
         min_block: int,
         block_changes: dict[bytes, bytes | None],
-    ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
+    ) -> _ChangedBlocks:
         """Remove and add numbers in one block of the list of each entity, by compiled code (:func:`change_blocks`).
 
         ``changes`` maps each entity to the numbers to remove and to add, and ``blocks`` has the entity's block (None:
-        it has no block yet), in the same order. Adds the resulting blocks to ``block_changes``. Returns three values:
-        the counts of removed and of new numbers of each entity, in the same order; the changes that belong to earlier
-        blocks, by entity; and, by entity, the key and size of its block if that became smaller than ``min_block``
-        numbers. Raises CorruptionError if a block is damaged.
+        it has no block yet), in the same order. Adds the resulting blocks to ``block_changes``. A block with fewer than
+        ``min_block`` numbers is too small. Raises CorruptionError if a block is damaged.
         """
         try:
-            return change_blocks(changes, blocks, BLOCK_SIZE, min_block, block_changes)
+            return _ChangedBlocks._make(change_blocks(changes, blocks, BLOCK_SIZE, min_block, block_changes))
         except ValueError as error:
             raise CorruptionError(f"table {self._table}: {error}; run CHECK") from error
 

@@ -261,17 +261,18 @@ class Forest(ViewReader):
             raise CorruptionError(f"edge {child} under {parent} should be on a cycle and is not; run CHECK")
         return Strength(*STRENGTH_STRUCT.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
 
-    def sort_by_strength(self, edges: Collection[Edge]) -> list[Edge]:
-        """Sort edges on cycles by the strength of their evidence, strongest first, then by the names of their ends."""
+    def sort_strongest_first(self, edges: Collection[Edge]) -> list[Edge]:
+        """Return edges on cycles, the edge with the strongest evidence first, ties in order of the names of their ends.
+
+        Of two :class:`Strength` values, the stronger is less than the other.
+        """
         strengths = {edge: self.get_strength(*edge) for edge in edges}
         ordered: list[Edge] = []
         for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
             tied_edges = list(group)
-            ordered += (
-                tied_edges
-                if len(tied_edges) == 1
-                else sorted(tied_edges, key=lambda edge: [self.get_key(node) for node in edge])
-            )
+            if len(tied_edges) > 1:  # names are read only if they decide
+                tied_edges.sort(key=lambda edge: [self.get_key(node) for node in edge])
+            ordered += tied_edges
         return ordered
 
     def get_key(self, node: int) -> str:

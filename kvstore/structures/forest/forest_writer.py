@@ -160,7 +160,7 @@ class TransitiveReduction:
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)
             for edge in sorted(cycle_edges):
                 self._put_cycle_edge(*edge)
-            for edge, status in classify_edges(statuses, forest.sort_by_strength(cycle_edges)).items():
+            for edge, status in classify_edges(statuses, forest.sort_strongest_first(cycle_edges)).items():
                 if status != statuses[edge]:
                     self._delete_edge_status(*edge, statuses[edge])
                     self._put_edge_status(*edge, status)
@@ -240,7 +240,7 @@ class TransitiveReduction:
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)
             elif not forest.is_on_cycle(*edge):
                 self._put_cycle_edge(*edge)
-        cyclic = cycle_edges.difference(select_acyclic(forest.sort_by_strength(cycle_edges)))
+        cyclic = cycle_edges.difference(select_acyclic(forest.sort_strongest_first(cycle_edges)))
         for edge in sorted(cyclic):
             status = forest.get_edge_status(*edge)
             if status != CYCLIC:

@@ -6,17 +6,17 @@ headings), each a list with three numbers per occurrence. Damage raises Corrupti
 Recognition: in: a folded text and the entity filter of a view. Out: :class:`Mention` with byte offsets in the original
 text. A name without a word character is never mentioned, because postings could not find it again. From the mentions of
 a document: for each entity (abstract, rank) pairs, from which
-:func:`kvstore.structures.filter.addresses.build_addresses` builds its addresses. Linking and CHECK both use this rule.
+:func:`~kvstore.structures.filter.addresses.list_best_addresses` makes its addresses. Linking and CHECK use this rule.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kvstore_cext.mentions import select_outermost_mentions
 
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..filter.entity_filter import EntityFilter
+
+
+Row = TypeVar("Row")
 
 
 class Occurrence(NamedTuple):
@@ -144,26 +147,11 @@ class MentionWriter(ViewWriter, Mentions):
 
     def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         """Return the occurrences of entities in each chunk, including pending changes."""
-        chunks = list(chunks)
-        stored_chunks = [chunk for chunk in chunks if chunk not in self._pending_rows]
-        rows = (
-            dict(zip(stored_chunks, super().get_occurrences_many(stored_chunks), strict=True)) if stored_chunks else {}
-        )
-        return [self._pending_rows[chunk] if chunk in self._pending_rows else rows[chunk] for chunk in chunks]
+        return _read_with_pending(list(chunks), self._pending_rows, super().get_occurrences_many)
 
     def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
         """Return the occurrences of entities in the title and headings of each document, including pending changes."""
-        documents = list(documents)
-        stored_documents = [document for document in documents if document not in self._pending_headings]
-        rows = (
-            dict(zip(stored_documents, super().get_heading_occurrences_many(stored_documents), strict=True))
-            if stored_documents
-            else {}
-        )
-        return [
-            self._pending_headings[document] if document in self._pending_headings else rows[document]
-            for document in documents
-        ]
+        return _read_with_pending(list(documents), self._pending_headings, super().get_heading_occurrences_many)
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Replace the occurrences of entities in a chunk; return them ordered by start, length and entity."""
@@ -197,6 +185,13 @@ class MentionWriter(ViewWriter, Mentions):
         self._write_view.change_many(tables.PLACE_MENTIONS, headings)
         self._pending_rows.clear()
         self._pending_headings.clear()
+
+
+def _read_with_pending(ids: list[int], pending: Mapping[int, Row], read: Callable[[list[int]], list[Row]]) -> list[Row]:
+    """Return the row of each id: the pending one, or else the stored one, which ``read`` returns for a list of ids."""
+    stored_ids = [id for id in ids if id not in pending]
+    stored_rows = dict(zip(stored_ids, read(stored_ids), strict=True)) if stored_ids else {}
+    return [pending[id] if id in pending else stored_rows[id] for id in ids]
 
 
 def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:

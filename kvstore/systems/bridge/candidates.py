@@ -201,7 +201,7 @@ class _PoolBuilder:
                     route = AbstractRoute(entity.key, start, levels, abstract)
                     for chunk in self._iter_stored_chunks(abstract):
                         is_new = chunk not in self.pool and chunk not in yielded
-                        if is_new and (allowed is None or allowed.has_chunk(chunk)):
+                        if is_new and (allowed is None or allowed.is_chunk_allowed(chunk)):
                             yielded.add(chunk)
                             yield chunk, route
 
