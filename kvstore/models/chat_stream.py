@@ -29,6 +29,13 @@ _STARS = "***"
 _MAX_PREFIX_SHOWN = 4
 
 
+class TokenCounts(NamedTuple):
+    """The numbers of tokens of a prompt and of its answer, as a server reports them; 0 if it does not."""
+
+    prompt: int = 0
+    answer: int = 0
+
+
 class StreamError(Exception):
     """A server reported an error inside a stream instead of the answer."""
 
@@ -61,7 +68,7 @@ class ChatStream:
         self._text, self._reasoning = _ReceivedText(secret), _ReceivedText(secret)
         self._splitter = _ReasoningSplitter()
         self.is_truncated = False
-        self.tokens = (0, 0)  # of the prompt and of the answer
+        self.tokens = TokenCounts()
 
     def __iter__(self) -> Iterator[Piece]:
         """Yield the texts of the answer and of its reasoning as they arrive, then close the reply."""
@@ -168,13 +175,15 @@ def _decode_event(data: bytes) -> dict[str, Any]:
     return dict(event)
 
 
-def _parse_usage(event: dict[str, Any]) -> tuple[int, int] | None:
-    """Return the numbers of tokens of prompt and answer if an event reports them, otherwise None."""
+def _parse_usage(event: dict[str, Any]) -> TokenCounts | None:
+    """Return the numbers of tokens if an event of the stream reports them, otherwise None."""
     usage = event.get("usage")
     if not isinstance(usage, dict):
         return None
     prompt_tokens, answer_tokens = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    return (prompt_tokens, answer_tokens) if isinstance(prompt_tokens, int) and isinstance(answer_tokens, int) else None
+    if not (isinstance(prompt_tokens, int) and isinstance(answer_tokens, int)):
+        return None
+    return TokenCounts(prompt_tokens, answer_tokens)
 
 
 class _ReceivedText:

@@ -77,10 +77,10 @@ def trim_to_sentences(text: str) -> str:
     return line[:last_end] or line
 
 
-def end_sentence(text: str) -> str:
+def add_final_period(text: str) -> str:
     """Return a text with a period added if it does not end with punctuation, which weak models often forget.
 
-    >>> end_sentence("Tea is made from leaves"), end_sentence("Is it?"), end_sentence("He said: 'No.'")
+    >>> add_final_period("Tea is made from leaves"), add_final_period("Is it?"), add_final_period("He said: 'No.'")
     ('Tea is made from leaves.', 'Is it?', "He said: 'No.'")
     """
     return text if is_unspaced(text) or _SENTENCE_END_PATTERN.search(text) else f"{text}."

@@ -84,6 +84,16 @@ class Bounds(NamedTuple):
         return self.certain is self.possible
 
 
+class _Presence(NamedTuple):
+    """The documents in which a field is not NULL.
+
+    It is ``unclear`` in documents with too many values to be indexed; None if there are no such documents.
+    """
+
+    non_null: DocumentMask
+    unclear: DocumentMask | None = None
+
+
 #: Columns that are numbers, and are stored as numbers.
 NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
 #: Columns that are never NULL.
@@ -189,21 +199,17 @@ class Evaluation:
         possible = (non_null if unclear is None else non_null | unclear) & ~bounds.certain
         return Bounds(certain, possible)
 
-    def _find_non_null(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
-        """Return the documents whose field is not NULL, and the documents whose field is unclear (or None).
-
-        A field is unclear if its document has too many values to be indexed. Returns None instead of the pair if the
-        index does not cover the field at all.
-        """
+    def _find_non_null(self, field: Field) -> _Presence | None:
+        """Return the documents whose field is not NULL, or None if the index does not cover the field."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
-                return self._index.find_key(encode_column_prefix(field.name) + PRESENT), None
-            return (self._all_documents, None) if field.name in _NEVER_NULL else None
+                return _Presence(self._index.find_key(encode_column_prefix(field.name) + PRESENT))
+            return _Presence(self._all_documents) if field.name in _NEVER_NULL else None
         prefix = encode_field_prefix(FIELD, field.names)
         if prefix is None or field.elements:
             return None
         unindexed = self._unindexed_documents
-        return self._index.find_key(prefix + PRESENT), unindexed if unindexed.any() else None
+        return _Presence(self._index.find_key(prefix + PRESENT), unindexed if unindexed.any() else None)
 
     # Words -----------------------------------------------------------------------------------------------------------
 

@@ -119,11 +119,17 @@ def compute_spreads(
     return spreads
 
 
-def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
-    """Return the likeliest walk to each node: its nodes from the start, and the names of all but the last.
+class Walk(NamedTuple):
+    """A walk through the graph: its nodes from the start, and the names of all but the last; empty if there is none."""
 
-    ``ranks`` is the PageRank that walked the graph from its start nodes. Both lists are empty if no walk reaches the
-    node. If several walks are equally likely, the walk with the start nearest to the node wins, then the first by name,
+    nodes: list[int]
+    names: list[str]
+
+
+def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, Walk]:
+    """Return the likeliest walk to each node from a start node of ``ranks``, a PageRank; empty if no walk reaches it.
+
+    If several walks are equally likely, the walk with the start nearest to the node wins, then the first by name,
     entities before chunks.
     """
     targets = list(nodes)
@@ -152,7 +158,7 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
             node_predecessors = predecessors[walk[-1]]
         # Without predecessors, no walk leads to the node; a start node is its own predecessor.
         walk = walk[::-1] if node_predecessors else []
-        walks[node] = walk, [_format_node(*names[predecessor]) for predecessor in walk[:-1]]
+        walks[node] = Walk(walk, [_format_node(*names[predecessor]) for predecessor in walk[:-1]])
     return walks
 
 

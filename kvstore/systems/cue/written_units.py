@@ -93,9 +93,9 @@ class _WrittenUnits(WrittenListFact):
 
         Each comes with a flag: True if its line has more than one sentence.
         """
-        from ...models.text_checks import end_sentence, iter_written_sentences, trim_to_sentences
+        from ...models.text_checks import add_final_period, iter_written_sentences, trim_to_sentences
 
-        for line in dict.fromkeys(map(end_sentence, map(trim_to_sentences, entry))):
+        for line in dict.fromkeys(map(add_final_period, map(trim_to_sentences, entry))):
             sentences = [*iter_written_sentences(line)] or [line]
             yield from ((sentence, len(sentences) > 1) for sentence in dict.fromkeys(sentences))
 
