@@ -89,7 +89,12 @@ def merge_modes(as_json: bool, mode: str | None) -> str | None:
 
 #: Seconds to wait for another writer.
 _DEFAULT_LOCK_TIMEOUT = 5.0
-_SETTINGS_OPTIONS = (
+_OPENING_OPTIONS = (
+    click.option(
+        "--embedder",
+        metavar="NAME",
+        help="Embedder (model that computes vectors) of a new store; an existing store must have the same embedder.",
+    ),
     click.option(
         "--setting",
         "settings",
@@ -100,14 +105,14 @@ _SETTINGS_OPTIONS = (
     ),
     click.option("--language", metavar="NAME", help="Same as --setting language=NAME: en, rules, or a spaCy pipeline."),
     click.option("--stemmer", metavar="NAME", help="Same as --setting stemmer=NAME: english, german, ..., none."),
-)
-LOCK_TIMEOUT = click.option(
-    "--lock-timeout",
-    type=click.FloatRange(0),
-    default=_DEFAULT_LOCK_TIMEOUT,
-    metavar="SECONDS",
-    show_default=True,
-    help="Time to wait for another writer.",
+    click.option(
+        "--lock-timeout",
+        type=click.FloatRange(0),
+        default=_DEFAULT_LOCK_TIMEOUT,
+        metavar="SECONDS",
+        show_default=True,
+        help="Time to wait for another writer.",
+    ),
 )
 PARAMETERS = click.option(
     "-p",
@@ -120,9 +125,9 @@ PARAMETERS = click.option(
 )
 
 
-def add_settings_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for the settings of a new store to a command."""
-    for option in reversed(_SETTINGS_OPTIONS):  # the help lists the option that is added last first
+def add_opening_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options for opening or creating a store to a command."""
+    for option in reversed(_OPENING_OPTIONS):  # the help lists the option that is added last first
         command = option(command)
     return command
 

@@ -23,10 +23,9 @@ from .command_options import (
     FORMAT,
     INCLUDE,
     INTERRUPTED,
-    LOCK_TIMEOUT,
     READER_OPTIONS,
     STORE,
-    add_settings_options,
+    add_opening_options,
     convert_to_option_errors,
     open_store_at,
     parse_settings,
@@ -46,13 +45,7 @@ from .command_options import (
     is_flag=True,
     help="Also delete documents whose files no longer exist in the ingested folders and patterns.",
 )
-@click.option(
-    "--embedder",
-    metavar="NAME",
-    help="Embedder (model that computes vectors) of a new store; an existing store must have the same embedder.",
-)
-@add_settings_options
-@LOCK_TIMEOUT
+@add_opening_options
 @click.option("--quiet", is_flag=True, help="Print only failures.")
 @click.option(
     "--workers",
@@ -230,13 +223,7 @@ def _format_report(report: kvstore.IngestReport) -> str:
 @INCLUDE
 @EXCLUDE
 @click.option("--no-prune", is_flag=True, help="Keep documents whose files are deleted.")
-@click.option(
-    "--embedder",
-    metavar="NAME",
-    help="Embedder (model that computes vectors) of a new store; an existing store must have the same embedder.",
-)
-@add_settings_options
-@LOCK_TIMEOUT
+@add_opening_options
 @click.option(
     "--debounce",
     type=click.FloatRange(0, 60, min_open=True),

@@ -7,8 +7,9 @@ never reach the terminal, so no text can move the cursor or change colors. All w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from kvstore.rendering.row_formats import format_plain
 
@@ -161,25 +162,39 @@ def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], availabl
     return widths if available >= 0 else None
 
 
-class Grid:
-    """The drawing style of a table: the characters between, around and under its columns."""
+class Rule(NamedTuple):
+    """The characters of a horizontal line of a table."""
 
-    def __init__(self, left: str, separator: str, right: str, rules: Sequence[tuple[str, str, str, str]]) -> None:
-        """Set the texts before, between and after the cells of a row, and the rules: top, below the header, foot."""
-        self.left, self.separator, self.right = left, separator, right
-        #: The left end, line, crossing and right end of the rules above, below the header, and at the foot; empty: no
-        #: rule.
-        self.top_rule, self.head_rule, self.foot_rule = rules
+    left_end: str
+    line: str
+    crossing: str
+    right_end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The drawing style of a table: the texts before, between and after the cells of a row, and the horizontal lines.
+
+    A line is at the top, below the header or at the foot of the table; None: there is no such line.
+    """
+
+    left: str
+    separator: str
+    right: str
+    top_rule: Rule | None = None
+    head_rule: Rule | None = None
+    foot_rule: Rule | None = None
 
     def compute_overhead(self, num_columns: int) -> int:
         """Return the width, in cells, of the borders and separators of a table with ``num_columns`` columns."""
         return len(self.left) + len(self.right) + len(self.separator) * (num_columns - 1)
 
-    def render_rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:
-        """Yield one line, a horizontal rule for columns of these widths, or nothing if ``rule`` is empty."""
-        left, line, crossing, right = rule
-        if line:
-            yield left + crossing.join(line * (width + 2) for width in widths) + right  # a space on both sides
+    @staticmethod
+    def render_rule(rule: Rule | None, widths: Sequence[int]) -> Iterator[str]:
+        """Yield one line, a horizontal rule for columns of these widths, or nothing without a rule."""
+        if rule is not None:
+            segments = [rule.line * (width + 2) for width in widths]  # a cell has a space on both sides
+            yield rule.left_end + rule.crossing.join(segments) + rule.right_end
 
     def render_row(
         self, cells: Sequence[Sequence[str]], widths: Sequence[int], right_aligned: Sequence[bool]
@@ -197,9 +212,8 @@ class Grid:
             yield (self.left + self.separator.join(pieces) + self.right).rstrip()
 
 
-_NO_RULE = ("", "", "", "")
-TABLE = Grid(" ", " | ", " ", (_NO_RULE, ("", "-", "+", ""), _NO_RULE))
-BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─", "┼", "┤"), ("└", "─", "┴", "┘")))
+TABLE = Grid(" ", " | ", " ", head_rule=Rule("", "-", "+", ""))
+BOX = Grid("│ ", " │ ", " │", Rule("┌", "─", "┬", "┐"), Rule("├", "─", "┼", "┤"), Rule("└", "─", "┴", "┘"))
 
 
 def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:

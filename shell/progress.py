@@ -73,9 +73,7 @@ class ProgressLine:
 
     @property
     def is_resumable(self) -> bool:
-        """True if the same statement continues from the last reported progress (of an ingest or EXTRACT)."""
-        if self._last_progress is None:
-            return False
+        """True if an interrupted statement continues where it stopped when it is run again: an ingest or EXTRACT."""
         from kvstore import ExtractionProgress, IngestProgress
 
         return isinstance(self._last_progress, IngestProgress | ExtractionProgress)
@@ -83,15 +81,10 @@ class ProgressLine:
     @property
     def resumable_index(self) -> str | None:
         """The name of the index in the last reported progress if its finished work is kept, else None."""
-        if self._last_progress is None:
-            return None
         from kvstore import IndexProgress
 
-        return (
-            self._last_progress.kind
-            if isinstance(self._last_progress, IndexProgress) and self._last_progress.kept
-            else None
-        )
+        progress = self._last_progress
+        return progress.kind if isinstance(progress, IndexProgress) and progress.kept else None
 
     def describe_saved_progress(self) -> str:
         """Return a clause that says how much work of an interrupted ingest, index or EXTRACT is kept."""

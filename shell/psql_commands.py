@@ -10,17 +10,16 @@ _COPY = "INGEST 'file' ingests a file, and COPY (SELECT ...) TO 'file' writes ro
 _MODE = ".mode sets the format of results"
 _TABLES = ".tables lists the tables, .schema NAME or DESCRIBE NAME; shows the columns of one"
 
-#: The commands that do what they do in psql or pgcli, with the command of the shell for each, with and without an
-#: argument.
+#: The commands of psql or pgcli that do the same, with the same argument, as a command of the shell.
 _EQUIVALENTS = {
-    "d": (".describe", ".describe {}"),
-    "dt": (".describe", ".describe {}"),
-    "n": (".saved", ".saved {}"),
-    "nd": (".unsave", ".unsave {}"),
-    "ns": (".save", ".save {}"),
-    "q": (".quit", None),
-    "timing": (".timer", ".timer {}"),
-    "x": (".expanded", ".expanded {}"),
+    "d": ".describe",
+    "dt": ".describe",
+    "n": ".saved",
+    "nd": ".unsave",
+    "ns": ".save",
+    "q": ".quit",
+    "timing": ".timer",
+    "x": ".expanded",
 }
 
 #: The equivalent of each other psql command, by its name without modifiers.
@@ -59,12 +58,11 @@ def find_equivalent(line: str) -> str | None:
     ('.describe chunks', '.expanded', None)
     """
     word, _, argument = line.removeprefix("\\").rstrip("; ").partition(" ")
-    # None: the shell has no equivalent for this use.
-    without_argument, with_argument = _EQUIVALENTS.get(word.rstrip("+S"), (None, None))  # + and S are modifiers
+    command = _EQUIVALENTS.get(word.rstrip("+S"))  # + and S are modifiers
     argument = argument.strip()
-    if not argument:
-        return without_argument
-    return None if with_argument is None else with_argument.format(argument)
+    if command is None or (command == ".quit" and argument):
+        return None
+    return f"{command} {argument}".rstrip()
 
 
 def suggest_replacement(line: str) -> str:

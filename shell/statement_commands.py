@@ -24,12 +24,11 @@ from . import command_completion as completing
 from .command_options import (
     FAILED,
     JSON,
-    LOCK_TIMEOUT,
     PARAMETERS,
     STORE,
     StorePath,
     add_mode_options,
-    add_settings_options,
+    add_opening_options,
     convert_to_option_errors,
     merge_modes,
     open_store_at,
@@ -73,13 +72,7 @@ def _list_strategies() -> list[str]:
 @add_mode_options
 @click.option("--readonly", is_flag=True, help="Open the store read-only; do not create a store.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure, and roll back an open transaction.")
-@click.option(
-    "--embedder",
-    metavar="NAME",
-    help="Embedder (model that computes vectors) of a new store; an existing store must have the same embedder.",
-)
-@add_settings_options
-@LOCK_TIMEOUT
+@add_opening_options
 @click.option(
     "--no-warn", is_flag=True, help="Do not ask for confirmation before DELETE FROM, or UPDATE documents without WHERE."
 )
@@ -177,8 +170,7 @@ def _run_interactively(
     """Run the interactive shell; return the exit status.
 
     ``open_store`` opens the store at the path ``store``, and ``mode`` is the format of results. ``bail`` ends the shell
-    at the first error; ``warn`` asks for confirmation before
-    statements that can change many documents.
+    at the first error; ``warn`` asks for confirmation before statements that can change many documents.
     """
     from .background_opening import BackgroundOpening
 

@@ -1170,7 +1170,6 @@ def test_a_command_of_psql_is_answered_with_the_equivalent(
     assert _is_complete_input("ASK who rings the bell"), "without quotes no further line makes it valid"
     assert not _is_complete_input("ASK"), "the question may stand on the next line"
     assert not _is_complete_input("SELECT key")
-    equivalents = {form.split()[0][1:] for pair in psql_commands._EQUIVALENTS.values() for form in filter(None, pair)}
-    assert equivalents <= set(COMMANDS)
+    assert {command.removeprefix(".") for command in psql_commands._EQUIVALENTS.values()} <= set(COMMANDS)
     commands = {word for text in psql_commands._REPLACEMENTS.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
     assert commands <= set(COMMANDS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -21,6 +21,7 @@ from .markdown_view import Insert, render_markdown
 from .urls import build_spans_url
 
 _CITATION_PATTERN = re.compile(r"(?<!\s)\s*+\[(\d{1,3}(?:, ?\d{1,3})*)\]")  # the citation of "tea [1, 2]"
+#: A sentence with the white space after it; the last one can lack its full stop.
 _SENTENCE_PATTERN = re.compile(r".+?(?:[.!?…][\"'”’)\]]*(?=\s)|\Z)\s*", re.DOTALL)
 _LETTER_PATTERN = re.compile(r"\w")
 #: The minimum number of letters of a sentence with its own span.
@@ -141,22 +142,25 @@ def _iter_sentence_pieces(
     """
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document
-    citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
+    first_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
     for sentence_number, sentence in enumerate(sentences, start=1):
-        document, spans = first_document, citation_spans
-        for citation in citations:
-            match = _find_sentence(sentence, citation, texts)
-            if match is not None:
-                document, spans = match
-                break
+        found_spans = (_find_sentence(sentence, citation, texts) for citation in citations)
+        span = next(filter(None, found_spans), None)
         is_last = sentence_number == len(sentences)
+        document, spans = (first_document, first_spans) if span is None else (span.document, ((span.start, span.end),))
         yield CitedPiece(sentence, numbers if is_last else (), document, spans)
 
 
-def _find_sentence(
-    sentence: str, citation: kvstore.Citation, texts: DocumentTexts
-) -> tuple[str, tuple[tuple[int, int], ...]] | None:
-    """Return where the cited text contains a sentence: the document, and a tuple with one byte span; or None.
+class _DocumentSpan(NamedTuple):
+    """A span of a document, in bytes."""
+
+    document: str
+    start: int
+    end: int
+
+
+def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTexts) -> _DocumentSpan | None:
+    """Return the span in which the cited text contains a sentence.
 
     Only the first spans of the citation are searched, and only letters and digits are compared, so punctuation and
     spaces may differ. Returns None if they do not contain the sentence, or if it has too few letters.
@@ -174,5 +178,5 @@ def _find_sentence(
             # Closing punctuation belongs to the sentence.
             match_end += len(text[match_end:]) - len(text[match_end:].lstrip(".!?…;\"'”’)]`*_"))
             start = span.start + len(text[:match_start].encode())
-            return span.document, ((start, start + len(text[match_start:match_end].encode())),)
+            return _DocumentSpan(span.document, start, start + len(text[match_start:match_end].encode()))
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -118,18 +119,23 @@ def _render_text(
     anchors = [chunk["start"] for chunk in chunks]
     if document.format != "markdown" or request.get_text("view") == "text":
         return render_marked_text(text, part, marks=marks, names=names, anchors=anchors)
-    # (start, end, opening tag, closing tag, is_link), in bytes of the text.
-    elements = [(start, start, f'<span id="byte-{start}"></span>', "", False) for start in anchors]
-    elements += [
-        (start, end, f'<mark id="mark{f"-{number}" if number > 1 else ""}">', "</mark>", False)
+    byte_inserts = [Insert(start, start, f'<span id="byte-{start}"></span>', "") for start in anchors]
+    byte_inserts += [
+        Insert(start, end, f'<mark id="mark{f"-{number}" if number > 1 else ""}">', "</mark>")
         for number, (start, end) in enumerate(merge_spans(marks), start=1)
     ]
-    elements += [(link.start, link.end, link.opening, link.closing, True) for link in link_names(text, names)]
+    byte_inserts += [
+        Insert(link.start, link.end, link.opening, link.closing, is_link=True) for link in link_names(text, names)
+    ]
     to_char_offset = _make_offset_converter(text, part)
     inserts = [
-        Insert(to_char_offset(max(start, part_start)), to_char_offset(min(end, part_end)), opening, closing, is_link)
-        for start, end, opening, closing, is_link in elements
-        if start < part_end and end >= part_start
+        replace(
+            insert,
+            start=to_char_offset(max(insert.start, part_start)),
+            end=to_char_offset(min(insert.end, part_end)),
+        )
+        for insert in byte_inserts
+        if insert.start < part_end and insert.end >= part_start
     ]
     return render_markdown(
         text[part_start:part_end].decode(), inserts, key=document.key, has_document=request.store.__contains__

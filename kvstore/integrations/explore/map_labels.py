@@ -12,7 +12,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
+from typing import NamedTuple
 
 #: The number of terms of a label, and the maximum number of characters of a term.
 _NUM_TERMS, _MAX_TERM_CHARS = 3, 32
@@ -43,16 +44,17 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
     >>> label_clusters([[("Tea", "Tea leaves dry."), ("Tea", "Tea leaves wilt.")], [("Rum", "Rum is old.")]])
     ['Tea · leaves', 'Rum · old']
     """
-    # For each chunk of each cluster: the spellings of its terms by term, and the terms in its heading.
     terms_by_cluster = [[_find_terms(heading, text) for heading, text in chunks] for chunks in clusters]
     # For each cluster, the number of its chunks with each term, in their texts and in their headings.
-    counts_by_cluster = [Counter(chain.from_iterable(terms for terms, _ in chunks)) for chunks in terms_by_cluster]
-    heading_counts_by_cluster = [
-        Counter(chain.from_iterable(heading_terms for _, heading_terms in chunks)) for chunks in terms_by_cluster
+    counts_by_cluster = [
+        Counter(term for chunk_terms in chunks for term in chunk_terms.spellings) for chunks in terms_by_cluster
     ]
-    totals, heading_totals = _add_counts(counts_by_cluster), _add_counts(heading_counts_by_cluster)
+    heading_counts_by_cluster = [
+        Counter(term for chunk_terms in chunks for term in chunk_terms.heading_terms) for chunks in terms_by_cluster
+    ]
+    totals, heading_totals = sum(counts_by_cluster, Counter[str]()), sum(heading_counts_by_cluster, Counter[str]())
     num_chunks = sum(len(chunks) for chunks in clusters)
-    name_by_term = _choose_spellings(terms for chunks in terms_by_cluster for terms, _ in chunks)
+    name_by_term = _choose_spellings(chunk_terms.spellings for chunks in terms_by_cluster for chunk_terms in chunks)
     common_words = {
         term
         for term, total in totals.items()
@@ -71,14 +73,6 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
         label_terms = _choose_terms(weights)
         labels.append(" · ".join(name_by_term[term] for term in label_terms))
     return _make_unique(labels)
-
-
-def _add_counts(counters: Iterable[Counter[str]]) -> Counter[str]:
-    """Return the sum of counters."""
-    totals: Counter[str] = Counter()
-    for counter in counters:
-        totals.update(counter)
-    return totals
 
 
 def _choose_spellings(terms_by_chunk: Iterable[Mapping[str, str]]) -> dict[str, str]:
@@ -114,12 +108,15 @@ def _can_be_label(term: str, name: str, totals: Counter[str]) -> bool:
     return totals[term] >= _MIN_PAIR_SHARE * min(totals.get(word, totals[term]) for word in term.split())
 
 
-def _find_terms(heading: str, text: str) -> tuple[dict[str, str], set[str]]:
-    """Return the terms of a chunk, and those of them that its heading contains.
+class _ChunkTerms(NamedTuple):
+    """The terms of a chunk, case-folded, each with its spelling, and those of them that its heading contains."""
 
-    Terms are short headings, words, and pairs of adjacent words. The first result maps their case-folded form to
-    their spelling.
-    """
+    spellings: dict[str, str]
+    heading_terms: set[str]
+
+
+def _find_terms(heading: str, text: str) -> _ChunkTerms:
+    """Return the terms of a chunk: short headings, words, and pairs of adjacent words."""
     parts = [_NUMBERING_PATTERN.sub("", part.strip(" .:#*_`")) for part in heading.split(" > ")]
     terms: dict[str, str] = {}
     for part in parts:
@@ -136,7 +133,7 @@ def _find_terms(heading: str, text: str) -> tuple[dict[str, str], set[str]]:
             if f"{first} {second}" in line and min(len(first), len(second)) >= _MIN_WORD_CHARS:
                 terms.setdefault(f"{first.casefold()} {second.casefold()}", f"{first} {second}")
     heading_words = {word for term in heading_terms for word in term.split()}
-    return terms, heading_terms | (heading_words & terms.keys())
+    return _ChunkTerms(terms, heading_terms | (heading_words & terms.keys()))
 
 
 def _compute_weight(
