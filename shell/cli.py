@@ -60,12 +60,12 @@ def cli() -> None:
     "--compact/--no-compact",
     default=True,
     show_default=True,
-    help="Omit unused space from the copy. With --no-compact, writers wait until the copy is complete.",
+    help="Leave unused space out of the copy. With --no-compact, writers wait until the copy is complete.",
 )
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy the current state of STORE to DESTINATION.
 
-    Other processes can read STORE during the backup, and can write to STORE unless you use --no-compact."""
+    During the backup, other processes can read STORE and, unless you use --no-compact, write to it."""
     with open_store_at(store, readonly=True) as opened_store:
         opened_store.backup(destination, compact=compact)
         report_message(f"copied {store} to {destination}")
@@ -128,8 +128,8 @@ def demo(store: Path | None, embedder: str | None) -> int:
 def plugins(mode: str | None) -> int:
     """List the plug-ins of installed packages.
 
-    Plug-ins are embedders, readers of file formats, strategies and commands. The column "state" shows if a plug-in has
-    a problem."""
+    Plug-ins are embedders, readers of file formats, strategies and commands. The "state" column shows whether a plug-in
+    has a problem."""
     from .render import print_rows
 
     plugin_list = [*kvstore.plugins(), *cli.installed.list_plugins()]
@@ -144,9 +144,13 @@ def plugins(mode: str | None) -> int:
 @STORE
 @click.option("--write", is_flag=True, help="Let clients change the store; create the store if it is missing.")
 @click.option(
-    "--tokens", type=click.IntRange(500), default=2000, show_default=True, help="Maximum size of a result in tokens."
+    "--tokens",
+    type=click.IntRange(500),
+    default=2000,
+    show_default=True,
+    help="Maximum size of each result, in tokens.",
 )
-@click.option("--strategy", metavar="NAME", help="Strategy (search method) for calls that name none.")
+@click.option("--strategy", metavar="NAME", help="Strategy (search method) for calls that do not name one.")
 @click.option(
     "--where",
     metavar="CONDITION",
@@ -155,7 +159,7 @@ def plugins(mode: str | None) -> int:
 def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str | None) -> int:
     """Serve STORE over the Model Context Protocol.
 
-    An assistant starts this server and uses it over standard input and output."""
+    An assistant starts this server, and uses it over standard input and output."""
     from kvstore.integrations.mcp_server import serve
     from kvstore.integrations.store_tools import StoreTools
     from kvstore.language import get_strategy
@@ -208,13 +212,13 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     required=True,
     callback=validate_folder,
     shell_complete=completing.complete_files,
-    help="File to write. The extension selects the format: .svg, .html, .dot, .graphml, .gexf or .json.",
+    help="File to write. The suffix selects the format: .svg, .html, .dot, .graphml, .gexf or .json.",
 )
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write a graph of entities to a file.
 
-    The graph contains the entities (people, places and things) connected with NAME, or all trees (hierarchies of
-    entities) of STORE."""
+    The graph contains the entities (people, places and things) that are connected with NAME or, without NAME, all
+    trees (hierarchies of entities) in STORE."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count

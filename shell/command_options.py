@@ -209,9 +209,9 @@ READER_OPTIONS = click.option(
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of a file format, such as encoding=latin-1 (repeatable). Formats with rows, such as csv, "
-    "have the options key, text and title, which name columns or fields. The formats csv and pairs have the option "
-    "delimiter. The format pairs also has the options child, parent and tree.",
+    help="Option of a file format, such as encoding=latin-1 (repeatable). Formats with rows, such as csv, have "
+    "the options key, text and title, which name columns or fields. The csv and pairs formats have the delimiter "
+    "option. The pairs format also has the options child, parent and tree.",
 )
 
 

@@ -65,7 +65,7 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
     "questions_file",
     type=click.Path(path_type=Path),
     shell_complete=completing.complete_files,
-    help="File of questions, one per line, as text or JSON (default: kvstore makes questions from the documents).",
+    help="File of questions, one per line, as text or JSON (default: kvstore generates questions from the documents).",
 )
 @click.option(
     "--save-questions",
@@ -80,7 +80,7 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
     type=click.IntRange(2),
     default=100,
     show_default=True,
-    help="Maximum number of answerable questions to make.",
+    help="Maximum number of answerable questions to generate.",
 )
 @click.option("--model", default="none", show_default=True, metavar="NAME", help="Language model that answers.")
 @click.option(
@@ -103,7 +103,7 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
     multiple=True,
     callback=_parse_minimums,
     metavar="[NAME=]SHARE",
-    help="Exit with status 1 if a figure of the current strategy is below SHARE (repeatable). NAME is the "
+    help="Exit with status 1 if a figure for the current strategy is below SHARE (repeatable). NAME is the "
     "figure: right (the default), answered, refused, hit@1, hit@3 or hit@8.",
 )
 @MODE
@@ -122,8 +122,8 @@ def evaluate(
 ) -> int:
     """Measure the answers of STORE, and compare settings.
 
-    Without --questions, kvstore makes questions from headings, definitions, tables and dates of the documents. It also
-    makes near misses: questions that no document answers. kvstore should refuse to answer near misses.
+    Without --questions, kvstore generates questions from headings, definitions, tables and dates in the documents. It
+    also generates near misses: questions that no document answers, and that kvstore should therefore refuse.
     """
     from kvstore import evaluation
     from kvstore.evaluation.report_page import format_report_page

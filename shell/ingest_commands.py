@@ -236,8 +236,8 @@ def _format_report(report: kvstore.IngestReport) -> str:
     "--poll",
     type=click.FloatRange(0, 86400, min_open=True),
     metavar="SECONDS",
-    help="Look for changes at this interval. Without this option, the operating system reports changes; "
-    "if the extra watch is not installed either, kvstore looks every 2 seconds.",
+    help="Look for changes at this interval. By default, the operating system reports changes or, without the "
+    "watch extra, kvstore looks every 2 seconds.",
 )
 @READER_OPTIONS
 def watch(

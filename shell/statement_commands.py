@@ -70,11 +70,13 @@ def _list_strategies() -> list[str]:
 )
 @PARAMETERS
 @add_mode_options
-@click.option("--readonly", is_flag=True, help="Open the store read-only; do not create a store.")
+@click.option("--readonly", is_flag=True, help="Open the store read-only, and do not create it.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure, and roll back an open transaction.")
 @add_opening_options
 @click.option(
-    "--no-warn", is_flag=True, help="Do not ask for confirmation before DELETE FROM, or UPDATE documents without WHERE."
+    "--no-warn",
+    is_flag=True,
+    help="Do not ask for confirmation before DELETE FROM or an UPDATE documents without WHERE.",
 )
 def shell(
     store: Path | None,
@@ -212,13 +214,13 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
     "--using",
     metavar="STRATEGY",
     shell_complete=completing.make_word_completer(_list_strategies),
-    help="Strategy (search method). The statement SHOW STRATEGIES lists all strategies.",
+    help="Strategy (search method). The SHOW STRATEGIES statement lists all strategies.",
 )
-@click.option("--top", type=click.IntRange(1, 10_000), help="Number of search results from which the answer is made.")
+@click.option("--top", type=click.IntRange(1, 10_000), help="Number of search results to base the answer on.")
 @click.option(
     "--depth",
     type=click.IntRange(0, 64),
-    help="Number of levels of summaries that the strategy bridge follows up and down.",
+    help="How many levels of summaries the bridge strategy follows up and down.",
 )
 @click.option(
     "--model",
@@ -232,15 +234,15 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
     "--within",
     type=click.IntRange(1, 10**18 - 1),
     metavar="TOKENS",
-    help="Maximum size of all search results together, in tokens.",
+    help="Maximum total size of all search results, in tokens.",
 )
 @click.option(
-    "--words", type=click.IntRange(1, 10_000), help="Maximum number of words of an answer without a language model."
+    "--words", type=click.IntRange(1, 10_000), help="Maximum number of words in an answer without a language model."
 )
 @click.option("--long", "is_long", is_flag=True, help=f"Same as --words {_LONG_ANSWER_WORDS}.")
 @PARAMETERS
 @JSON
-@click.option("--mode", type=click.Choice(MODES), help="Format of the answer (default: table, as prose).")
+@click.option("--mode", type=click.Choice(MODES), help="Format of the answer (default: table, which prints text).")
 def ask(
     store: Path,
     question: tuple[str, ...],

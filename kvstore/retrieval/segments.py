@@ -50,7 +50,7 @@ SEGMENT_OPTIONS: Mapping[str, Option] = {
     "decay": Option(
         1, 0.01, 100, "rank at which the value of a chunk falls to a third, relative to the number of chunks that fit"
     ),
-    "longest": Option(15, 1, 1000, "maximum number of chunks of a segment"),
+    "longest": Option(15, 1, 1000, "maximum number of chunks in a segment"),
 }
 
 

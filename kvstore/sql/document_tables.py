@@ -85,7 +85,7 @@ def _get_language(reader: TableReader, document: int) -> str | None:
 
 DOCUMENTS = SqlTable(
     "documents",
-    "stored documents; * omits the columns language and content, the text that is searched",
+    "stored documents; SELECT * omits the language and content (text) columns",
     {
         "key": ("TEXT", lambda reader, row, record: record.key),
         "title": ("TEXT", lambda reader, row, record: record.title),
@@ -139,7 +139,7 @@ def _read_vector(reader: TableReader, row: TableRow, record: Any) -> bytes:
 
 CHUNKS = SqlTable(
     "chunks",
-    "chunks of documents; start and end are byte offsets in the stored text; vector, which * omits, is float32",
+    "chunks of documents; start and end are byte offsets in the stored text; SELECT * omits vector (float32)",
     {
         "id": ("INTEGER", lambda reader, row, record: row),
         "document": ("TEXT", _get_document_key),
@@ -203,7 +203,7 @@ ABSTRACTS = SqlTable(
 
 FILES = SqlTable(
     "files",
-    "ingested files; a file is skipped while it and its documents are unchanged",
+    "ingested files; INGEST skips a file as long as the file and its documents are unchanged",
     {
         "path": ("TEXT", lambda reader, row, record: record.path),
         "source": ("TEXT", lambda reader, row, record: record.source),

@@ -59,7 +59,7 @@ def _get_temperature(reader: TableReader, row: TableRow, record: Any) -> int:
 
 ENTITIES = SqlTable(
     "entities",
-    "known names; key is the normalized form that spellings of one name share",
+    "known names; key is the normal form, which all spellings of a name share",
     {
         "name": ("TEXT", lambda reader, row, record: record.name),
         "kind": ("TEXT", lambda reader, row, record: record.kind),
@@ -144,7 +144,7 @@ def _get_stating_key(reader: TableReader, document: int) -> str | None:
 
 TREES = SqlTable(
     "trees",
-    "trees of entities; source is the document that states the tree, if it is a single one",
+    "trees of entities; source is the document that states the tree, if only one does",
     {
         "name": ("TEXT", lambda reader, row, record: record),
         "nodes": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.state.forest.iter_nodes(row))),
@@ -211,7 +211,7 @@ def _make_entity_reader(index: int) -> ReadColumn:
 #: A row is (child node, parent node, assertion), and has no record.
 EDGES = SqlTable(
     "edges",
-    "edges of the trees, one row for each document that states one; document is NULL for INSERT EDGE",
+    "edges of the trees, one row for each document that states the edge; document is NULL for INSERT EDGE",
     {
         "child": ("TEXT", _make_entity_reader(0)),
         "parent": ("TEXT", _make_entity_reader(1)),
@@ -352,7 +352,7 @@ def _to_sql_value(value: Any) -> SqlValue:
 
 SETTINGS = make_list_table(
     "settings",
-    "settings of the store, which are fixed at its creation, and of the session",
+    "settings of the store, which were fixed when it was created, and of the session",
     {"name": "TEXT", "value": "", "fixed": "INTEGER"},
     lambda reader: ((name, _to_sql_value(value), fixed) for name, value, fixed in reader.settings),
 )
@@ -384,7 +384,7 @@ def _list_index_statuses(state: State) -> Iterable[IndexStatus]:
 
 INDEX_STATUSES = make_list_table(
     "indexes",
-    "indexes; built is the number of the change that an index reflects, stale the number of changes since",
+    "indexes; built is the number of the last change that an index includes, stale the number of changes since then",
     {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
     lambda reader: map(astuple, _list_index_statuses(reader.state)),
 )

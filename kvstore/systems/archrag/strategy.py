@@ -69,12 +69,12 @@ class ArchragStrategy:
 
     name = "archrag"
     needs = COMMUNITIES.name
-    description = "ArchRAG: chunks and reports of the nearest entities and of the nearest communities of every layer"
+    description = "ArchRAG: chunks and reports for the nearest entities, and for the nearest communities in every layer"
     options: Mapping[str, Option] = {
         "k": Option(5, 1, 100, "number of nearest entities, and of nearest communities of each layer"),
         "levels": Option(4, 0, 100, "number of layers of communities that are searched, from the finest"),
         "share": Option(0.1, 0, 10, "weight of the nearest node that leads to a chunk; hybrid search has weight 1"),
-        "reports": Option(0.125, 0, 0.9, "share of the results for reports of communities"),
+        "reports": Option(0.125, 0, 0.9, "share of the results that are reports on communities"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

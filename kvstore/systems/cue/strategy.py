@@ -41,8 +41,8 @@ _OWN_WEIGHT = 0.5
 
 #: The options of the path search.
 PATH_OPTIONS: Mapping[str, Option] = {
-    "nearest": Option(3, 1, 100, "number of nearest units to start at, and of units followed from each entity"),
-    "beam": Option(5, 1, 100, "number of paths that each beam keeps after a hop"),
+    "nearest": Option(3, 1, 100, "number of nearest units to start at, and number of units to follow from each entity"),
+    "beam": Option(5, 1, 100, "number of paths that the search continues after each hop"),
     "hops": Option(3, 1, 8, "maximum number of units on a path"),
     "update": Option(1, 0, 1, "fraction of each unit's vector that is subtracted from the question for the next hop"),
     "words": Option(1, 0, 100, "weight of the question's words in the score of a path; the cosine has weight 1"),
@@ -53,7 +53,7 @@ class CueStrategy:
     """A strategy that follows units from the question's names and nearest units to chunks."""
 
     name = "cue"
-    description = "CUE-RAG: beam search over units and entities, from names and nearest units (needs the index units)"
+    description = "CUE-RAG: beam search over units and entities, from names and nearest units (needs the units index)"
     needs = UNITS.name
     options: Mapping[str, Option] = PATH_OPTIONS
 

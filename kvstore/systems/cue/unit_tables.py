@@ -58,7 +58,7 @@ def _format_headings(reader: TableReader, unit: StoredUnit) -> str | None:
 
 UNIT_TABLE = SqlTable(
     "units",
-    "sentences with vectors of their own, of the index units; source is rule, or the model that wrote the unit",
+    "sentences with their own vectors, in the units index; source is rule, or the model that wrote the unit",
     {
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row.document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row.chunk),
@@ -112,7 +112,7 @@ def _hash_mention(reader: TableReader, row: TableRow) -> int:
 
 UNIT_MENTION_TABLE = SqlTable(
     "unit_mentions",
-    "entities that each unit mentions, in its text or in the title of its document",
+    "entities that each unit mentions, in its text or in the title above it",
     {
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row.unit.document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row.unit.chunk),

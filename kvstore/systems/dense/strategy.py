@@ -16,7 +16,7 @@ class VectorStrategy:
     name = "vector"
     description = "dense retrieval: the chunks whose vectors have the largest cosine with the question's"
     options: Mapping[str, Option] = {
-        "exact": Option(0, 0, 1, "1 compares every chunk, even if the index vectors exists")
+        "exact": Option(0, 0, 1, "1: compares every chunk, even if the vectors index exists")
     }
 
     def retrieve(self, query: Query) -> Evidence:

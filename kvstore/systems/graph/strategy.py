@@ -233,7 +233,7 @@ class GraphStrategy:
     options: Mapping[str, Option] = {
         "restart": Option(_DEFAULTS.restart, 0.01, 0.99, "probability that the walk goes back to where it started"),
         "passages": Option(
-            _DEFAULTS.passages, 0, 10, "weight of the best chunks as starts, all together; the names weigh 1"
+            _DEFAULTS.passages, 0, 10, "total weight of the best chunks as starting points; the names have weight 1"
         ),
         "bias": Option(
             _DEFAULTS.bias, 0, 100, "how strongly the walk prefers chunks similar to the question without its names"
@@ -241,7 +241,7 @@ class GraphStrategy:
         "relevance": Option(
             _DEFAULTS.relevance, 0, 100, "weight of a chunk's relevance to the question without its names"
         ),
-        "units": Option(1, 0, 100, "weight of the best path of cue through a chunk; needs the index units"),
+        "units": Option(1, 0, 100, "weight of the best cue path through a chunk; needs the units index"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

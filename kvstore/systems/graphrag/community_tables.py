@@ -91,7 +91,7 @@ def _get_report_model(state: State, communities: Communities, community: int) ->
 
 COMMUNITY_TABLE = SqlTable(
     "communities",
-    "communities of the index communities: related entities, by level (0 is the coarsest), each with a report",
+    "communities in the communities index (groups of related entities) with reports; level 0 is the coarsest",
     {
         "community": _make_column("TEXT", lambda state, communities, community: communities.get_key(community)),
         "level": _make_column("INTEGER", lambda state, communities, community: communities.get(community).level),

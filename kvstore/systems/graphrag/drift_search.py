@@ -51,7 +51,7 @@ _NUM_FUSED = 20
 #: The number of chunks near the question, by vector and by words each.
 _NUM_NEAREST = 20
 
-#: The share of the results for reports of communities.
+#: The share of the results that are reports on communities.
 _REPORT_SHARE = 0.15
 
 
@@ -63,7 +63,7 @@ class DriftStrategy:
     needs = COMMUNITIES.name
     options: Mapping[str, Option] = {
         "rounds": Option(2, 0, 5, "number of rounds of follow-up searches"),
-        "width": Option(5, 1, 20, "number of names, or questions of a language model, that each round follows up"),
+        "width": Option(5, 1, 20, "number of names (or, with a language model, questions) that each round follows up"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

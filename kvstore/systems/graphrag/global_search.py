@@ -66,7 +66,7 @@ class GlobalStrategy:
     """A strategy that answers from reports on the communities of the whole store."""
 
     name = "global"
-    description = "GraphRAG, global search: reports of the best-matching communities of the whole store"
+    description = "GraphRAG, global search: reports on the best-matching communities of the whole store"
     needs = COMMUNITIES.name
     overview = True
     options: Mapping[str, Option] = {

@@ -100,7 +100,7 @@ class LocalStrategy:
     needs = COMMUNITIES.name
     options: Mapping[str, Option] = {
         "entities": Option(10, 1, 100, "number of entities that the search starts at"),
-        "reports": Option(0.15, 0, 0.9, "share of the results for reports of communities"),
+        "reports": Option(0.15, 0, 0.9, "share of the results that are reports on communities"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

@@ -37,7 +37,7 @@ class HippoRagStrategy:
     options: Mapping[str, Option] = {
         "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
         "synonyms": Option(
-            0.05, 0, 10, "weight of a step to a synonym; one to a related name weighs 0.05; needs the index synonyms"
+            0.05, 0, 10, "weight of a step to a synonym (a step to a related name: 0.05); needs the synonyms index"
         ),
     }
 

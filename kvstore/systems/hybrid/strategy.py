@@ -20,10 +20,10 @@ class HybridStrategy:
             DEFAULT_WEIGHTS.words,
             0,
             1,
-            "share of lexical search; dense search has the rest if it separates its best results as well",
+            "share of lexical search; dense search gets the rest if it separates its best results equally well",
         ),
         "nearness": Option(DEFAULT_WEIGHTS.nearness, 0, 10, "bonus for question words that occur close together"),
-        "headings": Option(DEFAULT_WEIGHTS.headings, 0, 10, "bonus for headings that contain words of the question"),
+        "headings": Option(DEFAULT_WEIGHTS.headings, 0, 10, "bonus for headings that contain words from the question"),
         "entries": Option(
             DEFAULT_WEIGHTS.entries, 0, 10, "bonus if a section or entry named in the question begins in the chunk"
         ),

@@ -35,8 +35,8 @@ class RaptorStrategy:
     overview = True
     options: Mapping[str, Option | Choice] = {
         "mode": Choice("auto", _MODES, "how the tree is searched; auto: cover for an overview question, else leaves"),
-        "width": Option(5, 1, 1000, "abstracts and chunks that mode traversal selects from each level"),
-        "levels": Option(0, 0, 64, "levels below the roots to which mode traversal descends (0: all)"),
+        "width": Option(5, 1, 1000, "abstracts and chunks that the traversal mode selects from each level"),
+        "levels": Option(0, 0, 64, "levels below the roots to which the traversal mode descends (0: all)"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

@@ -70,7 +70,7 @@ def _get_tree_name(topics: Topics, topic: int) -> str:
 TABLES = (
     make_list_table(
         "topics",
-        "topics of the index topics; level 0 is the finest; stale if a chunk of the topic was added or deleted since",
+        "topics in the topics index; level 0 is the finest; stale: a chunk was added or deleted since the last REFRESH",
         {
             "topic": "INTEGER",
             "level": "INTEGER",
