@@ -33,7 +33,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kvstore import sample
-from kvstore.models.bert_export import MAX_PAIR, MAX_WEIGHT, BertGraph, QuantizedBertGraph, Tensors, write_bert
+from kvstore.models.bert_export import (
+    MAX_PAIR,
+    MAX_WEIGHT,
+    BertGraph,
+    QuantizedBertGraph,
+    QuantizedLayer,
+    Tensors,
+    write_bert,
+)
 from kvstore.models.onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, import_onnxruntime
 from kvstore.models.packaged_embedder import ORIGINAL_DIGEST, WEIGHTS_FOLDER, compute_digest
 
@@ -120,10 +128,8 @@ class _QuantizedGraph(QuantizedBertGraph):
         halves = self._add_constant("position_table", table[:_MAX_TOKENS].astype(np.float16))
         return self._add_cast(halves, "position_table.floats")
 
-    def _quantize_layer(
-        self, name: str, scales: Array, shift: float
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the weights of a linear layer as bytes, the scale of each output column, and the bias.
+    def _quantize_layer(self, name: str, scales: Array, shift: float) -> QuantizedLayer:
+        """Return the layer ``name`` with its weights as bytes.
 
         The weights are multiplied by the ``scales`` of the inputs. The bias removes the effect of ``shift``, which is
         added to the inputs, and of the mean rounding error.
@@ -133,7 +139,7 @@ class _QuantizedGraph(QuantizedBertGraph):
         quantized, column_scales = round_matrix(matrix, moments)
         rounded = quantized * column_scales
         bias = self._take_weight(name, "bias") - (shift / scales) @ rounded + means @ (matrix - rounded)
-        return quantized, column_scales.astype(np.float32), bias.astype(np.float32)
+        return QuantizedLayer(quantized, column_scales.astype(np.float32), bias.astype(np.float32))
 
     def _compute_input_scales(self, name: str) -> Array:
         """Return the SmoothQuant scale of each input channel of a layer, with a geometric mean of 1.

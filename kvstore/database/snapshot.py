@@ -52,7 +52,7 @@ class Snapshot(Queryable):
         if hasattr(self, "_state"):  # missing if opening failed
             self._state.close()
 
-    def _measure_pages(self) -> MeasuredView:
+    def _start_measuring_pages(self) -> MeasuredView:
         """Reopen the state through a view that counts the pages of the data file read from now on; return the view."""
         measured = MeasuredView(self._snapshot)
         self._state.close()

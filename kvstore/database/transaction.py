@@ -370,12 +370,12 @@ class Transaction(OwnedTransaction):
         DocumentNotFoundError, and InputError if the fact contradicts existing facts.
         """
         if isinstance(fact_kind, DocumentFact):
-            self._require_text(fact_kind, str(key))
+            self._require_document_text(fact_kind, str(key))
         is_changed = self._changes.put_fact(fact_kind, key, value, keep_existing=keep_existing)
         self._apply_large_batch()
         return is_changed
 
-    def _require_text(self, fact_kind: DocumentFact[Any], key: str) -> None:
+    def _require_document_text(self, fact_kind: DocumentFact[Any], key: str) -> None:
         """Raise DocumentNotFoundError if the document does not exist, and InputError if it has no text.
 
         A document in the ``pairs`` format has none: it is a list of (child, parent) pairs. ``fact_kind`` is the kind of

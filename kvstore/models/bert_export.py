@@ -318,6 +318,14 @@ class _QuantizedActivations(NamedTuple):
     shift: float
 
 
+class QuantizedLayer(NamedTuple):
+    """The weights of a linear layer as bytes (inputs, outputs), the scale of each output, and the bias."""
+
+    weights: npt.NDArray[np.int8]
+    scales: npt.NDArray[np.float32]
+    bias: npt.NDArray[np.float32]
+
+
 class QuantizedBertGraph(BertGraph):
     """A graph whose linear layers multiply bytes; each row of activations has its own scale.
 
@@ -337,10 +345,8 @@ class QuantizedBertGraph(BertGraph):
         """
         raise NotImplementedError
 
-    def _quantize_layer(
-        self, name: str, scales: npt.NDArray[Any], shift: float
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the weights of the layer ``name`` as bytes (inputs, outputs), the scale of each output, and the bias.
+    def _quantize_layer(self, name: str, scales: npt.NDArray[Any], shift: float) -> QuantizedLayer:
+        """Return the layer ``name`` with its weights as bytes.
 
         The inputs are divided by ``scales`` after ``shift`` is added to them. Subclasses define the method.
         """
@@ -355,21 +361,21 @@ class QuantizedBertGraph(BertGraph):
         if activations not in self._quantized:
             self._quantized[activations] = self._add_quantized_activations(activations, name)
         bytes_name, row_scales, channel_scales, shift = self._quantized[activations]
-        numbers, column_scales, bias = self._quantize_layer(name, channel_scales, shift)
+        layer = self._quantize_layer(name, channel_scales, shift)
         products = self._add_operation(
             "MatMulIntegerToFloat",
             [
                 bytes_name,
-                self._add_constant(f"{name}.weight", numbers),
+                self._add_constant(f"{name}.weight", layer.weights),
                 self._add_number("unit", 1),  # no scale of the inputs, since each row has its own, multiplied below
-                self._add_constant(f"{name}.scales", column_scales),
+                self._add_constant(f"{name}.scales", layer.scales),
                 self._add_zero_point(shift),
             ],
             f"{name}.integers",
             domain="com.microsoft",
         )
         products = self._add_operation("Mul", [products, row_scales], f"{name}.products")
-        return self._add_sum(products, self._add_constant(f"{name}.bias", bias), f"{name}.output")
+        return self._add_sum(products, self._add_constant(f"{name}.bias", layer.bias), f"{name}.output")
 
     def _add_quantized_activations(self, activations: str, name: str) -> _QuantizedActivations:
         """Add operations that round activations to bytes, with a scale for each row (the vector of a token).

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .bert_export import MAX_PAIR, MAX_WEIGHT, BertGraph, QuantizedBertGraph, Tensors
+from .bert_export import MAX_PAIR, MAX_WEIGHT, BertGraph, QuantizedBertGraph, QuantizedLayer, Tensors
 from .e5_weights import (
     BLOCK,
     EPSILON,
@@ -161,10 +161,8 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
         _, num_inputs = self._weights[f"{name}.weight"].shape
         return np.ones(num_inputs, np.float32)
 
-    def _quantize_layer(
-        self, name: str, scales: npt.NDArray[np.float32], shift: float
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the weights of the layer ``name`` as bytes (inputs, outputs), the scale of each output, and the bias.
+    def _quantize_layer(self, name: str, scales: npt.NDArray[np.float32], shift: float) -> QuantizedLayer:
+        """Return the layer ``name`` with its weights as bytes.
 
         ``scales`` are the smoothing factors of the inputs. The effect of the ``shift`` of the inputs is subtracted from
         the bias.
@@ -174,7 +172,7 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
         if shift:
             shift_products = (integers / scales.astype(np.float64)).sum(axis=1) * shift * column_scales
             bias = bias - shift_products.astype(np.float32)
-        return integers.T, column_scales, bias
+        return QuantizedLayer(integers.T, column_scales, bias)
 
 
 def _round_matrix(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:

@@ -141,11 +141,9 @@ def split_chunk_blocks(text: str, format: str = "markdown") -> list[ChunkBlock]:
         blocks = [ChunkBlock("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
     for index, (block, next_block) in enumerate(pairwise(blocks)):
         # A paragraph or item introduces code or a table and, after a colon, any other block except a heading.
-        if (
-            block.kind in ("prose", "item")
-            and next_block.kind != "heading"
-            and (next_block.kind in ("code", "table") or is_lead_in(text[block.start : block.end]))
-        ):
+        if block.kind not in ("prose", "item") or next_block.kind == "heading":
+            continue
+        if next_block.kind in ("code", "table") or is_lead_in(text[block.start : block.end]):
             blocks[index] = replace(block, introduces_next=True)
     return blocks
 

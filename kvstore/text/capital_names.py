@@ -32,8 +32,8 @@ _INFLECTED_ENDINGS, _PLACE_ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em"), ("
 _MIN_LETTERS, _MIN_TITLE_LETTERS = 3, 6
 #: The maximum number of words of the label of a field.
 _MAX_LABEL_WORDS = 3
-#: The maximum length of an initial with its period.
-_MAX_INITIAL_LENGTH = 3
+#: The maximum number of letters of an initial: *J.*, *Th.*
+_MAX_INITIAL_LETTERS = 2
 
 
 class NameWords(NamedTuple):
@@ -99,10 +99,9 @@ class _CapitalizedRun(NamedTuple):
 
     def drop_first(self) -> _CapitalizedRun:
         """Return the run of capitalized words without its first word and the particles (*von*, *de*) after that."""
-        start = next(
-            (i for i in range(1, len(self.written_words)) if self.written_words[i][0].isupper()),
-            len(self.written_words),
-        )
+        start = 1
+        while start < len(self.written_words) and not self.written_words[start][0].isupper():
+            start += 1
         return _CapitalizedRun(
             self.written_words[start:], self.keys[start:], [*self.preceding_tokens, *self.written_words[:start]]
         )
@@ -193,11 +192,9 @@ class CapitalNames:
                 break
             end += 1
             # A period ends the run, unless it belongs to an initial or an abbreviated title.
-            if (
-                tokens[end - 1].endswith(".")
-                and len(tokens[end - 1]) > _MAX_INITIAL_LENGTH
-                and fold_text(tokens[end - 1][:-1]) not in self._words.titles
-            ):
+            word, has_period = tokens[end - 1].removesuffix("."), tokens[end - 1].endswith(".")
+            is_initial = len(word) <= _MAX_INITIAL_LETTERS
+            if has_period and not is_initial and fold_text(word) not in self._words.titles:
                 break
             next_end = end
             while next_end < len(tokens) and fold_text(tokens[next_end]) in self._words.particles:
@@ -243,14 +240,10 @@ class CapitalNames:
         while run.written_words and self._is_title(run.keys[0]):
             run = run.drop_first()
         if run.opens_sentence and run.written_words:  # every word has a capital there
-            key = run.keys[0]
-            if (
-                key in self._common
-                or key in self._words.common
-                or (
-                    len(run.written_words) == 1 and key not in self._proper and not _is_identifier(run.written_words[0])
-                )
-            ):
+            key, word = run.keys[0], run.written_words[0]
+            is_common = key in self._common or key in self._words.common
+            is_unknown = key not in self._proper and not _is_identifier(word)
+            if is_common or (len(run.written_words) == 1 and is_unknown):
                 run = run.drop_first()
         if not run.written_words or all(key in self._words.common for key in run.keys) or not _has_long_word(run):
             return None

@@ -57,19 +57,21 @@ _GENERIC_HEADING_WORDS = GENERIC_HEADINGS | CONTEXTUAL_ADJECTIVES | FUNCTION_WOR
 #: Words in a code font that are not identifiers.
 _NON_CODE_WORDS = FUNCTION_WORDS | TITLES_AND_UNITS
 _LATIN_PATTERN = compile_lazily("[A-Za-z]")
-_DECADE_PATTERN = compile_lazily(r"(?:\d\d)?\d\ds")
+_DECADE_PATTERN = compile_lazily(r"(?:\d\d)?\d\ds")  # 90s, 1990s
 #: The end of a sentence such as *Serves 4.*
 _DIGITS_END_PATTERN = compile_lazily(r"\d\.\Z")
-_ORDINAL_PATTERN = compile_lazily(r"\d+(?:st|nd|rd|th)")
+_ORDINAL_PATTERN = compile_lazily(r"\d+(?:st|nd|rd|th)")  # 1st
+#: An identifier, option or call in a code font: ``os.path``, ``--wait``, ``std::sort()``, ``$HOME``.
 _IDENTIFIER_PATTERN = compile_lazily(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
-#: A match does not continue past a line end after a free-standing hyphen.
+#: An identifier in prose: ``max_size``, ``getName``, ``os.fork()``, ``--wait``. Words that a single hyphen precedes
+#: (``-max_size``), or that a typographic hyphen joins to another word, are not identifiers.
 _TEXT_IDENTIFIER_PATTERN = compile_lazily(
     r"(?<![\w`$./\u2010])(?<!\s-)(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
     r"(?![\w-]*\u2010)"
 )
 #: A hyphen at the end of a line, or of a word before white space.
 _BROKEN_HYPHENS = frozenset(("- ", "-\n"))
-#: A key or a digest, written in letters and digits.
+#: A key or a digest, written in letters and digits: ``3f5e9b1``.
 _DIGEST_PATTERN = compile_lazily(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
 #: A key or a digest, or a word between underscores, which is emphasis in plain text.
 _NON_CODE_PATTERN = compile_lazily(rf"{_DIGEST_PATTERN.pattern}|_[A-Za-z]+_")
@@ -356,12 +358,8 @@ def find_marked_names(text: str, kind: str) -> Iterator[Name]:
     if item:
         term = item.group(1).strip()
         words = term.split()
-        if (
-            1 < len(words) <= 3
-            and is_term(term)
-            and words[0].casefold() not in CONTEXTUAL_ADJECTIVES
-            and term[1:].islower()
-        ):
+        is_common_noun = term[1:].islower() and words[0].casefold() not in CONTEXTUAL_ADJECTIVES
+        if len(words) in (2, 3) and is_common_noun and is_term(term):
             yield Name(term, "term")
 
 

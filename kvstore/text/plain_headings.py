@@ -25,7 +25,9 @@ _UNDERLINED_PATTERN = compile_lazily(
 _MAX_END_DISTANCE = 3
 #: Two items on a line, as in the header of a table.
 _COLUMNS_PATTERN = compile_lazily(r"\S(?: {3,}|\t)\S|\|")
+#: A line with a number and a title: ``2.1. Dogs``.
 _NUMBERED_PATTERN = compile_lazily(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<title>[^\W\d_][^\n]{1,100})")
+#: The end of a sentence or clause, or the dots before the page number in a table of contents.
 _NON_TITLE_PATTERN = compile_lazily(r"[.,;:]\Z|\. ?\. ?\.")
 #: The minimum number of numbered headings of a text.
 _MIN_NUMBERED_HEADINGS = 3
@@ -46,8 +48,10 @@ _TITLED_PATTERN = compile_lazily(
     r"(?s:.*)[.!?…][\"'”’)\]]*\Z"
 )
 _MAX_TITLE_WORDS, _MIN_TITLES = 6, 3
+#: The marks of a question and its answer: ``Q1:``, ``A1:``.
 _QUESTION = r"(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]"
 _ANSWER = r"(?:A|Answer|Antwort)\s?\d{0,3}\s?[:.)](?:\s|\Z)"
+#: A question on one line, after a mark or a number: ``3. Is it open?``
 _QUESTION_LINE_PATTERN = compile_lazily(
     rf"(?:{_QUESTION}|\d{{1,3}}[.)])[ \t]+(?P<title>[^\n]{{2,300}}\?)[ \t]*(?:\n|\Z)"
 )
@@ -136,10 +140,9 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
             continue
         number = tuple(map(int, match["number"].split(".")))
         depth = len(number)
-        # The next number is the first subsection, or the next section at this depth or above.
-        if number != (*previous, 1) and (
-            depth > len(previous) or number != (*previous[: depth - 1], previous[depth - 1] + 1)
-        ):
+        is_first_subsection = number == (*previous, 1)
+        is_next_section = depth <= len(previous) and number == (*previous[: depth - 1], previous[depth - 1] + 1)
+        if not (is_first_subsection or is_next_section):
             continue
         next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
         is_above_clause = text.startswith(f"{match['number']}.1 ", next_start)
@@ -162,12 +165,8 @@ def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
             continue
         label, title = match["label"].lower(), match["title"].strip()
         is_continued = text[match.end() : end].lstrip()[:1].islower()
-        if (
-            int(match["number"]) != len(headings) + 1
-            or is_continued
-            or len(title) > _MAX_ARTICLE_TITLE
-            or _CLAUSE_END_PATTERN.search(title)
-        ):
+        is_title = not (is_continued or len(title) > _MAX_ARTICLE_TITLE or _CLAUSE_END_PATTERN.search(title))
+        if int(match["number"]) != len(headings) + 1 or not is_title:
             return {}
         headings[start] = PlainHeading(start, match.end(), _MAX_LEVEL, match[0].strip(), match.end())
     return headings if len(headings) >= _MIN_NUMBERED_HEADINGS else {}

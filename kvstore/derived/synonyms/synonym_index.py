@@ -29,9 +29,16 @@ _COLUMNS = ("vectors", "entities", "digests", "first", "second", "cosines")
 _MAX_SYNONYMS = 32
 _GRAPH_OPTIONS = {name: int(option.default) for name, option in GRAPH_OPTIONS.items()}
 
-#: Rows, their near rows, and the cosines.
-_SynonymPairs = tuple[EntityIds, EntityIds, Matrix]
-_NO_PAIRS: _SynonymPairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
+
+class _SynonymPairs(NamedTuple):
+    """Pairs of rows of names with nearly the same meaning, and the cosine of each pair; arrays of the same length."""
+
+    first: EntityIds
+    second: EntityIds
+    cosines: Matrix
+
+
+_NO_PAIRS = _SynonymPairs(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
 class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
@@ -123,7 +130,7 @@ def _reuse_rows(
     if old.options != options or num_outdated > MAX_DELETED_SHARE * len(is_unchanged):
         return _ReusedRows(entities[is_unchanged], old.vectors[is_unchanged], _NO_PAIRS, None)
     is_pair_unchanged = is_unchanged[old.first] & is_unchanged[old.second]
-    pairs = old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged]
+    pairs = _SynonymPairs(old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged])
     return _ReusedRows(entities, old.vectors, pairs, old.graph)
 
 
@@ -156,7 +163,7 @@ def _hash_name(name: str) -> int:
 def _find_near_rows(
     graph: HnswGraph, vectors: Matrix, row: int, entities: EntityIds, similarity: float
 ) -> _SynonymPairs:
-    """Return the pairs of ``row`` with its nearest rows, nearest first: arrays of ``row``, near rows and cosines.
+    """Return the pairs of ``row`` with its nearest rows, nearest first.
 
     The near rows have a cosine of at least ``similarity``. At most ``_MAX_SYNONYMS`` of them are returned, without rows
     of deleted names (entity 0).
@@ -168,7 +175,7 @@ def _find_near_rows(
     others, scores = others[order], scores[order]
     selected = (scores >= similarity) & (others != row) & (entities[others] != 0)
     others, scores = others[selected][:_MAX_SYNONYMS], scores[selected][:_MAX_SYNONYMS]
-    return np.full(len(others), row, np.uint32), others, scores
+    return _SynonymPairs(np.full(len(others), row, np.uint32), others, scores)
 
 
 def _symmetrize_pairs(pair_groups: Sequence[_SynonymPairs]) -> _SynonymPairs:
@@ -180,7 +187,7 @@ def _symmetrize_pairs(pair_groups: Sequence[_SynonymPairs]) -> _SynonymPairs:
     # Both rows of a pair in one number, so that sorting the numbers sorts the pairs.
     pair_codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
     distinct_codes, indexes = np.unique(pair_codes, return_index=True)
-    return (
+    return _SynonymPairs(
         (distinct_codes >> np.uint64(32)).astype(np.uint32),
         (distinct_codes & np.uint64(0xFFFFFFFF)).astype(np.uint32),
         np.concatenate([cosines, cosines])[indexes],

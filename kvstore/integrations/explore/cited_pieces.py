@@ -151,15 +151,15 @@ def _iter_sentence_pieces(
         yield CitedPiece(sentence, numbers if is_last else (), document, spans)
 
 
-class _DocumentSpan(NamedTuple):
-    """A span of a document, in bytes."""
+class _SentencePlace(NamedTuple):
+    """The span of a document, in bytes, that contains a sentence."""
 
     document: str
     start: int
     end: int
 
 
-def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTexts) -> _DocumentSpan | None:
+def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTexts) -> _SentencePlace | None:
     """Return the span in which the cited text contains a sentence.
 
     Only the first spans of the citation are searched, and only letters and digits are compared, so punctuation and
@@ -178,5 +178,5 @@ def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTex
             # Closing punctuation belongs to the sentence.
             match_end += len(text[match_end:]) - len(text[match_end:].lstrip(".!?…;\"'”’)]`*_"))
             start = span.start + len(text[:match_start].encode())
-            return _DocumentSpan(span.document, start, start + len(text[match_start:match_end].encode()))
+            return _SentencePlace(span.document, start, start + len(text[match_start:match_end].encode()))
     return None

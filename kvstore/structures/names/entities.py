@@ -355,7 +355,7 @@ class EntityWriter(ViewWriter, Entities):
         self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in keys.values()))
 
     def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
-        """Store the names that a document makes known, each as an entity id and the index of a slot."""
+        """Store the names that a document introduces, each as an entity id and the index of the slot that counts it."""
         if introductions:
             numbers = [number for introduction in introductions for number in introduction]
             self._write_view.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(numbers))
