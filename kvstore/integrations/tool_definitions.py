@@ -120,7 +120,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
     yield StoreTool(
         "document",
         "Return the text of a stored document from a byte offset on, such as the one in a citation.",
-        {"key": _build_text_schema("Its key"), "start": _build_number_schema("First byte (default 0)", 0, 2**53)},
+        {"key": _build_text_schema("Key of the document"), "start": _build_number_schema("First byte (default 0)", 0, 2**53)},
         ("key",),
     )
     yield StoreTool(
@@ -136,9 +136,9 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
         "put",
         "Store a document, replacing one with the same key.",
         {
-            "key": _build_text_schema("Its key, such as notes/tea"),
+            "key": _build_text_schema("Key of the document, such as notes/tea"),
             "text": _build_text_schema("Plain text"),
-            "title": _build_text_schema("Its title"),
+            "title": _build_text_schema("Title of the document"),
             "meta": {"type": "object", "description": "Metadata"},
         },
         ("key", "text"),
@@ -148,7 +148,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
     yield StoreTool(
         "delete",
         "Delete a document and everything derived from it.",
-        {"key": _build_text_schema("Its key")},
+        {"key": _build_text_schema("Key of the document")},
         ("key",),
         changes=True,
         destroys=True,
