@@ -120,7 +120,10 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
     yield StoreTool(
         "document",
         "Return the text of a stored document from a byte offset on, such as the one in a citation.",
-        {"key": _build_text_schema("Key of the document"), "start": _build_number_schema("First byte (default 0)", 0, 2**53)},
+        {
+            "key": _build_text_schema("Key of the document"),
+            "start": _build_number_schema("First byte (default 0)", 0, 2**53),
+        },
         ("key",),
     )
     yield StoreTool(
