@@ -10,12 +10,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..text.everyday_words import is_everyday
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words
-from .snippets import TIMESTAMP_PATTERN, Snippet, render_inline, split_entries, split_table, strip_item_marker
+from .snippets import (
+    TIMESTAMP_PATTERN,
+    BlockSpan,
+    Snippet,
+    render_inline,
+    split_entries,
+    split_table,
+    strip_item_marker,
+)
 
 #: A name and a short value that is not a sentence, such as a column of a row.
 FIELD_PATTERN = compile_lazily(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
@@ -106,25 +114,20 @@ def _is_line_list(paragraph: str) -> bool:
     )
 
 
-def _split_record(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
-    """Yield a record, characters ``start`` to ``end`` of a text, as one snippet, its lines joined by semicolons.
-
-    The snippet records ``block_index``, the number of the paragraph in the passage.
-    """
-    displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
-    yield Snippet(start, end, displayed, "table", block_index)
+def _split_record(block: BlockSpan) -> Iterator[Snippet]:
+    """Yield a record as one snippet, its lines joined by semicolons."""
+    displayed = "; ".join(strip_item_marker(render_inline(line)) for line in block.content.splitlines())
+    yield Snippet(block.start, block.end, displayed, "table", block.block_index)
 
 
-def _split_columns(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
+def _split_columns(block: BlockSpan) -> Iterator[Snippet]:
     """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons.
 
-    The lines are characters ``start`` to ``end`` of a text. The snippets record ``block_index``, the number of the
-    paragraph in the passage. If the first line has the names of the columns, each cell follows its name instead, as in
-    a table.
+    If the first line has the names of the columns, each cell follows its name instead, as in a table.
     """
-    snippets = list(split_entries(text, start, end, block_index))
+    snippets = list(split_entries(block))
     rows = [
-        list(map(render_inline, _COLUMN_GAP_PATTERN.split(text[snippet.start : snippet.end].strip())))
+        list(map(render_inline, _COLUMN_GAP_PATTERN.split(block.text[snippet.start : snippet.end].strip())))
         for snippet in snippets
     ]
     has_header = _has_header(rows)
@@ -167,12 +170,6 @@ def _are_persons(cells: Sequence[str]) -> bool:
     return all(map(_PERSON_PATTERN.fullmatch, cells)) and not all(map(is_everyday, cells[0].split()))
 
 
-class SplitFunction(Protocol):
-    """A function that yields the snippets of block number ``block_index``, at ``start`` to ``end`` of ``text``."""
-
-    def __call__(self, text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]: ...
-
-
 class BlockKind(NamedTuple):
     """A kind of paragraph: the rule that recognizes it, the function that splits it, and an example.
 
@@ -181,18 +178,17 @@ class BlockKind(NamedTuple):
 
     name: str
     matches: Callable[[str], bool]
-    split: SplitFunction
+    split: Callable[[BlockSpan], Iterator[Snippet]]
     example: str
     ends_definition: bool = True
 
 
-def _split_line_list(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
-    """Yield the lines of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
+def _split_line_list(block: BlockSpan) -> Iterator[Snippet]:
+    """Yield the lines of a paragraph as snippets.
 
-    A line that ends with a colon is one snippet with the lines that it introduces, unless these are long. The snippets
-    record ``block_index``, the number of the paragraph in the passage.
+    A line that ends with a colon is one snippet with the lines that it introduces, unless these are long.
     """
-    lines = list(split_entries(text, start, end, block_index))
+    lines = list(split_entries(block))
     firsts = [index for index, line in enumerate(lines) if index == 0 or line.text.endswith(":")]
     for first, last in zip(firsts, [*firsts[1:], len(lines)], strict=True):
         lead_in, *introduced = lines[first:last]

@@ -41,10 +41,20 @@ _MAX_LABEL_WORDS = 12
 #: The end of a sentence that the next one follows without a blank.
 _UNSPACED_END_PATTERN = compile_lazily("[。！？｡][」』”’）)】》〉]*\\Z")
 
-#: The index of a passage, and the index of a snippet in it.
-SnippetPosition = tuple[int, int]
 #: A function that returns the stem of a word.
 Stem = Callable[[str], str]
+
+
+class SnippetPosition(NamedTuple):
+    """The index of a passage in the passages of a question, and the index of a snippet in that passage."""
+
+    passage_index: int
+    snippet_index: int
+
+
+def get_snippet(passages: Sequence[Passage], position: SnippetPosition) -> Snippet:
+    """Return the snippet at a position in the passages."""
+    return passages[position.passage_index].snippets[position.snippet_index]
 
 
 @frozen_dataclass
@@ -59,6 +69,15 @@ class Excerpt:
     last: int
     score: float
     answer: str = ""
+
+    @property
+    def positions(self) -> list[SnippetPosition]:
+        """The positions of its snippets in the passages, in order."""
+        return [SnippetPosition(self.passage_index, index) for index in range(self.first, self.last + 1)]
+
+    def get_snippets(self, passages: Sequence[Passage]) -> list[Snippet]:
+        """Return its snippets. ``passages`` are those that ``passage_index`` refers to."""
+        return passages[self.passage_index].snippets[self.first : self.last + 1]
 
 
 def select_excerpts(
@@ -93,9 +112,9 @@ def select_excerpts(
         first, last = find_required_start(snippets, index), find_required_end(snippets, index)
         if not selected:
             last = extend_over_definition(snippets, index, first, last)
-        span = [(passage_index, snippet_index) for snippet_index in range(first, last + 1)]
+        span = Excerpt(passage_index, first, last, score).positions
         added = [snippet_position for snippet_position in span if snippet_position not in selected]
-        size = sum(snippets[snippet_index].num_words for _, snippet_index in added)
+        size = sum(get_snippet(passages, added_position).num_words for added_position in added)
         is_too_long = num_words + size > max_words
         # The best snippet is selected even if it is too long.
         if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added])) > MAX_EXCERPTS):
@@ -106,8 +125,8 @@ def select_excerpts(
             used_statements.add(_build_statement_key(passages, added_position))
         num_words += size
     excerpts = [
-        Excerpt(passage_index, first, last, max(selected[passage_index, index] for index in range(first, last + 1)))
-        for passage_index, first, last in _merge_positions(passages, list(selected))
+        replace(excerpt, score=max(selected[position] for position in excerpt.positions))
+        for excerpt in _merge_positions(passages, list(selected))
     ]
     return sorted(excerpts, key=lambda excerpt: (-excerpt.score, excerpt.passage_index, excerpt.first))
 
@@ -117,9 +136,7 @@ def _build_statement_key(passages: Sequence[Passage], position: SnippetPosition)
 
     It is the text and, if the text cannot be understood alone, the title and headings above it.
     """
-    passage_index, index = position
-    passage = passages[passage_index]
-    snippet = passage.snippets[index]
+    passage, snippet = passages[position.passage_index], get_snippet(passages, position)
     if snippet.kind == "prose" and not (snippet.needs_previous or snippet.needs_subject):
         return (snippet.labeled_text,)
     return snippet.labeled_text, passage.title or "", passage.heading
@@ -142,7 +159,10 @@ def list_best_excerpts(
     """
     ranking = sorted(scores, key=lambda position: (-scores[position], position))
     positions = drop_repetitions(passages, ranking)[:max_excerpts]
-    return [Excerpt(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
+    return [
+        Excerpt(position.passage_index, position.snippet_index, position.snippet_index, scores[position])
+        for position in positions
+    ]
 
 
 def put_best_first(
@@ -156,11 +176,7 @@ def put_best_first(
     """
     if not excerpts:
         return []
-    excerpts_by_position = {
-        (excerpt.passage_index, index): excerpt
-        for excerpt in excerpts
-        for index in range(excerpt.first, excerpt.last + 1)
-    }
+    excerpts_by_position = {position: excerpt for excerpt in excerpts for position in excerpt.positions}
     scored_positions = scores.keys() & excerpts_by_position.keys()
     best_position = min(scored_positions, key=lambda position: (-scores[position], position))
     best_excerpt, (passage_index, index) = excerpts_by_position[best_position], best_position
@@ -181,33 +197,20 @@ def put_best_first(
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if a snippet precedes the one at ``index`` in the same section.
-
-    A heading that dates a release is a snippet too, but does not count.
-    """
+    """True if a snippet, other than a heading that dates a release, precedes snippet ``index`` in the same section."""
     return index > 0 and snippets[index - 1].section == snippets[index].section and snippets[index - 1].release is None
-
-
-class _SnippetRange(NamedTuple):
-    """Snippets ``first`` to ``last`` (both included) of the passage with this index."""
-
-    passage_index: int
-    first: int
-    last: int
 
 
 def _adjust_score(
     passages: Sequence[Passage], position: SnippetPosition, score: float, selected: Mapping[SnippetPosition, float]
 ) -> float:
-    """Return a snippet's score, with a bonus if it is next to a selected one with the same subject.
+    """Return the ``score`` of a snippet, with a bonus if it is next to a selected one with the same subject.
 
-    ``position`` has the index of its passage, and its index in that. ``selected`` has the scores of the snippets
-    selected so far, by position.
+    ``selected`` has the scores of the snippets selected so far.
     """
-    passage_index, index = position
-    snippets = passages[passage_index].snippets
-    for adjacent in (index - 1, index + 1):
-        if (passage_index, adjacent) in selected and _have_same_subject(snippets[index], snippets[adjacent]):
+    (passage_index, index), snippet = position, get_snippet(passages, position)
+    for adjacent in (SnippetPosition(passage_index, index - 1), SnippetPosition(passage_index, index + 1)):
+        if adjacent in selected and _have_same_subject(snippet, get_snippet(passages, adjacent)):
             return score + _ADJACENCY_BONUS
     return score
 
@@ -293,25 +296,25 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
     return last
 
 
-def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[_SnippetRange]:
-    """Merge the positions of adjacent snippets of one section into ranges, in order of position.
+def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[Excerpt]:
+    """Merge the positions of adjacent snippets of one section into excerpts with a score of 0, in order of position.
 
-    The items of a list and the rows of a table are separate ranges.
+    The items of a list and the rows of a table below it are separate excerpts.
     """
-    ranges: list[_SnippetRange] = []
+    excerpts: list[Excerpt] = []
     for passage_index, index in sorted(positions):
         snippets = passages[passage_index].snippets
-        previous = ranges[-1] if ranges else None
+        previous = excerpts[-1] if excerpts else None
         if (
             previous is not None
             and (previous.passage_index, previous.last) == (passage_index, index - 1)
             and snippets[index].section == snippets[index - 1].section
             and not _are_list_and_table(snippets[index], snippets[index - 1])
         ):
-            ranges[-1] = previous._replace(last=index)
+            excerpts[-1] = replace(previous, last=index)
         else:
-            ranges.append(_SnippetRange(passage_index, index, index))
-    return ranges
+            excerpts.append(Excerpt(passage_index, index, index, score=0.0))
+    return excerpts
 
 
 def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collection[str], stem: Stem) -> str:

@@ -31,6 +31,7 @@ from .excerpts import (
     Excerpt,
     SnippetPosition,
     Stem,
+    get_snippet,
     put_best_first,
     render_excerpt,
     select_excerpts,
@@ -112,7 +113,7 @@ _YEAR_OR_OLDER_PATTERN = compile_lazily(
 
 
 class SnippetScores(NamedTuple):
-    """The scores of the snippets that can be chosen, by position (index of the passage, index of the snippet).
+    """The scores of the snippets that can be chosen, by position.
 
     ``nearest`` is the highest cosine of the question and a snippet with its title and heading; 0 without snippets. The
     cosine of a snippet that lacks what the question asks for, such as a date, is reduced.
@@ -148,7 +149,7 @@ class SnippetScorer:
         that are unlikely to answer.
         """
         snippet_terms = {
-            (passage_index, index): self.list_question_terms(snippet.labeled_text)
+            SnippetPosition(passage_index, index): self.list_question_terms(snippet.labeled_text)
             for passage_index, passage in enumerate(passages)
             for index, snippet in enumerate(passage.snippets)
         }
@@ -159,7 +160,7 @@ class SnippetScorer:
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
         outdated_passages = _find_outdated_passages(self.question, passages)
-        texts = [passages[passage_index].snippets[index].labeled_text for passage_index, index in positions]
+        texts = [get_snippet(passages, position).labeled_text for position in positions]
         titled_texts = [
             ": ".join([*passages[passage_index].list_labels(index), text])
             for (passage_index, index), text in zip(positions, texts, strict=True)
@@ -167,17 +168,18 @@ class SnippetScorer:
         similarities = self.compute_similarities(titled_texts)
         cosine_factor = self._get_cosine_factor()
         scores, nearest = {}, 0.0
-        for (passage_index, index), text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
+        for position, text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
             nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * answer_type.is_unlikely_in(text))
-            passage = passages[passage_index]
-            snippet = passage.snippets[index]
+            passage_index, index = position
+            passage, snippet = passages[passage_index], get_snippet(passages, position)
             assert snippet.hit is not None
-            adjacent_terms = (snippet_terms.get((passage_index, index + step), set()) for step in (-1, 0, 1))
+            window = (SnippetPosition(passage_index, index + step) for step in (-1, 0, 1))
+            window_terms = set().union(*(snippet_terms.get(neighbor, set()) for neighbor in window))
             parts = {
                 "cosine": cosine_factor * cosine,
                 "rest_cosine": cosine_factor * rest_cosine,
-                "own_terms": self.compute_rarity_fraction(snippet_terms[passage_index, index]),
-                "adjacent_terms": self.compute_rarity_fraction(set().union(*adjacent_terms)),
+                "own_terms": self.compute_rarity_fraction(snippet_terms[position]),
+                "adjacent_terms": self.compute_rarity_fraction(window_terms),
                 "rank": 1 / (1 + snippet.hit.rank),
                 "answer_type": answer_type.compute_presence(text),
                 "field": float(self._asks_for_field(snippet)),
@@ -190,7 +192,7 @@ class SnippetScorer:
             if tokens:
                 parts["text_tokens"] = _compute_token_fraction(tokens, text)
                 parts["term_tokens"] = _compute_token_fraction(tokens, snippet.term)
-            scores[passage_index, index] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
+            scores[position] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
     def _get_cosine_factor(self) -> float:
@@ -236,8 +238,7 @@ class SnippetScorer:
 
         def estimate_score(position: SnippetPosition) -> float:
             """Return an estimate of a snippet's score from its terms and the rank of its hit, without embedding it."""
-            passage_index, index = position
-            hit = passages[passage_index].snippets[index].hit
+            hit = get_snippet(passages, position).hit
             rank = hit.rank if hit else len(passages)
             return self.compute_rarity_fraction(snippet_terms[position]) + 1 / (1 + rank)
 
@@ -248,21 +249,18 @@ class SnippetScorer:
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
     """Return the positions of the snippets that an answer can choose, in order: selectable snippets within hits.
 
-    A position is the index of a passage and the index of a snippet in it. Code can be chosen only if no snippet within
-    the hits of its passage is selectable.
+    Code can be chosen only if no snippet within the hits of its passage is selectable.
     """
-    hit_snippets = [
-        ((passage_index, index), snippet)
-        for passage_index, passage in enumerate(passages)
-        for index, snippet in enumerate(passage.snippets)
-        if snippet.hit is not None
-    ]
-    prose_passages = {passage_index for (passage_index, _), snippet in hit_snippets if snippet.is_selectable}
-    return [
-        (passage_index, index)
-        for (passage_index, index), snippet in hit_snippets
-        if snippet.is_selectable or (snippet.kind == "code" and passage_index not in prose_passages)
-    ]
+    candidates = []
+    for passage_index, passage in enumerate(passages):
+        hit_snippets = [(index, snippet) for index, snippet in enumerate(passage.snippets) if snippet.hit is not None]
+        has_selectable = any(snippet.is_selectable for _, snippet in hit_snippets)
+        candidates += [
+            SnippetPosition(passage_index, index)
+            for index, snippet in hit_snippets
+            if snippet.is_selectable or (snippet.kind == "code" and not has_selectable)
+        ]
+    return candidates
 
 
 class ScoredPassages:
@@ -333,7 +331,7 @@ def render_excerpts(
         text = render_excerpt(passage, excerpt, scorer.rarities.keys(), scorer.stem)
         # Bracketed numbers of the document would look like citations.
         paragraphs.append(f"{neutralize_citations(text)} [{number}]")
-        snippets = passage.snippets[excerpt.first : excerpt.last + 1]
+        snippets = excerpt.get_snippets(passages)
         start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
         # An excerpt has at least one snippet within a hit, and the first of them is cited.
         kind, ordinal = next((snippet.hit.kind, snippet.ordinal) for snippet in snippets if snippet.hit is not None)
@@ -352,7 +350,7 @@ def _select_on_topic(
     fractions = []
     for excerpt in excerpts:
         passage = passages[excerpt.passage_index]
-        texts = [snippet.labeled_text for snippet in passage.snippets[excerpt.first : excerpt.last + 1]]
+        texts = [snippet.labeled_text for snippet in excerpt.get_snippets(passages)]
         terms = scorer.list_question_terms(" ".join([*passage.list_labels(excerpt.first), *texts]))
         fractions.append(scorer.compute_rarity_fraction(terms & topic_terms))
     return [excerpt for excerpt, fraction in zip(excerpts, fractions, strict=True) if fraction >= max(fractions) / 2]
@@ -363,22 +361,21 @@ def _select_group_excerpts(
 ) -> list[Excerpt]:
     """Return the best excerpt (adjacent snippets) from each group of hits, in the order of the groups.
 
-    A snippet is used for one group only, so a later group may get no excerpt. ``scores`` are the scores of the
-    snippets.
+    A snippet is used for one group only, so a later group may get no excerpt.
     """
     excerpts: list[Excerpt] = []
     remaining_scores = dict(scores)
     for group in evidence.groups:
         hits = {evidence.hits[index] for index in group.hits}
         group_scores = {
-            (passage_index, index): score
-            for (passage_index, index), score in remaining_scores.items()
-            if passages[passage_index].snippets[index].hit in hits
+            position: score
+            for position, score in remaining_scores.items()
+            if get_snippet(passages, position).hit in hits
         }
         for excerpt in select_excerpts(passages, group_scores)[:1]:
             excerpts.append(excerpt)
-            for index in range(excerpt.first, excerpt.last + 1):
-                remaining_scores.pop((excerpt.passage_index, index), None)
+            for position in excerpt.positions:
+                remaining_scores.pop(position, None)
     return excerpts
 
 

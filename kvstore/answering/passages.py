@@ -26,13 +26,14 @@ from .block_kinds import FIELD_PATTERN, find_block_kind
 from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, PlainTextSplitter
 from .snippets import (
     TABLE_RULE_PATTERN,
+    BlockSpan,
     Snippet,
     SnippetHeading,
+    iter_release_snippets,
     render_inline,
     split_code,
     split_fields,
     split_prose,
-    split_release,
     split_table,
     strip_item_marker,
 )
@@ -425,47 +426,46 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
     term, term_level = "", 0  # the term that is being defined, and the depth of its item
     blocks = split_chunk_blocks(text)
     for block_index, block in enumerate(blocks):
-        start, end = block.start, block.end
-        block_kind = find_block_kind(text[start:end]) if block.kind == "prose" else None
+        block_span = BlockSpan(text, block.start, block.end, block_index)
+        block_kind = find_block_kind(block_span.content) if block.kind == "prose" else None
         if block.kind == "heading":
             term = ""
-            title, _, _ = text[start:end].partition("\n")  # without an underline
+            title, _, _ = block_span.content.partition("\n")  # without an underline
             heading = render_inline(title).lstrip("# ")
             yield SnippetHeading(heading)
-            yield from split_release(heading, start, end, block_index)
-        elif LINK_DEFINITIONS_PATTERN.fullmatch(text, start, end):
+            yield from iter_release_snippets(heading, block_span)
+        elif LINK_DEFINITIONS_PATTERN.fullmatch(text, block.start, block.end):
             continue
         elif block.kind == "code":
-            yield from split_code(text, start, end, block_index)
+            yield from split_code(block_span)
         elif block.kind == "table":
             first_row = header_row if block_index == 0 else ""
-            yield from split_table(text, start, end, block_index, first_row if block.continues else None)
+            yield from split_table(block_span, first_row if block.continues else None)
         elif block_kind is not None:
-            yield from block_kind.split(text, start, end, block_index)
+            yield from block_kind.split(block_span)
         else:
             own_term, heading_end = _find_own_term(text, block)
-            start = block.start if heading_end is None else heading_end
-            has_marker = strip_item_marker(text[start:end]) != text[start:end]
+            if heading_end is not None:
+                block_span = block_span._replace(start=heading_end)
+            content = block_span.content
+            has_marker = strip_item_marker(content) != content
             opens_item = has_marker and block.level <= term_level
             # A paragraph, another term, or an item that is not below the term ends the definition.
             if block.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, block.level
             # A table below a list belongs to its last item only after a colon.
             is_table_below = block.introduces_next and blocks[block_index + 1].kind == "table"
-            is_list_end = block.kind == "item" and is_table_below and not is_lead_in(text[start:end])
+            is_list_end = block.kind == "item" and is_table_below and not is_lead_in(content)
             introduces_next = block.introduces_next and not is_list_end
-            for field_start, field_end in split_fields(text, start, end):
-                label = term if field_start == start else ""
+            for field in split_fields(block_span):
+                label = term if field.start == block_span.start else ""
                 yield from split_prose(
-                    text,
-                    field_start,
-                    field_end,
-                    block_index,
+                    field,
                     kind=block.kind,
                     term=label,
                     language=language,
                     has_own_term=bool(own_term and label and heading_end is None),
-                    introduces_next=introduces_next and field_end == end,
+                    introduces_next=introduces_next and field.end == block.end,
                 )
 
 

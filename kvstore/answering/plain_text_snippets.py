@@ -14,13 +14,14 @@ from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
 from .snippets import (
+    BlockSpan,
     Snippet,
     SnippetHeading,
+    iter_release_snippets,
     render_inline,
     split_code,
     split_mail_header,
     split_prose,
-    split_release,
 )
 
 _WORD_PATTERN = compile_lazily(r"\w+")
@@ -77,7 +78,8 @@ class PlainTextSplitter:
             if block.kind == "heading" and not block.title.endswith("?"):  # a question is displayed with its answer
                 self._term, self._term_indent, self._lead_in_indent = "", 0, None
                 yield SnippetHeading(block.title)
-                yield from split_release(block.title, block.start, block.end, block_index)
+                block_span = BlockSpan(self._text, block.start, block.end, block_index)
+                yield from iter_release_snippets(block.title, block_span)
             else:
                 yield from self._split_block(block_index, starts_mid_line and block_index == 0)
 
@@ -87,23 +89,24 @@ class PlainTextSplitter:
         Updates the term and the lead-in that the next block can depend on.
         """
         text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
-        paragraph = text[start:end]
+        block = BlockSpan(text, start, end, block_index)
+        paragraph = block.content
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= self._term_indent:
             self._term = ""
         if self._lead_in_indent is not None and indent > self._lead_in_indent and _is_code(paragraph):
-            yield from split_code(text, start, end, block_index)
+            yield from split_code(block)
             return
         self._lead_in_indent = None
         if is_mail_header(text, start, end):
-            yield from split_mail_header(text, start, end, block_index)
+            yield from split_mail_header(block)
             return
         kind = find_block_kind(paragraph)
         if kind is None and _is_lone_field(text, self._blocks, block_index):
             kind = LINE_LIST
         if kind is not None:
             self._term = "" if kind.ends_definition else self._term
-            yield from kind.split(text, start, end, block_index)
+            yield from kind.split(block)
             return
         for part in _split_paragraph(text, start, end, indent, starts_mid_line):
             yield from self._split_part(part, block_index)
@@ -113,8 +116,8 @@ class PlainTextSplitter:
 
         For a term above its definition, yield nothing but remember it: it labels the snippets of the next part.
         """
-        text = self._text
-        piece = text[part.start : part.end]
+        part_span = BlockSpan(self._text, part.start, part.end, block_index)
+        piece = part_span.content
         is_unmarked = part.indent == 0 or not piece.startswith("-")
         # A heading in capitals opens a section; any other is a term that indented text defines.
         if part.is_title or (part.is_heading and is_unmarked and piece.upper() == piece):
@@ -134,17 +137,14 @@ class PlainTextSplitter:
         label = own_term or (self._term if part.indent > self._term_indent else "")
         kind = find_block_kind("\n".join(map(str.strip, piece.splitlines()))) if "\n" in piece else None
         if kind is not None:
-            for snippet in kind.split(text, part.start, part.end, block_index):
+            for snippet in kind.split(part_span):
                 snippet.label = snippet.term = label
                 yield snippet
             return
         introduces_next = is_lead_in(piece)
         self._lead_in_indent = part.indent if introduces_next else None
         yield from split_prose(
-            text,
-            part.start,
-            part.end,
-            block_index,
+            part_span,
             kind="item" if part.is_item else "prose",
             term=label,
             language=self._language,

@@ -136,6 +136,23 @@ class Snippet:
         return f"{self.label}: {self.text}" if self.label else self.text
 
 
+class BlockSpan(NamedTuple):
+    """A block of a passage, such as a paragraph or a table: characters ``start`` to ``end`` of ``text``.
+
+    ``block_index`` is its number in the passage, which its snippets record.
+    """
+
+    text: str
+    start: int
+    end: int
+    block_index: int
+
+    @property
+    def content(self) -> str:
+        """The text of the block alone."""
+        return self.text[self.start : self.end]
+
+
 class Release(NamedTuple):
     """A version and its date, as a heading of a list of changes has them."""
 
@@ -233,40 +250,30 @@ def strip_item_marker(piece: str) -> str:
     return _MARKER_PATTERN.sub("", piece)
 
 
-def split_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the fields (``Name: value``) of a paragraph, or its whole span if it has fewer than two.
-
-    The paragraph, and each span, is a range of characters of ``text``.
+def split_fields(block: BlockSpan) -> Iterator[BlockSpan]:
+    """Yield the fields (``Name: value``) of a paragraph, or the whole paragraph if it has fewer than two.
 
     >>> text = "**Chair:** Ruth\\n**Minutes:** Ines"
-    >>> [text[first:last] for first, last in split_fields(text, 0, len(text))]
+    >>> [field.content for field in split_fields(BlockSpan(text, 0, len(text), 0))]
     ['**Chair:** Ruth', '**Minutes:** Ines']
     """
+    text, start, end, _ = block
     starts = [match.start() for match in _FIELD_NAME_PATTERN.finditer(text, start, end)]
     starts = sorted({start, *starts}) if len(starts) > 1 else [start]
-    for field_start, field_end in zip(starts, [*starts[1:], end], strict=True):
-        yield field_start, field_start + len(text[field_start:field_end].rstrip())
+    for field_start, next_start in zip(starts, [*starts[1:], end], strict=True):
+        yield block._replace(start=field_start, end=field_start + len(text[field_start:next_start].rstrip()))
 
 
 def split_prose(
-    text: str,
-    start: int,
-    end: int,
-    block_index: int,
-    kind: str,
-    term: str,
-    language: str | None,
-    *,
-    has_own_term: bool,
-    introduces_next: bool,
+    block: BlockSpan, kind: str, term: str, language: str | None, *, has_own_term: bool, introduces_next: bool
 ) -> Iterator[Snippet]:
-    """Yield the sentences of a paragraph or an item, characters ``start`` to ``end`` of a text, as snippets.
+    """Yield the sentences of a paragraph or an item as snippets of a ``kind``: ``prose`` or ``item``.
 
-    The snippets record ``block_index``, the number of the paragraph or item in the passage, and ``kind``: ``prose`` or
-    ``item``. ``term`` is the term that the paragraph defines; its first sentence contains it if ``has_own_term``. If
-    the paragraph ``introduces_next``, the next block, its last sentence is a lead-in. ``language`` decides where
-    sentences end (None: the rules for English).
+    ``term`` is the term that the paragraph defines; its first sentence contains it if ``has_own_term``. If the
+    paragraph ``introduces_next``, the next block, its last sentence is a lead-in. ``language`` decides where sentences
+    end (None: the rules for English).
     """
+    text, start, end, block_index = block
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
     content = text[content_start:end]
     if "![" in content:  # the description of an image can have several sentences
@@ -297,12 +304,12 @@ def _blank_out(match: re.Match[str]) -> str:
     return " " * len(match.group())
 
 
-def split_code(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
-    """Yield a block of code, characters ``start`` to ``end`` of a text, in pieces of a few lines, without its fences.
+def split_code(block: BlockSpan) -> Iterator[Snippet]:
+    """Yield a block of code in pieces of a few lines, without its fences.
 
-    The first piece needs the snippet before the block, which introduces the code. The snippets record ``block_index``,
-    the number of the block in the passage.
+    The first piece needs the snippet before the block, which introduces the code.
     """
+    text, start, end, block_index = block
     line_start = text.rfind("\n", 0, start) + 1
     offset = line_start if text[line_start:start].isspace() else start
     raw_lines = text[offset:end].splitlines(keepends=True)
@@ -358,15 +365,14 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
         yield piece
 
 
-def split_table(text: str, start: int, end: int, block_index: int, header_row: str | None = None) -> Iterator[Snippet]:
-    """Yield the rows of a table, characters ``start`` to ``end`` of a text, as snippets.
+def split_table(block: BlockSpan, header_row: str | None = None) -> Iterator[Snippet]:
+    """Yield the rows of a table as snippets.
 
-    Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row). The
-    snippets record ``block_index``, the number of the table in the passage.
+    Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row).
     """
     header = _split_cells(header_row) if header_row else []
-    offset = start
-    for index, line in enumerate(text[start:end].splitlines(keepends=True)):
+    offset = block.start
+    for index, line in enumerate(block.content.splitlines(keepends=True)):
         cells = _split_cells(line)
         if index == 0 and header_row is None:
             header = cells
@@ -379,7 +385,8 @@ def split_table(text: str, start: int, end: int, block_index: int, header_row: s
                 fields = [cell for cell in cells if cell]
             # Without a name in its first column, a header names the things that the rows compare.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
-            yield Snippet(offset, offset + len(line.rstrip()), "; ".join(fields), "table", block_index, cells=values)
+            row_end = offset + len(line.rstrip())
+            yield Snippet(offset, row_end, "; ".join(fields), "table", block.block_index, cells=values)
         offset += len(line)
 
 
@@ -390,38 +397,33 @@ def _split_cells(row: str) -> list[str]:
     return [cell.replace("\0", "|").strip() for cell in cells]
 
 
-def split_entries(
-    text: str, start: int, end: int, block_index: int, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN
-) -> Iterator[Snippet]:
-    """Yield the entries of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
+def split_entries(block: BlockSpan, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN) -> Iterator[Snippet]:
+    """Yield the entries of a paragraph as snippets. Each begins with a line that matches ``entry_start``.
 
-    Each entry begins with a line that matches ``entry_start``. By default, each line is an entry. An entry that begins
-    with a time, as in a chat log, can be a question. The snippets record ``block_index``, the number of the paragraph
-    in the passage.
+    By default, each line is an entry. An entry that begins with a time, as in a chat log, can be a question.
     """
-    offset = first = start
-    for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry
+    offset = first = block.start
+    for line in [*block.content.splitlines(keepends=True), ""]:  # the empty line ends the last entry
         if offset > first and (not line or entry_start.match(line)):
-            piece = text[first:offset]
+            piece = block.text[first:offset]
             displayed = strip_item_marker(render_inline(piece.strip()))
             if displayed:
                 timestamp = TIMESTAMP_PATTERN.match(displayed)
                 is_question = (
                     timestamp is not None and _QUESTION_ENTRY_PATTERN.match(displayed, timestamp.end()) is not None
                 )
-                yield Snippet(
-                    first, first + len(piece.rstrip()), displayed, "table", block_index, is_question=is_question
-                )
+                entry_end = first + len(piece.rstrip())
+                yield Snippet(first, entry_end, displayed, "table", block.block_index, is_question=is_question)
             first = offset
         offset += len(line)
 
 
-def split_mail_header(text: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
-    """Yield the fields of a mail header, characters ``start`` to ``end`` of a text, as snippets.
+def split_mail_header(block: BlockSpan) -> Iterator[Snippet]:
+    """Yield the fields of a mail header as snippets, which are displayed like table rows.
 
-    Folded lines are joined (RFC 5322, 2.2). A field is displayed like a table row. The subject cannot be selected as
-    the answer, because it is a heading. The snippets record ``block_index``, the number of the block in the passage.
+    Folded lines are joined (RFC 5322, 2.2). The subject cannot be selected as the answer, because it is a heading.
     """
+    text, start, end, block_index = block
     for field_start, next_start in split_mail_fields(text, start, end):
         displayed = render_inline(text[field_start:next_start])
         is_subject = displayed.lower().startswith("subject:")
@@ -429,23 +431,23 @@ def split_mail_header(text: str, start: int, end: int, block_index: int) -> Iter
         yield Snippet(field_start, field_end, displayed, "table", block_index, is_selectable=not is_subject)
 
 
-def split_release(heading: str, start: int, end: int, block_index: int) -> Iterator[Snippet]:
-    """Yield the heading as a snippet if it has a version and its date; it answers only a question about that date.
+def iter_release_snippets(heading: str, block: BlockSpan) -> Iterator[Snippet]:
+    """Yield a heading as a snippet if it has a version and its date; it answers only a question about that date.
 
-    The heading is characters ``start`` to ``end`` of the passage; ``block_index`` is its number among the blocks
-    (headings, paragraphs and so on). It is displayed like a table row.
+    ``block`` is the block of the heading. The snippet is displayed like a table row.
 
     >>> headings = "[2.4.0] - 2026-02-03", "Tern v2.4 (3 May 2026)", "Rules 2.4"
-    >>> [snippet.release.date for heading in headings for snippet in split_release(heading, 0, len(heading), 0)]
+    >>> block = BlockSpan("", 0, 0, 0)
+    >>> [snippet.release.date for heading in headings for snippet in iter_release_snippets(heading, block)]
     ['2026-02-03', '3 May 2026']
     """
     match = _RELEASE_PATTERN.fullmatch(heading)
     if match is not None:
-        release = Release(match["version"], match["date"])
-        num_words = 2  # the version and the date
-        yield Snippet(
-            start, end, heading, "table", block_index, is_selectable=False, num_words=num_words, release=release
-        )
+        _, start, end, block_index = block
+        snippet = Snippet(start, end, heading, "table", block_index, is_selectable=False)
+        snippet.num_words = 2  # the version and the date
+        snippet.release = Release(match["version"], match["date"])
+        yield snippet
 
 
 def truncate_snippet(text: str) -> str:

@@ -38,7 +38,7 @@ from ...structures.ranking import Ranking, best
 from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_terms, segment_words
 from ..answer_types import AnswerType, find_quality
-from ..excerpts import SnippetPosition, find_required_end, has_previous
+from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
 from ..extractive import MAX_CHUNKS, SnippetScorer, list_candidates
 from ..passages import Passage
 from ..question_names import find_question_names
@@ -116,7 +116,7 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
 class Window(NamedTuple):
     """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
 
-    ``position`` is the index of its passage, and its index in that. ``lacks_answer_type`` is True if the snippet lacks
+    ``lacks_answer_type`` is True if the snippet lacks
     what the question asks for, such as an amount of money, or if it is a row of a table about something else.
     """
 
@@ -136,14 +136,14 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
     candidates: dict[SnippetPosition, bool] = {}  # True if the snippet lacks what the question asks for
-    for passage_index, index in list_candidates(passages):
-        snippets = passages[passage_index].snippets
-        is_address = _ADDRESS_PATTERN.fullmatch(snippets[index].text) is not None
-        if not snippets[index].is_question and (not is_address or answer_type.name in _ADDRESS_TYPES):
-            candidates[passage_index, index] = estimator.lacks_answer_type((passage_index, index))
+    for position in list_candidates(passages):
+        snippet = get_snippet(passages, position)
+        is_address = _ADDRESS_PATTERN.fullmatch(snippet.text) is not None
+        if not snippet.is_question and (not is_address or answer_type.name in _ADDRESS_TYPES):
+            candidates[position] = estimator.lacks_answer_type(position)
     # A heading cannot be chosen, except if it dates a release that the question names.
     candidates |= {
-        (passage_index, index): False
+        SnippetPosition(passage_index, index): False
         for passage_index, passage in enumerate(passages)
         for index, snippet in enumerate(passage.snippets)
         if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(scorer.question)
@@ -192,18 +192,14 @@ class _CandidateEstimator:
         self._row_names = [name for name in names if any(map(name.issubset, row_words))]
 
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
-        """Return a score from the terms and the rank of a snippet, lowered if it lacks what the question asks for.
-
-        ``position`` has the index of the passage, and the index of the snippet in it.
-        """
-        passage_index, index = position
-        snippet = self._passages[passage_index].snippets[index]
+        """Return a score from the terms and the rank of a snippet, lowered if it lacks what the question asks for."""
+        snippet = get_snippet(self._passages, position)
         assert snippet.hit is not None  # true for all candidates
         own_terms = self._scorer.list_question_terms(snippet.labeled_text)
         above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= above_terms
-        above_terms |= self._title_terms[passage_index]
+        above_terms |= self._title_terms[position.passage_index]
         return (
             self._scorer.compute_rarity_fraction(own_terms)
             + _TITLE_WEIGHT * self._scorer.compute_rarity_fraction(above_terms - own_terms)

@@ -10,7 +10,8 @@ then the relations of the rarest entity.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
@@ -26,6 +27,7 @@ from ..excerpts import (
     extend_over_definition,
     find_required_end,
     find_required_start,
+    get_snippet,
     has_previous,
 )
 from ..extractive import ExtractedAnswer, SnippetScorer, SnippetScores, render_excerpts
@@ -237,13 +239,12 @@ def read_passages(
 def _opens_document_about(
     passages: Sequence[Passage], position: SnippetPosition, subject_terms: set[str], scorer: SnippetScorer
 ) -> bool:
-    """True if a snippet opens a document whose title has exactly the terms ``subject_terms`` (stems of words).
+    """True if the snippet at ``position`` opens a document whose title has exactly the terms ``subject_terms``.
 
-    ``position`` is the index of its passage, and its index in that. ``scorer`` has the stemming function.
+    Terms are stems of words; ``scorer`` has the stemming function.
     """
-    passage_index, index = position
-    passage = passages[passage_index]
-    if index > 0 or passage.snippets[0].ordinal > 0 or passage.snippets[0].kind != "prose":
+    passage = passages[position.passage_index]
+    if position.snippet_index > 0 or passage.snippets[0].ordinal > 0 or passage.snippets[0].kind != "prose":
         return False
     title_terms = set(list_terms(passage.plain_title, scorer.stem))
     return bool(title_terms) and title_terms == subject_terms
@@ -260,8 +261,7 @@ def _split_field_names(text: str, question: str) -> str:
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
     """Return yes or no if the snippet at ``position`` settles the question of ``scorer``, otherwise None.
 
-    ``position`` has the index of its passage, and its index in that. The title, heading and label of the snippet, and
-    the sentence that it refers to, can name its subject.
+    The title, heading and label of the snippet, and the sentence that it refers to, can name its subject.
     """
     passage_index, index = position
     passage = passages[passage_index]
@@ -291,24 +291,19 @@ def extract_reader_answer(
     index = _find_answering_item(snippets, index, best.answer, evidence.question)
     excerpt = Excerpt(passage_index, *_find_display_span(snippets, index, evidence.question), best.score, best.answer)
     excerpts = [excerpt]
-    num_words = sum(snippet.num_words for snippet in snippets[excerpt.first : excerpt.last + 1])
-    displayed_positions = {(passage_index, snippet_index) for snippet_index in range(excerpt.first, excerpt.last + 1)}
+    num_words = sum(snippet.num_words for snippet in excerpt.get_snippets(reading.passages))
+    displayed_positions = set(excerpt.positions)
     for position in _list_context(reading, evidence.question):
         if len(excerpts) > max_context:  # the first excerpt is the answer
             break
         context_excerpt = _make_context_excerpt(reading.passages, position, best.score, displayed_positions)
-        context_snippets = reading.passages[context_excerpt.passage_index].snippets[
-            context_excerpt.first : context_excerpt.last + 1
-        ]
+        context_snippets = context_excerpt.get_snippets(reading.passages)
         num_added = sum(snippet.num_words for snippet in context_snippets)
         fits_limit = num_words + num_added <= max_words
         # A sentence outside every hit cannot be cited.
         is_within_hit = context_snippets[0].hit is not None
         if is_within_hit and position not in displayed_positions and fits_limit:
-            displayed_positions |= {
-                (context_excerpt.passage_index, snippet_index)
-                for snippet_index in range(context_excerpt.first, context_excerpt.last + 1)
-            }
+            displayed_positions |= set(context_excerpt.positions)
             num_words += num_added
             excerpts.append(context_excerpt)
     text, citations = render_excerpts(reading.passages, excerpts, scorer)
@@ -366,45 +361,43 @@ def _make_context_excerpt(
     passages: Sequence[Passage],
     position: SnippetPosition,
     score: float,
-    displayed_positions: Collection[SnippetPosition],
+    displayed_positions: set[SnippetPosition],
 ) -> Excerpt:
     """Return an excerpt that shows the sentence at ``position`` after the answer, with the list that it introduces.
 
-    ``position`` is the index of the passage, and the index of the sentence in it. The list is omitted if one of its
-    items is displayed already. ``score`` becomes the score of the excerpt.
+    The list is omitted if one of its items is displayed already. ``score`` becomes the score of the excerpt.
     """
     passage_index, index = position
     snippets = passages[passage_index].snippets
-    last = find_required_end(snippets, index) if snippets[index].is_lead_in else index
-    if any((passage_index, item_index) in displayed_positions for item_index in range(index + 1, last + 1)):
-        last = index
-    return Excerpt(passage_index, index, last, score)
+    sentence = Excerpt(passage_index, index, index, score)
+    if not snippets[index].is_lead_in:
+        return sentence
+    with_list = replace(sentence, last=find_required_end(snippets, index))
+    return sentence if displayed_positions.intersection(with_list.positions[1:]) else with_list
 
 
 def _list_context(reading: PassageReading, question: str) -> list[SnippetPosition]:
     """Return the positions of the sentences that can be displayed after the answer, in order of preference.
 
-    A position is the index of a passage, and the index of a sentence in it. The sentence that the answer refers to is
-    first, if it refers to one, then the other likely sentences, likeliest first. Salutations and captions are left out.
-    The sender and the date of a mail are left out unless the ``question`` asks for such a thing.
+    The sentence that the answer refers to is first, if it refers to one, then the other likely sentences, likeliest
+    first. Salutations and captions are left out. The sender and the date of a mail are left out unless the ``question``
+    asks for such a thing.
     """
     passages = reading.passages
     passage_index, index = reading.best.position
     best_score = reading.best.score
     positions = []
     if _refers_to_previous(passages[passage_index].snippets, index):
-        positions.append((passage_index, index - 1))
+        positions.append(SnippetPosition(passage_index, index - 1))
     for other in reading.readings[1:]:
-        other_passage_index, other_index = other.position
-        other_kind = passages[other_passage_index].snippets[other_index].kind
+        other_kind = get_snippet(passages, other.position).kind
         # A table row that has no word from the question is about something else.
         if best_score - other.score <= _MAX_CONTEXT_GAP and (other.coverage > 0 or other_kind != "table"):
             positions.append(other.position)
     answer_type = detect_answer_type(question)
     informative_positions = []
     for position in drop_repetitions(passages, [reading.best.position, *positions])[1:]:
-        passage_index, index = position
-        snippet = passages[passage_index].snippets[index]
+        snippet = get_snippet(passages, position)
         is_prose_without_sentence = snippet.kind == "prose" and not snippet.is_selectable  # a salutation or a caption
         if not (is_prose_without_sentence or is_unasked_mail_field(snippet, answer_type)):
             informative_positions.append(position)
