@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvstore.answering.block_kinds import BLOCK_KINDS, BlockKind, find_block_kind
-from kvstore.answering.snippets import BlockSpan
+from kvstore.answering.snippets import PassageBlock
 
 #: The displayed snippets of the example of each kind.
 SNIPPETS = {
@@ -22,7 +22,7 @@ def test_the_example_of_a_kind_is_recognized_and_split(kind: BlockKind) -> None:
     assert find_block_kind(kind.example) is kind
     text = f"Before.\n\n{kind.example}\n\nAfter."
     start = text.index(kind.example)
-    snippets = list(kind.split(BlockSpan(text, start, start + len(kind.example), 1)))
+    snippets = list(kind.split(PassageBlock(text, start, start + len(kind.example), 1)))
     assert [snippet.text for snippet in snippets] == SNIPPETS[kind.name]
     assert all(text[snippet.start : snippet.end] in kind.example for snippet in snippets)
 
@@ -44,7 +44,7 @@ def test_the_names_of_columns_are_repeated_in_each_row() -> None:
     def split_table(text: str) -> list[str]:
         kind = find_block_kind(text)
         assert kind is not None and kind.name == "columns"
-        return [snippet.text for snippet in kind.split(BlockSpan(text, 0, len(text), 0))]
+        return [snippet.text for snippet in kind.split(PassageBlock(text, 0, len(text), 0))]
 
     prices = "Boat     Crew   Fee a day\nDinghy   1      12.50\nCutter   4      80.00"
     assert split_table(prices) == ["Boat: Dinghy; Crew: 1; Fee a day: 12.50", "Boat: Cutter; Crew: 4; Fee a day: 80.00"]

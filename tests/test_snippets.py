@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kvstore.answering.passages import split_snippets
-from kvstore.answering.snippets import BlockSpan, iter_release_snippets
+from kvstore.answering.snippets import PassageBlock, iter_release_snippets
 from kvstore.text.blocks import parse_blocks
 
 CONTRACT = """\
@@ -311,13 +311,15 @@ def test_wrapped_sentences_are_not_entries(text: str) -> None:
     ],
 )
 def test_a_heading_of_a_release_has_a_version_and_a_date(heading: str, version: str | None) -> None:
-    releases = [snippet.release for snippet in iter_release_snippets(heading, BlockSpan(heading, 0, len(heading), 0))]
+    releases = [
+        snippet.release for snippet in iter_release_snippets(heading, PassageBlock(heading, 0, len(heading), 0))
+    ]
     assert [release.version for release in releases if release] == ([] if version is None else [version])
 
 
 def test_a_long_heading_is_searched_in_linear_time() -> None:
     start = time.process_time()
-    assert not list(iter_release_snippets("1.2." * 20_000, BlockSpan("", 0, 0, 0)))
+    assert not list(iter_release_snippets("1.2." * 20_000, PassageBlock("", 0, 0, 0)))
     assert time.process_time() - start < 1
 
 

@@ -48,6 +48,7 @@ def _build_field_pattern(units: str) -> str:
     return rf"(?<![^\W_])(?:{units})(?![^\W_])[^:;.\d]{{0,12}}: ?[^\w:;\s]?\d"
 
 
+#: A capitalized word that does not open a sentence.
 _CAPITALIZED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
 _QUOTED_CODE = "`[^`]+`"
 _TYPE_PATTERNS = {
@@ -286,25 +287,24 @@ class ForeignAnswerType(AnswerType):
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the answer type that is not in the question.
 
-        Words from the question and function words count for the ``reason`` type, because its forms often are such
-        words.
+        The form of a reason is enough even if the question has its words: Italian *perché* asks and answers.
         """
         vocabulary = self.language_words
         if not vocabulary or self.name not in vocabulary.forms:
             return False
         name = "time" if self.name == "deadline" else self.name
-        if name in _AMOUNT_TYPES:
+        if name in _AMOUNT_TYPES:  # the number of "Article 7" is not an amount
             text = vocabulary.label.sub(" ", text)
         if name == "place":  # the names in the header of an e-mail are not places
             text = _MAIL_HEADER_PATTERN.sub(" ", text)
-        if name == "number":
+        if name == "number":  # nor is the number of a date
             text = vocabulary.date.sub(" ", text)
-        if name == "reason":  # a form can ask and answer, as Italian *perché* does
+        if name == "reason":
             return vocabulary.forms[name].search(remove_long_runs(text)) is not None
         return self._has_new_match(vocabulary.forms[name], text, vocabulary.function_words)
 
     def compute_presence(self, text: str) -> float:
-        """Return 1 if a text has something of the answer type, a fraction if that is a time but no deadline, or 0."""
+        """Return 1 if a text has something of the answer type, 0.25 if that is a time instead of a deadline, else 0."""
         vocabulary = self.language_words
         presence = float(self.is_present_in(text))
         if self.name == "deadline" and presence and vocabulary is not None:

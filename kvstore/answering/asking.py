@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from ..structures.vectors.vectors import Matrix
     from .answer import Answer
     from .answer_reader.reading import PassageReading
-    from .citations import Citation
     from .confidence import Confidence
-    from .extractive import ScoredPassages, SnippetScorer
+    from .extractive import ExtractedAnswer, ScoredPassages, SnippetScorer
     from .prompt import Prompt
 
 #: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
@@ -51,8 +50,9 @@ class RetrieveFunction(Protocol):
 class _PreparedAnswer(NamedTuple):
     """The data that the answer to a question is generated from.
 
-    ``reading`` is the result of the answer reader, if it read the passages. ``overview`` is the answer to an overview
-    question. ``max_words`` limits an extractive answer, if it is given.
+    ``reading`` is the result of the answer reader (None: rules choose the sentences). ``overview`` is the answer to an
+    overview question (None: the question asks for no overview). ``max_words`` limits an extractive answer (None: the
+    usual limits).
     """
 
     strategy: Strategy
@@ -62,7 +62,7 @@ class _PreparedAnswer(NamedTuple):
     scored_passages: ScoredPassages
     reading: PassageReading | None
     confidence: Confidence
-    overview: tuple[str, list[Citation]] | None
+    overview: ExtractedAnswer | None
     max_words: int | None
 
 
@@ -448,12 +448,12 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     ``problem`` explains why the language model did not answer; None if it was not asked.
     """
     from .answer import Answer
-    from .extractive import ExtractedAnswer, extract_answer
+    from .extractive import extract_answer
 
     evidence, confidence, scored_passages = prepared.evidence, prepared.confidence, prepared.scored_passages
     with prepared.query.trace.step("choose sentences") as step:
         if prepared.overview is not None:
-            extracted: ExtractedAnswer | None = ExtractedAnswer(*prepared.overview)
+            extracted: ExtractedAnswer | None = prepared.overview
         elif prepared.reading is not None:
             from .answer_reader.reading import extract_reader_answer
 

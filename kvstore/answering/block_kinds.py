@@ -1,7 +1,7 @@
 """The kinds of paragraphs that are not sentences: bills, chat logs, records and lists of lines.
 
-In: the text of a paragraph. Out: its :class:`BlockKind`, which splits it into snippets, or None if it is a
-paragraph of sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, method of splitting, and an example.
+In: the text of a paragraph. Out: its :class:`BlockKind`, which splits it into snippets, or None if it is a paragraph of
+sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, method of splitting, and an example.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..text.patterns import compile_lazily
 from ..text.words import count_written_words
 from .snippets import (
     TIMESTAMP_PATTERN,
-    BlockSpan,
+    PassageBlock,
     Snippet,
     render_inline,
     split_entries,
@@ -114,13 +114,13 @@ def _is_line_list(paragraph: str) -> bool:
     )
 
 
-def _split_record(block: BlockSpan) -> Iterator[Snippet]:
+def _split_record(block: PassageBlock) -> Iterator[Snippet]:
     """Yield a record as one snippet, its lines joined by semicolons."""
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in block.content.splitlines())
     yield Snippet(block.start, block.end, displayed, "table", block.block_index)
 
 
-def _split_columns(block: BlockSpan) -> Iterator[Snippet]:
+def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
     """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons.
 
     If the first line has the names of the columns, each cell follows its name instead, as in a table.
@@ -178,12 +178,12 @@ class BlockKind(NamedTuple):
 
     name: str
     matches: Callable[[str], bool]
-    split: Callable[[BlockSpan], Iterator[Snippet]]
+    split: Callable[[PassageBlock], Iterator[Snippet]]
     example: str
     ends_definition: bool = True
 
 
-def _split_line_list(block: BlockSpan) -> Iterator[Snippet]:
+def _split_line_list(block: PassageBlock) -> Iterator[Snippet]:
     """Yield the lines of a paragraph as snippets.
 
     A line that ends with a colon is one snippet with the lines that it introduces, unless these are long.

@@ -51,8 +51,7 @@ _RATINGS_TASK = (
 class ModelDistiller:
     """A :class:`~kvstore.retrieval.distillation.Distiller` with one model.
 
-    ``budget`` is the maximum number of tokens of a prompt. ``open_query`` and ``retrieve`` serve further
-    questions.
+    ``budget`` is the maximum number of tokens of a prompt.
     """
 
     def __init__(
@@ -63,9 +62,10 @@ class ModelDistiller:
         open_query: Callable[[str], AbstractContextManager[Query]],
         retrieve: Callable[[str, str | None], Evidence],
     ) -> None:
-        """Prepare requests to ``model``, with at most ``budget`` tokens in each prompt.
+        """Prepare requests to ``model``.
 
-        ``open_query`` and ``retrieve`` return the query of a question, and its evidence by a strategy.
+        ``open_query`` opens the query of a question, and ``retrieve`` returns its evidence by a strategy (None: that of
+        the original question).
         """
         self._model = model
         self._budget = budget
@@ -138,7 +138,7 @@ class ModelDistiller:
         ratings: list[int] = []
         with self.trace.step("rate passages") as step:
             while len(ratings) < len(passages):
-                fitting = self._select_fitting(question, passages[len(ratings) :], _RATINGS_TASK, in_order=True)
+                fitting = self._select_fitting(question, passages[len(ratings) :], _RATINGS_TASK, contiguous=True)
                 # If nothing fits, the next passage is too long for any prompt.
                 ratings += self._request_ratings(question, fitting) if fitting else [0]
             step.detail = f"{self._model.model.name}: {len(passages)} passages"
@@ -164,11 +164,11 @@ class ModelDistiller:
         return ratings or [0] * len(passages)
 
     def _select_fitting(
-        self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
+        self, question: str, passages: Sequence[Hit], task: str, *, contiguous: bool = False
     ) -> list[Hit]:
         """Return the passages that fit in the token budget of one prompt with the instruction ``task``, in order.
 
-        With ``in_order``, stop at the first passage that does not fit. Otherwise, skip it.
+        With ``contiguous``, stop at the first passage that does not fit. Otherwise, skip it.
         """
         quotation = Quotation(())
         fixed_tokens = _TASK_FACTOR * token_estimate(task) + token_estimate(question) + _FIXED_TOKENS
@@ -180,7 +180,7 @@ class ModelDistiller:
             if tokens_after >= 0:
                 fitting.append(hit)
                 tokens_left = tokens_after
-            elif in_order:
+            elif contiguous:
                 break
         return fitting
 

@@ -220,9 +220,9 @@ def _have_same_subject(left: Snippet, right: Snippet) -> bool:
 
     Each row of a table with named columns is about something else. A table below a list is not part of the list.
     """
-    is_same_table = bool(left.cells and right.cells)
-    has_same_term = left.section == right.section and left.term == right.term
-    return has_same_term and not (_are_list_and_table(left, right) or is_same_table)
+    are_named_rows = bool(left.cells and right.cells)
+    have_same_term = left.section == right.section and left.term == right.term
+    return have_same_term and not (_are_list_and_table(left, right) or are_named_rows)
 
 
 def _are_list_and_table(left: Snippet, right: Snippet) -> bool:

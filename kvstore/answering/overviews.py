@@ -30,6 +30,7 @@ from ..structures.state import State
 from ..text.blocks import format_summary_sentence
 from ..text.greedy_cover import extract_sentence_words
 from .citations import Citation, neutralize_citations
+from .extractive import ExtractedAnswer
 from .passages import LINK_DEFINITIONS_PATTERN, iter_spans
 from .snippets import render_inline
 
@@ -61,49 +62,48 @@ def retrieve_overview(
     records = sorted(
         (record for record in query.state.documents.scan() if record.groups), key=lambda record: record.key
     )
-    positions: list[int] = []
+    named_records: list[DocumentRecord] = []
     if request.subject:
         titles = (
             f"{title} {record.key}" for title, record in zip(_read_titles(query.state, records), records, strict=True)
         )
-        positions = request.find_title_positions(titles, query.stem)
-        if not positions and not request.covers_all:
-            positions = _find_openings(query, request, records)
-    if not records or not (positions or request.covers_all):
+        named_records = [records[position] for position in request.find_title_positions(titles, query.stem)]
+        if not named_records and not request.covers_all:
+            named_records = _find_records_by_opening(query, request, records)
+    selected_records = named_records or (records if request.covers_all else [])
+    if not selected_records:
         return None
-    if positions:
-        records = [records[position] for position in positions]
-    if len(records) > 1:
+    if len(selected_records) > 1:
         subject = "The store has" if query.allowed is None else "The condition selects"
-        return _list_documents(query, records, "The question names" if positions else subject)
+        return _list_documents(query, selected_records, "The question names" if named_records else subject)
     strategies = map(get_strategy, list_overview_strategies())
     strategy = next(strategy for strategy in strategies if getattr(strategy, "needs", None) is None)
     question = query.question
     # If the document has no sentence to quote, the query still searches only this document.
-    query.restrict_to(AllowedDocuments.from_records(records))
+    query.restrict_to(AllowedDocuments.from_records(selected_records))
     query.question = _REQUEST  # without the subject, which now selects the document
     evidence = retrieve(strategy, query)
     query.question = question
     return replace(evidence, question=question) if evidence.is_overview else None
 
 
-def _find_openings(query: Query, request: SummaryRequest, records: Sequence[DocumentRecord]) -> list[int]:
-    """Return the positions of the documents without a title whose first lines contain the subject of a request.
+def _find_records_by_opening(
+    query: Query, request: SummaryRequest, records: Sequence[DocumentRecord]
+) -> list[DocumentRecord]:
+    """Return the records of the documents without a title whose first lines contain the subject of a request.
 
     The rows of a file, which have one source, are omitted.
     """
     num_documents = Counter(record.source for record in records)
-    positions = [
-        position
-        for position, record in enumerate(records)
-        if not record.title and (not record.source or num_documents[record.source] == 1)
+    untitled_records = [
+        record for record in records if not record.title and (not record.source or num_documents[record.source] == 1)
     ][:_MAX_OPENINGS]
     openings = []
-    for record in map(records.__getitem__, positions):
+    for record in untitled_records:
         chunk = query.state.chunks.get(record.get_chunk_id(0))
         text = query.state.documents.read_text_slice(record.id, chunk.start, chunk.end)
         openings.append(" ".join(text.strip().split("\n", _NUM_OPENING_LINES)[:_NUM_OPENING_LINES]))
-    return [positions[index] for index in request.find_title_positions(openings, query.stem)]
+    return [untitled_records[index] for index in request.find_title_positions(openings, query.stem)]
 
 
 def _read_titles(state: State, records: Sequence[DocumentRecord]) -> list[str]:
@@ -193,10 +193,8 @@ def _is_description(sentence: CoverSentence) -> bool:
     return is_complete and _MIN_OPENING_WORDS <= sentence.words.length <= _MAX_OPENING_WORDS
 
 
-def build_overview(
-    evidence: Evidence, state: State, *, include_all: bool, max_words: int | None
-) -> tuple[str, list[Citation]]:
-    """Return the text of an answer that quotes an overview, and a citation for each sentence.
+def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_words: int | None) -> ExtractedAnswer:
+    """Return an answer that quotes an overview, with a citation for each sentence.
 
     If the overview is a list of documents, each document is an item. Otherwise, each summary or report is a paragraph
     that begins with the heading of its section. Unless ``include_all``, only the sentences that cover most of their
@@ -234,11 +232,11 @@ def build_overview(
         citations.append(Citation(number, span.document, span.ordinal, span.start, span.end, text, hit.kind))
     texts = [" ".join(filter(None, paragraph)) for paragraph in paragraphs.values()]
     if not is_listing:
-        return "\n\n".join(texts), citations
+        return ExtractedAnswer("\n\n".join(texts), citations)
     (lead,) = evidence.context
     if len(texts) < len(evidence.hits):
         lead = f"{lead.removesuffix(_PARTIAL)}{_PARTIAL}"
-    return "\n".join([f"{lead}:", "", *(f"- {text}" for text in texts)]), citations
+    return ExtractedAnswer("\n".join([f"{lead}:", "", *(f"- {text}" for text in texts)]), citations)
 
 
 def _format_label(hit: Hit, *, is_listing: bool) -> str:

@@ -26,7 +26,7 @@ from .block_kinds import FIELD_PATTERN, find_block_kind
 from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, PlainTextSplitter
 from .snippets import (
     TABLE_RULE_PATTERN,
-    BlockSpan,
+    PassageBlock,
     Snippet,
     SnippetHeading,
     iter_release_snippets,
@@ -426,7 +426,7 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
     term, term_level = "", 0  # the term that is being defined, and the depth of its item
     blocks = split_chunk_blocks(text)
     for block_index, block in enumerate(blocks):
-        block_span = BlockSpan(text, block.start, block.end, block_index)
+        block_span = PassageBlock(text, block.start, block.end, block_index)
         block_kind = find_block_kind(block_span.content) if block.kind == "prose" else None
         if block.kind == "heading":
             term = ""

@@ -14,7 +14,7 @@ from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
 from .snippets import (
-    BlockSpan,
+    PassageBlock,
     Snippet,
     SnippetHeading,
     iter_release_snippets,
@@ -78,7 +78,7 @@ class PlainTextSplitter:
             if block.kind == "heading" and not block.title.endswith("?"):  # a question is displayed with its answer
                 self._term, self._term_indent, self._lead_in_indent = "", 0, None
                 yield SnippetHeading(block.title)
-                block_span = BlockSpan(self._text, block.start, block.end, block_index)
+                block_span = PassageBlock(self._text, block.start, block.end, block_index)
                 yield from iter_release_snippets(block.title, block_span)
             else:
                 yield from self._split_block(block_index, starts_mid_line and block_index == 0)
@@ -89,7 +89,7 @@ class PlainTextSplitter:
         Updates the term and the lead-in that the next block can depend on.
         """
         text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
-        block = BlockSpan(text, start, end, block_index)
+        block = PassageBlock(text, start, end, block_index)
         paragraph = block.content
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= self._term_indent:
@@ -116,7 +116,7 @@ class PlainTextSplitter:
 
         For a term above its definition, yield nothing but remember it: it labels the snippets of the next part.
         """
-        part_span = BlockSpan(self._text, part.start, part.end, block_index)
+        part_span = PassageBlock(self._text, part.start, part.end, block_index)
         piece = part_span.content
         is_unmarked = part.indent == 0 or not piece.startswith("-")
         # A heading in capitals opens a section; any other is a term that indented text defines.

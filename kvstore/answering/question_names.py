@@ -91,7 +91,7 @@ class PassageWords:
 
     def __post_init__(self) -> None:
         """Split the text into words, in normal form and as written."""
-        self.words, self.forms = _list_words(self.text)
+        self.words, self.forms = _list_words_and_forms(self.text)
 
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
         """True if the passage contains a name as a whole, with its words capitalized.
@@ -209,7 +209,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
             builder.end_name()
         at_sentence_start = not piece[0].isalnum() and piece in ".?!:¿¡"
     builder.end_name()
-    titles_with_words = ((title, *_list_words(title)) for title in find_marked_titles(question))
+    titles_with_words = ((title, *_list_words_and_forms(title)) for title in find_marked_titles(question))
     titles = (QuestionName(title, tuple(words), tuple(forms)) for title, words, forms in titles_with_words)
     return list(dict.fromkeys([*builder.names, *titles]))
 
@@ -297,7 +297,7 @@ def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
     return base
 
 
-def _list_words(text: str) -> tuple[list[str], list[str]]:
+def _list_words_and_forms(text: str) -> tuple[list[str], list[str]]:
     """Return the words of a text in normal form, with abbreviations in the singular, and its words as written.
 
     If the normal form splits the text into more or fewer words, both lists have the words in normal form.

@@ -136,7 +136,7 @@ class Snippet:
         return f"{self.label}: {self.text}" if self.label else self.text
 
 
-class BlockSpan(NamedTuple):
+class PassageBlock(NamedTuple):
     """A block of a passage, such as a paragraph or a table: characters ``start`` to ``end`` of ``text``.
 
     ``block_index`` is its number in the passage, which its snippets record.
@@ -250,11 +250,11 @@ def strip_item_marker(piece: str) -> str:
     return _MARKER_PATTERN.sub("", piece)
 
 
-def split_fields(block: BlockSpan) -> Iterator[BlockSpan]:
+def split_fields(block: PassageBlock) -> Iterator[PassageBlock]:
     """Yield the fields (``Name: value``) of a paragraph, or the whole paragraph if it has fewer than two.
 
     >>> text = "**Chair:** Ruth\\n**Minutes:** Ines"
-    >>> [field.content for field in split_fields(BlockSpan(text, 0, len(text), 0))]
+    >>> [field.content for field in split_fields(PassageBlock(text, 0, len(text), 0))]
     ['**Chair:** Ruth', '**Minutes:** Ines']
     """
     text, start, end, _ = block
@@ -265,7 +265,7 @@ def split_fields(block: BlockSpan) -> Iterator[BlockSpan]:
 
 
 def split_prose(
-    block: BlockSpan, kind: str, term: str, language: str | None, *, has_own_term: bool, introduces_next: bool
+    block: PassageBlock, kind: str, term: str, language: str | None, *, has_own_term: bool, introduces_next: bool
 ) -> Iterator[Snippet]:
     """Yield the sentences of a paragraph or an item as snippets of a ``kind``: ``prose`` or ``item``.
 
@@ -304,7 +304,7 @@ def _blank_out(match: re.Match[str]) -> str:
     return " " * len(match.group())
 
 
-def split_code(block: BlockSpan) -> Iterator[Snippet]:
+def split_code(block: PassageBlock) -> Iterator[Snippet]:
     """Yield a block of code in pieces of a few lines, without its fences.
 
     The first piece needs the snippet before the block, which introduces the code.
@@ -365,7 +365,7 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
         yield piece
 
 
-def split_table(block: BlockSpan, header_row: str | None = None) -> Iterator[Snippet]:
+def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[Snippet]:
     """Yield the rows of a table as snippets.
 
     Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row).
@@ -397,7 +397,7 @@ def _split_cells(row: str) -> list[str]:
     return [cell.replace("\0", "|").strip() for cell in cells]
 
 
-def split_entries(block: BlockSpan, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN) -> Iterator[Snippet]:
+def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN) -> Iterator[Snippet]:
     """Yield the entries of a paragraph as snippets. Each begins with a line that matches ``entry_start``.
 
     By default, each line is an entry. An entry that begins with a time, as in a chat log, can be a question.
@@ -418,7 +418,7 @@ def split_entries(block: BlockSpan, entry_start: re.Pattern[str] = _ANY_LINE_PAT
         offset += len(line)
 
 
-def split_mail_header(block: BlockSpan) -> Iterator[Snippet]:
+def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
     """Yield the fields of a mail header as snippets, which are displayed like table rows.
 
     Folded lines are joined (RFC 5322, 2.2). The subject cannot be selected as the answer, because it is a heading.
@@ -431,13 +431,13 @@ def split_mail_header(block: BlockSpan) -> Iterator[Snippet]:
         yield Snippet(field_start, field_end, displayed, "table", block_index, is_selectable=not is_subject)
 
 
-def iter_release_snippets(heading: str, block: BlockSpan) -> Iterator[Snippet]:
+def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:
     """Yield a heading as a snippet if it has a version and its date; it answers only a question about that date.
 
     ``block`` is the block of the heading. The snippet is displayed like a table row.
 
     >>> headings = "[2.4.0] - 2026-02-03", "Tern v2.4 (3 May 2026)", "Rules 2.4"
-    >>> block = BlockSpan("", 0, 0, 0)
+    >>> block = PassageBlock("", 0, 0, 0)
     >>> [snippet.release.date for heading in headings for snippet in iter_release_snippets(heading, block)]
     ['2026-02-03', '3 May 2026']
     """

@@ -66,14 +66,19 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
     return candidates
 
 
-def iter_content_sentences(
-    text: str, format: str, language: str | None
-) -> Iterator[tuple[int, int, str, SentenceWords]]:
-    """Yield (start, end, sentence, words) for each sentence in the paragraphs and list items of a text.
+class ContentSentence(NamedTuple):
+    """A sentence, bytes ``start`` to ``end`` of a text, without markup, and its content words."""
 
-    The offsets are in bytes of ``text``, and the sentence has no markup. Sentences of fewer than two content words are
-    omitted. ``format`` is ``text`` or ``markdown``. ``language`` decides where sentences end (None: the rules for
-    English).
+    start: int
+    end: int
+    text: str
+    words: SentenceWords
+
+
+def iter_content_sentences(text: str, format: str, language: str | None) -> Iterator[ContentSentence]:
+    """Yield the sentences in the paragraphs and list items of a text that have at least two content words.
+
+    ``format`` is ``text`` or ``markdown``. ``language`` decides where sentences end (None: the rules for English).
     """
     is_ascii = text.isascii()
     for block in split_chunk_blocks(text, format):
@@ -87,7 +92,7 @@ def iter_content_sentences(
             if words.length >= _MIN_WORDS:
                 if not is_ascii:  # offsets in characters become offsets in bytes
                     start, end = len(text[:start].encode()), len(text[:end].encode())
-                yield start, end, sentence, words
+                yield ContentSentence(start, end, sentence, words)
 
 
 def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:

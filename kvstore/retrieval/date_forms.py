@@ -66,7 +66,7 @@ def find_date_replacements(
     weights = read_term_weights(state, list(dict.fromkeys(list_content_terms(question, stem))))
     replacements = {}
     for asked_date in dates:
-        chunks = _load_chunks(asked_date, state, weights, stem, language)
+        chunks = _load_chunks_with_date(asked_date, state, weights, stem, language)
         best_form = _find_best_form(asked_date, chunks, weights.rarities, stem, language)
         if best_form is not None and best_form.text.lower() != asked_date.text.lower():
             needs_year = best_form.year is None and asked_date.year is not None
@@ -101,7 +101,7 @@ def _find_best_form(
     return best_form
 
 
-def _load_chunks(
+def _load_chunks_with_date(
     asked_date: _WrittenDate, state: State, weights: TermWeights, stem: Callable[[str], str], language: str | None
 ) -> list[LoadedChunk]:
     """Return the best ``_MAX_CHUNKS`` chunks, by BM25, among those that contain all words of a possible form of a date.
@@ -173,10 +173,10 @@ def _list_numeric_forms(year: int, month: int, day: int) -> list[str]:
     ]
 
 
-def _iter_dates(question: str, language: str | None) -> Iterator[_WrittenDate]:
+def _iter_dates(text: str, language: str | None) -> Iterator[_WrittenDate]:
     """Yield the dates in a text in a language (None: English). A numeric date can have two readings."""
     month_names = list_month_names(language)
-    for match in _compile_date_pattern(language).finditer(question):
+    for match in _compile_date_pattern(language).finditer(text):
         groups = match.groupdict()
         year = next((groups[name] for name in ("year", "iso_year", "numeric_year", "cjk_year") if groups[name]), None)
         if groups["name"]:
@@ -202,7 +202,7 @@ def _is_valid(year: int | None, month: int, day: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _compile_date_pattern(language: str | None) -> re.Pattern[str]:
-    """Return the pattern of dates in questions in a language (None: English); cached.
+    """Return the pattern of dates in texts in a language (None: English); cached.
 
     It matches dates such as 14 March 2026, March 14th, 2026-03-14, 14.3.2026, 3/14/2026 and 3月14日.
     """

@@ -9,9 +9,11 @@ reports the limit. Names of the same entity are expanded together and shown unde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..errors import InputError
+from ..structures.documents.chunks import AbstractRecord
 from ..structures.forest.forest import RELATIONS_TREE, Forest, WalkStep
 from ..structures.state import State
 from ..text.normalize import to_entity_key
@@ -45,21 +47,18 @@ def expand_entity(
     if identity is None:
         return []
     display_name = state.entities.get(identity.entry.entity).name
-    go_up = direction in ("up", "both")
-    go_down = direction in ("down", "both")
+    signs = {"up": (-1,), "down": (1,), "both": (-1, 1)}[direction]  # of the levels
     rows: list[Relative] = []
     is_truncated = False
     entity_nodes, abstracts = list_ranked_addresses(state, identity, limit)
     for tree_name, nodes in _group_nodes_by_tree(state, entity_nodes, tree).items():
         rows.append(Relative(entity=display_name, tree=tree_name, level=0, relative=display_name, via="", text=""))
-        for is_upward in (True, False):
-            if not (go_up if is_upward else go_down):
-                continue
+        for is_upward in (sign < 0 for sign in signs):
             steps, has_more = _select_steps(state.forest, nodes, is_upward, depth, limit - len(rows))
             start_names = dict.fromkeys(nodes, display_name)
             rows += _iter_forest_relatives(state, display_name, tree_name, start_names, steps, is_upward)
             is_truncated = is_truncated or has_more
-    for row in _iter_abstract_relatives(state, abstracts, display_name, go_up, go_down, depth, tree):
+    for row in _iter_abstract_relatives(state, abstracts, display_name, signs, depth, tree):
         if len(rows) >= limit:
             is_truncated = True
             break
@@ -142,51 +141,63 @@ def _iter_forest_relatives(
         yield Relative(display_name, tree, level, names[step.node], names[step.via], text)
 
 
+class _AbstractStep(NamedTuple):
+    """A step of a walk from abstract to abstract.
+
+    ``level`` is the number of steps from the start, negative for a walk up. ``via`` is the label of the abstract before
+    the step.
+    """
+
+    abstract: int
+    level: int
+    via: str
+
+
+def _list_steps(record: AbstractRecord, level: int, via: str) -> list[_AbstractStep]:
+    """Return the steps from an abstract to its parent if ``level`` is negative, otherwise to its children."""
+    parents = [] if record.parent is None else [record.parent]
+    return [_AbstractStep(abstract, level, via) for abstract in (parents if level < 0 else record.children)]
+
+
 def _iter_abstract_relatives(
     state: State,
     addresses: list[AbstractAddress],
     display_name: str,
-    go_up: bool,
-    go_down: bool,
+    signs: Sequence[int],
     depth: int,
     tree: str | None,
 ) -> Iterator[Relative]:
     """Yield rows for the abstracts (summaries) that name an entity, and for those at most ``depth`` levels away.
 
-    ``addresses`` are the abstracts that name it, best first. ``go_up`` and ``go_down`` are the directions. Only the
-    first three documents (``_MAX_DOCUMENTS``) are shown or, with ``tree``, only the document with this key. Each
+    ``addresses`` are the abstracts that name it, best first. ``signs`` are the directions: -1 is up, 1 is down. Only
+    the first three documents (``_MAX_DOCUMENTS``) are shown or, with ``tree``, only the document with this key. Each
     abstract is shown once.
     """
     shown_abstracts: set[int] = set()
     documents: set[int] = set()
-    for _, entity_abstract, record in addresses:
-        if entity_abstract in shown_abstracts:
+    for address in addresses:
+        if address.abstract in shown_abstracts:
             continue
-        document = state.documents.get(record.document)
+        document = state.documents.get(address.record.document)
         if tree is not None and tree != document.key:
             continue
         if document.id not in documents:
             if len(documents) == _MAX_DOCUMENTS:
                 continue
             documents.add(document.id)
-        start_label = format_abstract_label(state, entity_abstract)
-        shown_abstracts.add(entity_abstract)
-        yield Relative(display_name, document.key, 0, start_label, "", state.abstracts.read_text(record))
-        # (abstract, level, label of the abstract before it); a walk up continues up, and a walk down continues down.
-        queue = [(record.parent, -1, start_label)] if go_up and record.parent is not None else []
-        queue += [(child, 1, start_label) for child in record.children] if go_down else []
+        shown_abstracts.add(address.abstract)
+        label = format_abstract_label(state, address.abstract)
+        yield Relative(display_name, document.key, 0, label, "", state.abstracts.read_text(address.record))
+        queue = [step for sign in signs for step in _list_steps(address.record, sign, label)]
         while queue:
-            abstract, level, via = queue.pop(0)
-            if abs(level) > depth or abstract in shown_abstracts:
+            step = queue.pop(0)
+            if abs(step.level) > depth or step.abstract in shown_abstracts:
                 continue
-            shown_abstracts.add(abstract)
-            related_record = state.abstracts.get(abstract)
-            name = format_abstract_label(state, abstract)
-            yield Relative(display_name, document.key, level, name, via, state.abstracts.read_text(related_record))
-            if level < 0 and related_record.parent is not None:
-                queue.append((related_record.parent, level - 1, name))
-            elif level > 0:
-                queue += [(child, level + 1, name) for child in related_record.children]
+            shown_abstracts.add(step.abstract)
+            record = state.abstracts.get(step.abstract)
+            label = format_abstract_label(state, step.abstract)
+            yield Relative(display_name, document.key, step.level, label, step.via, state.abstracts.read_text(record))
+            queue += _list_steps(record, step.level - 1 if step.level < 0 else step.level + 1, label)
 
 
 def format_abstract_label(state: State, abstract: int) -> str:

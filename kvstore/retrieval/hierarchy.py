@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..structures.filter import addresses
 from ..structures.state import State
 
-#: The first address that is not a node. Addresses sort by rank, and nodes have the lowest.
+#: The first address of an abstract. Addresses sort by rank, and nodes have the lowest, so all smaller ones are nodes.
 _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
@@ -28,7 +28,6 @@ class Hierarchy:
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the nodes of the entity forest with each name (in normal form); an empty tuple for an unknown name."""
-        # The addresses of nodes are smaller than those of abstracts.
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:
@@ -39,9 +38,9 @@ class Hierarchy:
         return self._node_sentences.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
-        """Return a node's name, its tree's name, its parent nodes and its first children, for the cache.
+        """Return a node's name and its tree's name, in UTF-8, and its parents and first ``max_relatives`` children.
 
-        Names are UTF-8. Parents and children are sorted by name. At most ``max_relatives`` children are returned.
+        Parents and children are nodes, sorted by name.
         """
         forest = self._state.forest
         tree, entity = forest.get_node(node)

@@ -290,7 +290,7 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
     return TermCountRequest(list(dict.fromkeys((*words.terms, *compound_terms, *words.variants))))
 
 
-def read_question_weights(query: Query, k1: float, b: float) -> tuple[list[str], TermWeights]:
+def read_question_weights(query: Query, k1: float = K1, b: float = B) -> tuple[list[str], TermWeights]:
     """Return the terms in a question to search for, and their BM25 parameters, which are read from the state."""
     words = parse_question_words(query.question, query.stem)
     counts = query.reading.fetch(build_count_request(words))

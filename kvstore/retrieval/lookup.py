@@ -49,7 +49,8 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
     prose_rows = (row for node in prose_nodes for row in _iter_tree_locations(state, node, display_name, identity))
     prose_locations = list(islice(prose_rows, max_tree_rows - len(stated_locations)))
     abstract_addresses = abstract_addresses[: limit - len(stated_locations) - len(prose_locations)]
-    num_headings = sum(rank < addresses.MIN_BODY_RANK for rank, _, _ in abstract_addresses)  # they come first
+    # Abstracts that a heading names come first.
+    num_headings = sum(address.rank < addresses.MIN_BODY_RANK for address in abstract_addresses)
     yield from stated_locations
     for address in abstract_addresses[:num_headings]:
         yield _build_abstract_location(state, address, display_name, identity)
@@ -99,11 +100,10 @@ def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
 
 
 def _build_abstract_location(state: State, address: AbstractAddress, display_name: str, identity: Identity) -> Location:
-    """Return the location of an entity at an abstract (a summary of a part of a document).
+    """Return the location of an entity at an abstract (a summary of a part of a document) that names it.
 
-    ``address`` is the abstract with its rank, which says if a heading or the text below names the entity. The text is
-    the abstract's text or, if the entity is mentioned in the text below a leaf abstract, the first sentence or heading
-    that does so.
+    The text is the abstract's text or, if the entity is mentioned in the text below a leaf abstract, the first sentence
+    or heading that does so.
     """
     rank, abstract, record = address
     document = state.documents.get(record.document)

@@ -8,30 +8,41 @@ document key and position. All abstracts of a rank are read if the rank is neede
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from ..structures.documents.chunks import AbstractRecord
 from ..structures.filter import addresses
 from ..structures.names.aliases import Identity
 from ..structures.state import State
 
-#: The rank of an abstract, its id and its record.
-AbstractAddress = tuple[int, int, AbstractRecord]
+
+class AbstractAddress(NamedTuple):
+    """An abstract (a summary of a part of a document) that names an entity: its id and its record.
+
+    ``rank`` is lower if the abstract is more informative: it says if a heading or the text below names the entity.
+    """
+
+    rank: int
+    abstract: int
+    record: AbstractRecord
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
     """Return the places that name an entity: nodes of the entity forest and abstracts, most informative first.
 
-    An address is a rank with the id of a node or of an abstract (a summary of a part of a document). ``identity`` is
-    the entity with all its names. If the entity has more than ``limit`` addresses, only the first are returned:
-    ``limit`` in total, and further addresses with the rank of the last.
+    ``identity`` is the entity with all its names. If more than ``limit`` places name it, only the first are returned:
+    ``limit`` in total, and further places with the rank of the last.
     """
-    targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
-    nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]
-    ranked_abstracts = [(rank, target) for rank, target in targets if rank != addresses.NODE_RANK]
-    records = state.abstracts.get_many(target for _, target in ranked_abstracts)
-    abstracts = [(rank, target, record) for (rank, target), record in zip(ranked_abstracts, records, strict=True)]
+    places = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
+    nodes = [node for rank, node in places if rank == addresses.NODE_RANK]
+    ranked_abstracts = [(rank, abstract) for rank, abstract in places if rank != addresses.NODE_RANK]
+    records = state.abstracts.get_many(abstract for _, abstract in ranked_abstracts)
+    abstract_addresses = [
+        AbstractAddress(rank, abstract, record)
+        for (rank, abstract), record in zip(ranked_abstracts, records, strict=True)
+    ]
     keys = state.documents.get_keys(record.document for record in records)
-    return sort_nodes(state, nodes), sorted(abstracts, key=lambda address: _build_sort_key(address, keys))
+    return sort_nodes(state, nodes), sorted(abstract_addresses, key=lambda address: _build_sort_key(address, keys))
 
 
 def sort_nodes(state: State, nodes: Iterable[int]) -> list[int]:
@@ -56,7 +67,7 @@ def _build_sort_key(address: AbstractAddress, keys: Mapping[int, str]) -> tuple[
 
     ``keys`` are the document keys by document id.
     """
-    rank, abstract, record = address
+    record = address.record
     chunk_span = record.last_chunk - record.first_chunk
     # Within a document, abstracts of a level are numbered in text order.
-    return rank, chunk_span, keys[record.document], abstract
+    return address.rank, chunk_span, keys[record.document], address.abstract

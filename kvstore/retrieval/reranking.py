@@ -18,7 +18,7 @@ from ..models.reranker import CrossEncoderReranker
 from ..structures.ranking import Ranking, append_tails, assign_ranks, best
 from .dense_search import CosineRequest
 from .evidence import LoadedChunk
-from .lexical_search import WordScoreRequest, build_count_request, build_term_weights, parse_question_words
+from .lexical_search import WordScoreRequest, read_question_weights
 from .query import NUM_RERANK_CANDIDATES, Query
 
 RerankFunction = Callable[[Query, Ranking], Ranking]
@@ -72,9 +72,7 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
     vector = query.vector
     with query.trace.step("rerank") as step:
         reading, chunks = query.reading, np.array([chunk for chunk, _ in candidates], np.uint64)
-        words = parse_question_words(query.question, query.stem)
-        counts = reading.fetch(build_count_request(words))
-        weights = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts)
+        _, weights = read_question_weights(query)
         cosines, word_scores = reading.fetch(CosineRequest(chunks, vector), WordScoreRequest(weights, chunks))
         rank_scores = 1 / np.array([rank for _, rank in assign_ranks(candidates)])
         scores = (

@@ -33,6 +33,7 @@ from .lexical_search import count_chunks_with_words
 #: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
 _SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
 _DIGIT_PATTERN = re.compile(r"\d")
+_WORD_PATTERN = compile_lazily(r"\w+")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
 _NOUN_ENDINGS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
 #: Pairs of a pattern in one spelling and its replacement in the other.
@@ -85,31 +86,28 @@ def _respell_words(
 ) -> tuple[str, list[tuple[str, str]]]:
     """Return a question in which words that no chunk has are respelled, and pairs of each such word and the new word.
 
-    ``stem`` is the stemming function for the question, and ``stemmer`` its name, such as ``english``. The question is
-    unchanged if it is not the name of a Snowball stemmer, or if the question is longer than ``_MAX_LENGTH``.
+    ``stem`` is the stemming function for the question, and ``stemmer`` its name, such as ``english``. A question longer
+    than ``_MAX_LENGTH`` is unchanged.
     """
     if len(question) > _MAX_LENGTH:
         return question, []
-    if stemmer != "english":
-        return _respell_foreign_words(question, state, stem, stemmer)
-    replacements = _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
-    if not replacements:
-        return question, []
-    respelled = _SPELLED_WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
+    if stemmer == "english":
+        pattern = _SPELLED_WORD_PATTERN
+        replacements = _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
+    else:
+        pattern, replacements = _WORD_PATTERN, _find_foreign_replacements(question, state, stem, stemmer)
+    respelled = pattern.sub(lambda match: replacements.get(match.group(), match.group()), question)
     return respelled, list(replacements.items())
 
 
-def _respell_foreign_words(
-    question: str, state: State, stem: Callable[[str], str], stemmer: str
-) -> tuple[str, list[tuple[str, str]]]:
-    """Return a question in a language other than English with unknown words replaced by known ones, and these pairs.
+def _find_foreign_replacements(question: str, state: State, stem: Callable[[str], str], stemmer: str) -> dict[str, str]:
+    """Return the unknown words of a question in a language other than English, each with the known word to search for.
 
-    A pair is the word and the new word. The question is unchanged if ``stemmer`` is not the name of a Snowball stemmer,
-    or if the language has no spaces between words.
+    Return none if ``stemmer`` is not the name of a Snowball stemmer, or if the language has no spaces between words.
     """
     language = get_main_language(stemmer, {})
     if language is None or stemmer not in list_stemmed_languages() or is_unspaced(question):
-        return question, []
+        return {}
     from .foreign_respelling import find_foreign_replacements
 
     replacements = find_foreign_replacements(question, language, state, stem)
@@ -117,8 +115,7 @@ def _respell_foreign_words(
         from .compounds import find_compound_replacements
 
         replacements |= find_compound_replacements(question, state, stem)
-    respelled = re.sub(r"\w+", lambda match: replacements.get(match.group(), match.group()), question)
-    return respelled, list(replacements.items())
+    return replacements
 
 
 def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:

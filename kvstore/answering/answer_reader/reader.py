@@ -116,8 +116,8 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
 class Window(NamedTuple):
     """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
 
-    ``lacks_answer_type`` is True if the snippet lacks
-    what the question asks for, such as an amount of money, or if it is a row of a table about something else.
+    ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it
+    is a row of a table about something else.
     """
 
     position: SnippetPosition

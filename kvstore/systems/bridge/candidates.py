@@ -1,7 +1,7 @@
 """The candidates of ``bridge``: from entities through abstracts, their ancestors and descendants, to chunks.
 
-An abstract is a node of a document's abstract tree. An address, as stored in the entity filter, packs the id of an
-abstract that mentions an entity and a rank; the lower the rank, the more specific the mention.
+An abstract is a node of a document's abstract tree. The entity filter has the ids of the abstracts that mention an
+entity, each with a rank; the lower the rank, the more specific the mention.
 
 In: the entities in a question, rarest first, and how many levels of abstracts to expand. Out: :class:`CandidatePool`,
     chunks with the route to each and their cosines with the question. Abstracts and chunks are read in batches.
@@ -28,8 +28,8 @@ from ...structures.state import State
 #: The maximum number of addresses read per entity, the most specific first. If not all addresses of a rank fit, the
 #: whole rank is skipped: a name in that many abstracts is not specific.
 _MAX_ADDRESSES = 512
-#: Addresses expanded in one batch. Their chunks usually fill the pool.
-_ADDRESSES_PER_READ = 64
+#: Abstracts expanded in one batch. Their chunks usually fill the pool.
+_ABSTRACTS_PER_READ = 64
 #: Chunks of one abstract read in one batch.
 _CHUNKS_PER_READ = 256
 
@@ -81,20 +81,18 @@ class Candidates(ReadRequest[CandidatePool]):
         An abstract is a summary of chunks. The pool also has the chunks' cosines with the question. An entity that too
         many abstracts mention is skipped.
         """
-        # The address of an abstract is its id together with a rank, in one integer.
-        addresses_by_entity = [(entity, _list_abstract_addresses(state, entity)) for entity in self.entities]
-        entity_addresses = [
-            (entity, packed_addresses) for entity, packed_addresses in addresses_by_entity if packed_addresses
+        specific_entities = [
+            (entity, abstracts) for entity in self.entities if (abstracts := _list_mentioning_abstracts(state, entity))
         ]
         pool_builder = _PoolBuilder(state, self)
-        pool_builder.fill_pool(entity_addresses)
+        pool_builder.fill_pool(specific_entities)
         chunks = np.array(sorted(pool_builder.pool), np.uint64)
         return CandidatePool(
             chunks=chunks,
             cosines=compute_cosines(state, chunks, self.vector),
             routes=pool_builder.pool,
             num_abstracts=len(pool_builder.visited_abstracts),
-            has_specific_entities=bool(entity_addresses),
+            has_specific_entities=bool(specific_entities),
         )
 
     def list_chunks(self, answer: CandidatePool) -> Iterable[int]:
@@ -103,18 +101,25 @@ class Candidates(ReadRequest[CandidatePool]):
         return chunk_ids
 
 
-def _list_abstract_addresses(state: State, entity: QuestionEntity) -> list[int]:
-    """Return the packed addresses of the abstracts (summaries) that mention an entity, most specific mentions first.
+class _RankedAbstract(NamedTuple):
+    """The id of an abstract that mentions an entity; a lower ``rank`` means a more specific mention."""
 
-    A packed address is one integer: the rank of the mention (lower is more specific) and the id of the abstract. At
-    most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
+    rank: int
+    abstract: int
+
+
+def _list_mentioning_abstracts(state: State, entity: QuestionEntity) -> list[_RankedAbstract]:
+    """Return the abstracts (summaries) that mention an entity, most specific mentions first.
+
+    At most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
     """
     packed_addresses: list[int] = state.find_addresses(entity.identity, _MAX_ADDRESSES + 1).tolist()
     if len(packed_addresses) > _MAX_ADDRESSES:
         rank, _ = addresses.split_address(packed_addresses[-1])
         packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(rank, 0))]
     # The entity's nodes in the entity forest, which are not abstracts, have the lowest rank.
-    return packed_addresses[bisect_left(packed_addresses, addresses.make_address(addresses.NODE_RANK + 1, 0)) :]
+    first = bisect_left(packed_addresses, addresses.make_address(addresses.NODE_RANK + 1, 0))
+    return [_RankedAbstract(*addresses.split_address(address)) for address in packed_addresses[first:]]
 
 
 class _PoolBuilder:
@@ -133,63 +138,53 @@ class _PoolBuilder:
         self.pool: dict[int, AbstractRoute] = {}
         self.visited_abstracts: set[int] = set()
 
-    def fill_pool(self, entity_addresses: Sequence[tuple[QuestionEntity, list[int]]]) -> None:
+    def fill_pool(self, entities: Sequence[tuple[QuestionEntity, list[_RankedAbstract]]]) -> None:
         """Add chunks to the pool, with the route to each from a name in the question, until the pool is full.
 
-        ``entity_addresses`` has each entity in the question, with the addresses of the abstracts (summaries of chunks)
-        that mention it. An address packs the id of an abstract and a rank, which is smaller for a mention in a title or
-        for more mentions. The chunks of these abstracts come first. The chunks of their ancestors and descendants
-        follow, level by level.
+        ``entities`` are those in the question, each with the abstracts that mention it. The chunks of these abstracts
+        come first. The chunks of their ancestors and descendants follow, level by level.
         """
         passes = [
-            (level, entity, packed_addresses)
-            for level in range(self._request.depth + 1)
-            for entity, packed_addresses in entity_addresses
+            (level, entity, abstracts) for level in range(self._request.depth + 1) for entity, abstracts in entities
         ]
-        for level, entity, packed_addresses in passes:
+        for level, entity, abstracts in passes:
             capacity, visited = self._request.max_chunks - len(self.pool), set[int]()
             # One chunk more than fits shows that there are too many.
-            routes = dict(islice(self._iter_new_chunks(entity, packed_addresses, level, visited), capacity + 1))
+            routes = dict(islice(self._iter_new_chunks(entity, abstracts, level, visited), capacity + 1))
             if len(routes) > capacity:
                 # The order of chunks matters only if they do not all fit.
                 visited.clear()
-                sorted_addresses = self._sort_addresses(packed_addresses)
-                routes = dict(islice(self._iter_new_chunks(entity, sorted_addresses, level, visited), capacity))
+                sorted_abstracts = self._sort_abstracts(abstracts)
+                routes = dict(islice(self._iter_new_chunks(entity, sorted_abstracts, level, visited), capacity))
             self.pool |= routes
             self.visited_abstracts |= visited
             if len(self.pool) == self._request.max_chunks:
                 return
 
-    def _sort_addresses(self, packed_addresses: Sequence[int]) -> list[int]:
-        """Sort addresses (a rank and the id of a summary in one integer) by rank, document key and abstract id."""
-        rank_and_abstract = {address: addresses.split_address(address) for address in packed_addresses}
-        self._cache_abstracts(abstract for _, abstract in rank_and_abstract.values())
-        documents = {
-            address: self._abstracts[abstract].document for address, (_, abstract) in rank_and_abstract.items()
-        }
-        keys = self._state.documents.get_keys(documents.values())
+    def _sort_abstracts(self, abstracts: Sequence[_RankedAbstract]) -> list[_RankedAbstract]:
+        """Sort abstracts (summaries) by rank, document key and id."""
+        self._cache_abstracts(abstract for _, abstract in abstracts)
+        keys = self._state.documents.get_keys(self._abstracts[abstract].document for _, abstract in abstracts)
 
-        def get_sort_key(address: int) -> tuple[int, str, int]:
-            """Return the sort key of an address: its rank, then the document key and the id of its abstract."""
-            rank, abstract = rank_and_abstract[address]
-            return rank, keys[documents[address]], abstract
+        def get_sort_key(mention: _RankedAbstract) -> tuple[int, str, int]:
+            """Return the sort key of an abstract: its rank, its document's key and its id."""
+            return mention.rank, keys[self._abstracts[mention.abstract].document], mention.abstract
 
-        return sorted(packed_addresses, key=get_sort_key)
+        return sorted(abstracts, key=get_sort_key)
 
     def _iter_new_chunks(
-        self, entity: QuestionEntity, packed_addresses: Sequence[int], level: int, visited: set[int]
+        self, entity: QuestionEntity, abstracts: Sequence[_RankedAbstract], level: int, visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
         """Yield chunks that the query allows and that are not in the pool yet, each with its route from ``entity``.
 
-        They are below the ancestors and descendants ``level`` levels away from the abstracts (summaries) at the
-        addresses (0: below those abstracts). An address packs a rank and the id of an abstract that mentions the
-        entity. Adds the abstracts that it visits to ``visited``, and skips abstracts visited before.
+        They are below the ancestors and descendants ``level`` levels away from ``abstracts``, which mention the entity
+        (0: below these abstracts). Adds the abstracts that it visits to ``visited``, and skips abstracts visited
+        before.
         """
         allowed = self._request.allowed
         yielded: set[int] = set()
-        for first in range(0, len(packed_addresses), _ADDRESSES_PER_READ):
-            batch = map(addresses.split_address, packed_addresses[first : first + _ADDRESSES_PER_READ])
-            starts = [abstract for _, abstract in batch]
+        for first in range(0, len(abstracts), _ABSTRACTS_PER_READ):
+            starts = [abstract for _, abstract in abstracts[first : first + _ABSTRACTS_PER_READ]]
             neighbor_groups = self._list_tree_neighbors(starts, level)
             leaves = [abstract for group in neighbor_groups for _, abstract in group if abstract < FIRST_UPPER_ABSTRACT]
             self._cache_existing_chunks(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))

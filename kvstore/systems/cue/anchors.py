@@ -51,7 +51,6 @@ def find_anchors(
             TitleVariantsRequest([known_name.identity.entity_ids for known_name in known_names]),
             graph.make_nearest_request(num_nearest, chunks),
         )
-        # The entities of each name, as (entity, key).
         names = {known_name.key: entities for known_name, entities in zip(known_names, variants.entities, strict=True)}
         if variants.has_name_index and query.user_vector is None:
             names |= _find_nearest_names(query, known_names, num_nearest)
@@ -83,8 +82,8 @@ def _find_nearest_names(
 ) -> dict[str, list[KeyedEntity]]:
     """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names, by vectors.
 
-    An entity comes with its key, the normal form of its name. ``known_names`` are the entities that the question
-    names. The cosine of an entity's name with the unknown name must be positive.
+    An entity comes with its key, the normal form of its name. ``known_names`` are the entities that the question names.
+    The cosine of an entity's name with the unknown name must be positive.
     """
     unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, known_names)))
     if not unknown_names:
@@ -97,7 +96,7 @@ def _find_nearest_names(
     # The name of an entity node is (False, its key, 0).
     keys = iter([key for _, key, _ in query.reading.fetch(NodeNames(nodes))] if nodes else [])  # of all groups
     return {
-        name: list(zip(entities, islice(keys, len(entities)), strict=True))
+        name: list(map(KeyedEntity, entities, islice(keys, len(entities))))
         for name, entities in zip(unknown_names, entity_groups, strict=True)
     }
 

@@ -88,9 +88,9 @@ def search_paths(
 ) -> Iterator[list[UnitPath]]:
     """Run one beam search per group of ``start_entities``; after each hop, yield the best paths (CUE-RAG, Algorithm 3).
 
-    A hop goes from an entity to a unit (a sentence or clause) that mentions it, and to the entities in that unit.
-    The paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one read
-    of the store serves a hop of all beams. ``scorer`` scores the texts of paths; None: vectors and words do.
+    A hop goes from an entity to a unit (a sentence or clause) that mentions it, and to the entities in that unit. The
+    paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one read of the
+    store serves a hop of all beams. ``scorer`` scores the texts of paths; None: vectors and words do.
     """
     empty_path = UnitPath(
         rows=(),
@@ -103,7 +103,7 @@ def search_paths(
     )
     frontiers: list[_Frontier] = [[(empty_path, entities)] for entities in start_entities]
     for hop in range(beam.max_hops):
-        graph.get_entity_rows(entity for frontier in frontiers for _, entities in frontier for entity in entities)
+        graph.load_entity_units(entity for frontier in frontiers for _, entities in frontier for entity in entities)
         extension_groups = list(filter(None, (_collect_extensions(graph, frontier, beam) for frontier in frontiers)))
         if not extension_groups:
             return
@@ -121,9 +121,8 @@ def search_paths(
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
     """Return the extensions of the paths of a beam search by one unit each.
 
-    A unit is a sentence or clause, a row of ``graph``. The key of an extension has the sorted row numbers of the
-    extended path's units; of several extensions with the same key, only the first is returned. ``frontier`` has each
-    path with the entities of its last unit.
+    The key of an extension has the sorted row numbers of the extended path's units; of several extensions with the same
+    key, only the first is returned.
     """
     extensions: dict[tuple[int, ...], _Extension] = {}
     for path, entities in frontier:

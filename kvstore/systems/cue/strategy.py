@@ -21,7 +21,7 @@ from ...arguments import Option
 from ...errors import InputError
 from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import WordScoreRequest
+from ...retrieval.lexical_search import WordScoreRequest, read_question_weights
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import QuestionEntity, recognize_entities
 from ...retrieval.reranking import QueryReranker
@@ -29,7 +29,7 @@ from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.vectors.vectors import Ids
 from .anchors import CHUNKS_PER_UNIT, find_anchors, quote
 from .path_search import Beam, UnitPath, search_paths
-from .unit_graph import MAX_START_CHUNKS, UnitGraph, fetch_term_weights
+from .unit_graph import MAX_START_CHUNKS, UnitGraph
 from .unit_requests import UnitAvailability, UnitAvailabilityRequest
 from .units import UNITS
 
@@ -64,7 +64,8 @@ class CueStrategy:
         if the store has no embedder, or no ``units`` index.
         """
         availability = _require_units(query)
-        graph = UnitGraph(query, fetch_term_weights(query))
+        _, weights = read_question_weights(query)
+        graph = UnitGraph(query, weights)
         options = {name: option(query, self, name) for name in PATH_OPTIONS}
         num_nearest = max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]))
         vector_ranking = rank_by_vector(query, max(num_nearest, query.reach))
@@ -96,7 +97,7 @@ def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
 
 
 def _require_units(query: Query) -> UnitAvailability:
-    """Return whether the ``units`` index (the sentences of documents, with vectors) covers every document.
+    """Return the availability of the ``units`` index (the sentences of documents, with vectors).
 
     Raises InputError if the index is missing, or if the store has no embedder.
     """
@@ -141,7 +142,7 @@ def find_paths(
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
         # Read beforehand, because more chunks are read for a start entity than for an entity on a path.
-        graph.get_entity_rows((entity for entities in start_groups for entity in entities), MAX_START_CHUNKS)
+        graph.load_entity_units((entity for entities in start_groups for entity in entities), MAX_START_CHUNKS)
         reranker = query.rerank
         # The cross-encoder of the query, if it has one, scores the texts of paths.
         scorer = partial(reranker.score_texts, query.question) if isinstance(reranker, QueryReranker) else None

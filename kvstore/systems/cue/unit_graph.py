@@ -1,9 +1,9 @@
 """The part of the graph of units and entities that a search has read so far.
 
 In: requests for the units of a state (:mod:`.unit_requests`). Out: the units of entities as rows of one matrix. Each
-row has the entities that the unit mentions, its cosine with the question, and the question's words in it.
-Everything is requested at most once, and everything that a step of the search needs is requested together. For an
-entity in many chunks, the chunks near the question are read; an entity in very many chunks is ignored.
+row has the entities that the unit mentions, its cosine with the question, and the question's words in it. Everything is
+requested at most once, and everything that a step of the search needs is requested together. For an entity in many
+chunks, the chunks near the question are read; an entity in very many chunks is ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.lexical_search import TermWeights, build_count_request, build_term_weights, parse_question_words
+from ...retrieval.lexical_search import TermWeights
 from ...retrieval.query import Query
 from ...structures.derived_parts import split_vector_id
 from ...structures.vectors.vectors import Matrix, Vector, cosines
@@ -77,21 +77,25 @@ class UnitGraph:
         """The number of chunks whose units (sentences) were read."""
         return len(self._known_chunks)
 
-    def get_entity_rows(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> Mapping[int, UnitRows]:
-        """Return, by entity, the row numbers of the units (sentences or clauses) that mention it.
-
-        Reads the units of entities that were not requested before. They come from the ``max_chunks`` chunks of each
-        entity that are nearest to the question.
-        """
+    def get_entity_rows(self, entities: Iterable[int]) -> Mapping[int, UnitRows]:
+        """Return, by entity, the row numbers of the units (sentences or clauses) that mention it."""
         entity_ids = list(dict.fromkeys(entities))
-        missing = [entity for entity in entity_ids if entity not in self._rows_by_entity]
+        self.load_entity_units(entity_ids)
+        return {entity: self._rows_by_entity[entity] for entity in entity_ids}
+
+    def load_entity_units(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> None:
+        """Read the units that mention some entities, in one batch, for :meth:`get_entity_rows`.
+
+        They come from the ``max_chunks`` chunks of each entity that are nearest to the question. The units of an entity
+        are read only once.
+        """
+        missing = [entity for entity in dict.fromkeys(entities) if entity not in self._rows_by_entity]
         if missing:
             request = EntityUnitsRequest(missing, max_chunks, self._query.vector, frozenset(self._known_chunks))
             ids_by_entity, batch = self._reading.fetch(request)
             self._add_units(batch)
             for entity, ids in ids_by_entity.items():
                 self._rows_by_entity[entity] = np.array([self._rows_by_id[id] for id in ids], np.int64)
-        return {entity: self._rows_by_entity[entity] for entity in entity_ids}
 
     def make_nearest_request(self, count: int, chunks: Sequence[int]) -> NearestUnitsRequest:
         """Return a request for the ``count`` units (sentences) of ``chunks`` nearest to the question."""
@@ -189,7 +193,7 @@ class UnitGraph:
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:
-        """Store the entities that units (sentences) mention: a group of (entity, key) for each unit's row."""
+        """Store the entities that units (sentences) mention: a group for each unit's row."""
         for row, entities in zip(rows, groups, strict=True):
             self.add_keys(entities)
             self._entities_by_row[row] = [entity for entity, _ in entities]
@@ -208,10 +212,3 @@ class UnitGraph:
         squared_norms = np.einsum("ij,ij->i", batch.vectors, batch.vectors).astype(np.float64)
         self.squared_norms = np.concatenate((self.squared_norms, squared_norms))
         self.cosines = np.concatenate((self.cosines, cosines(batch.vectors, self._query.vector).astype(np.float64)))
-
-
-def fetch_term_weights(query: Query) -> TermWeights:
-    """Return the BM25 weights of the question's words; reads their numbers of chunks in one request."""
-    words = parse_question_words(query.question, query.stem)
-    counts = query.reading.fetch(build_count_request(words))
-    return build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)

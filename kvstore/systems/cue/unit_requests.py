@@ -240,8 +240,11 @@ class UnitContentsRequest(ReadRequest[list[UnitContent]]):
         return [UnitContent(text, *title_and_headings[unit.chunk]) for text, unit in zip(texts, stored, strict=True)]
 
 
-#: An entity and its key, the normal form of its name.
-KeyedEntity = tuple[int, str]
+class KeyedEntity(NamedTuple):
+    """An entity (its id) and its key, the normal form of its name."""
+
+    entity: int
+    key: str
 
 
 class MentionedEntitiesRequest(ReadRequest[list[list[KeyedEntity]]]):
@@ -255,12 +258,11 @@ class MentionedEntitiesRequest(ReadRequest[list[list[KeyedEntity]]]):
 
 
 def _sort_by_key(state: State, groups: Sequence[Iterable[int]]) -> list[list[KeyedEntity]]:
-    """Return each group of entities as (entity, key) pairs, sorted by key; reads all keys together."""
+    """Return each group of entities sorted by key; reads all keys together."""
     entities = list(dict.fromkeys(chain.from_iterable(groups)))
     keys = dict(zip(entities, (record.key for record in state.entities.get_many(entities)), strict=True))
     return [
-        sorted(((entity, keys[entity]) for entity in group), key=lambda entity_and_key: entity_and_key[1])
-        for group in groups
+        sorted((KeyedEntity(entity, keys[entity]) for entity in group), key=lambda keyed: keyed.key) for group in groups
     ]
 
 

@@ -132,8 +132,8 @@ class OrderedChunks:
         """Yield the sentences in the paragraphs and list items of a chunk, in order."""
         format = "text" if self.is_plain[chunk_index] else "markdown"
         language = self.language_names[int(self.languages[chunk_index])]
-        for start, end, _, words in iter_content_sentences(self.read_text(chunk_index).decode(), format, language):
-            yield TopicSentence(chunk_index, start, end, words)
+        for sentence in iter_content_sentences(self.read_text(chunk_index).decode(), format, language):
+            yield TopicSentence(chunk_index, sentence.start, sentence.end, sentence.words)
 
     def build_sentence(self, chunk_index: int, start: int, end: int) -> TopicSentence:
         """Return the sentence of a chunk at the byte range ``start`` to ``end``, with its words."""
@@ -175,8 +175,8 @@ class TopicSentence(NamedTuple):
 class EntitySentences(NamedTuple):
     """The sentences that mention an entity, in canonical order.
 
-    ``spans`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several
-    entities if they share all sentences.
+    ``spans`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several entities
+    if they share all sentences.
     """
 
     entities: list[int]
