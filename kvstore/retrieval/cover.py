@@ -21,6 +21,8 @@ from .evidence import TextSpan
 
 #: The number of times that a word from the question counts.
 _QUESTION_WORD_WEIGHT = 2.0
+#: Limits of a summary: sentences, and sentences from one document if there are several documents.
+MAX_SUMMARY_SENTENCES, _MAX_SENTENCES_PER_DOCUMENT = 6, 2
 #: Sentences with fewer words are ignored.
 _MIN_WORDS = 2
 
@@ -73,6 +75,13 @@ class ContentSentence(NamedTuple):
     end: int
     text: str
     words: SentenceWords
+
+
+def read_chunk_positions(state: State, chunks: Collection[int]) -> dict[int, tuple[str, int]]:
+    """Return the document key and the ordinal of each chunk, by chunk id."""
+    records = state.chunks.get_many(chunks)
+    keys = state.documents.get_keys(record.document for record in records)
+    return {chunk: (keys[record.document], record.ordinal) for chunk, record in zip(chunks, records, strict=True)}
 
 
 def iter_content_sentences(text: str, format: str, language: str | None) -> Iterator[ContentSentence]:
@@ -129,6 +138,32 @@ def select_cover(
         sizes=[count_text_tokens(sentence.text) for sentence in candidates],
     )
     return [candidates[index] for index in sorted(indexes)]
+
+
+def select_summary(
+    words: Sequence[SentenceWords],
+    documents: Sequence[int],
+    group_counts: Mapping[str, int],
+    num_groups: int,
+    max_words: int,
+) -> list[int]:
+    """Return the indexes, ascending, of the sentences of a summary: at most ``MAX_SUMMARY_SENTENCES``.
+
+    ``words`` and ``documents`` have the words and the document of each sentence to select from. Sentences are added one
+    at a time, so that together they have most of the words that many groups (such as chunks) share, within
+    ``max_words`` words. ``group_counts`` is the number of groups, of ``num_groups``, that have each word. If there are
+    more than three documents, at most two sentences of each are selected.
+    """
+    has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // _MAX_SENTENCES_PER_DOCUMENT
+    selected = select_greedy_cover(
+        words,
+        compute_cover_weights(words, group_counts, num_groups),
+        max_words,
+        max_sentences=MAX_SUMMARY_SENTENCES,
+        documents=documents,
+        max_per_document=_MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
+    )
+    return sorted(selected)
 
 
 def extract_question_words(question: str) -> frozenset[str]:

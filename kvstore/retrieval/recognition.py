@@ -85,6 +85,17 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
         return sorted(entities, key=lambda entity: (entity.count, entity.key))
 
 
+class EntityKeys(ReadRequest[dict[int, str]]):
+    """A request for the keys of entities (the normal forms of their names), by entity."""
+
+    entities: Sequence[int]
+
+    def fetch(self, state: State) -> dict[int, str]:
+        """Read the key of each entity."""
+        records = state.entities.get_many(self.entities)
+        return {entity: record.key for entity, record in zip(self.entities, records, strict=True)}
+
+
 def recognize_entities(query: Query) -> list[QuestionEntity]:
     """Return the entities that the question names; if it writes any name with a capital or digit, only such entities.
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 
-from ...derived.passage_graph.neighborhood import NodeNames, make_entity_node
 from ...derived.synonyms.nearest_names import NearestNames
 from ...retrieval.query import Query
-from ...retrieval.recognition import QuestionEntity
+from ...retrieval.recognition import EntityKeys, QuestionEntity
 from ...structures.ranking import Ranking
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
@@ -92,11 +91,9 @@ def _find_nearest_names(
     entity_groups = [
         [entity for entity, cosine in nearest or () if cosine > 0] for nearest in query.reading.fetch_all(requests)
     ]
-    nodes = [make_entity_node(entity) for entities in entity_groups for entity in entities]
-    # The name of an entity node is (False, its key, 0).
-    keys = iter([key for _, key, _ in query.reading.fetch(NodeNames(nodes))] if nodes else [])  # of all groups
+    keys = query.reading.fetch(EntityKeys(list(chain.from_iterable(entity_groups))))
     return {
-        name: list(map(KeyedEntity, entities, islice(keys, len(entities))))
+        name: [KeyedEntity(entity, keys[entity]) for entity in entities]
         for name, entities in zip(unknown_names, entity_groups, strict=True)
     }
 

@@ -135,9 +135,9 @@ def walk_graph(
     starts = compute_name_masses(names, degrees, decomposition.compared_keys)
     chunk_mass = weights.passages if starts else 1.0  # of all chunks; the names have the mass 1 together
     for ranking in rankings:
-        _add_starts(starts, ranking[:_MAX_STARTS], chunk_mass / len(rankings))
+        _add_chunks_of_ranking(starts, ranking[:_MAX_STARTS], chunk_mass / len(rankings))
     inputs = _read_walk_inputs(query, decomposition, starts, names, degrees, rankings, weights.bias)
-    _add_triple_starts(query, inputs, starts)
+    _add_entities_of_triples(query, inputs, starts)
     if not starts:
         return None
     with query.trace.step("personalized PageRank") as step:
@@ -315,7 +315,7 @@ def _compute_path_shares(
     return shares
 
 
-def _add_starts(starts: dict[int, float], ranking: Ranking, mass: float) -> None:
+def _add_chunks_of_ranking(starts: dict[int, float], ranking: Ranking, mass: float) -> None:
     """Add the chunks of a ranking to ``starts``, the probability mass of each node at which a walk starts.
 
     ``mass`` is divided among them in proportion to their scores.
@@ -327,10 +327,11 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, mass: float) -> None
             starts[node] = starts.get(node, 0.0) + mass * score / total
 
 
-def _add_triple_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
-    """Let the graph walk also start at the entities of triples that match the question (HippoRAG 2, section 3.2).
+def _add_entities_of_triples(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
+    """Add the entities of the triples that match the question best to the starts of a walk (HippoRAG 2, section 3.2).
 
-    Adds their masses to ``starts``, and their graph rows (edges) and degrees (numbers of chunks) to ``inputs``.
+    Their masses are added to ``starts``, and their graph rows (edges) and degrees (numbers of chunks) to ``inputs``.
+    The triples are those of ``inputs``.
     """
     reading = query.reading
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}

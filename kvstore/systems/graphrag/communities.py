@@ -25,6 +25,7 @@ from ...structures.display_entities import load_display_entities
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, WrittenTexts, load_text_vectors
 from ...structures.names.entities import EntityRecord
+from ...structures.ranking import sort_chunks
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, Vector
 from ...text.normalize import to_entity_key
@@ -46,7 +47,7 @@ from .community_rows import (
     MEMBERS,
 )
 from .entity_graph import compute_strengths
-from .stored_communities import StoredCommunities, Value, iter_largest
+from .stored_communities import HomeChunk, Member, StoredCommunities, Value, iter_largest
 
 #: Marks a community whose visibility is not yet known; otherwise the value is 0 or 1.
 _UNKNOWN = -1
@@ -113,15 +114,12 @@ class Communities(StoredCommunities):
         normalized_key = f"{level}/{to_entity_key(name)}"
         return next((community for community in candidates if self.get_key(community) == normalized_key), None)
 
-    def list_members(self, community: int) -> list[tuple[int, float]]:
-        """Return (entity, weight) for each member that exists in the state, strongest first.
-
-        The weight of a member is the total weight of its edges within the community.
-        """
+    def list_members(self, community: int) -> list[Member]:
+        """Return the members that exist in the state, strongest first."""
         return list(self.iter_members(community))
 
-    def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
-        """Yield (entity, weight) for each member that exists in the state, strongest first; checks members lazily."""
+    def iter_members(self, community: int) -> Iterator[Member]:
+        """Yield the members that exist in the state, strongest first; each is looked up when it is yielded."""
         return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
@@ -156,25 +154,21 @@ class Communities(StoredCommunities):
         documents = dict.fromkeys(span.document for span in self.list_sources(community))
         return list(iter_descriptions(self._state, keys, documents))
 
-    def list_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return (chunk, share) for each existing chunk most of whose names belong to the community.
+    def list_chunks(self, community: int) -> list[HomeChunk]:
+        """Return the existing chunks most of whose names belong to the community, largest share first.
 
-        The share of a chunk is the fraction of its names that belong to the community; the largest share comes first.
         Chunks added after the build are included.
         """
         return self.list_chunk_groups([community])[0]
 
-    def list_chunk_groups(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
-        """Return, by community, (chunk, share) for each existing chunk most of whose names belong to it.
-
-        The share is the fraction of the chunk's names, by weight, in the community; the largest share comes first.
-        """
+    def list_chunk_groups(self, communities: Sequence[int]) -> list[list[HomeChunk]]:
+        """Return, for each community, the existing chunks most of whose names belong to it, largest share first."""
         groups = self._list_stored_chunks(communities)
         if not self._is_complete:
             existing = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
-            groups = [[(chunk, share) for chunk, share in group if chunk in existing] for group in groups]
-        return [  # sorted by descending share
-            sorted((*group, *self._newer_by_community.get(community, ())), key=lambda chunk_share: -chunk_share[1])
+            groups = [[home_chunk for home_chunk in group if home_chunk.chunk in existing] for group in groups]
+        return [
+            sorted((*group, *self._newer_by_community.get(community, ())), key=lambda home_chunk: -home_chunk.share)
             for community, group in zip(communities, groups, strict=True)
         ]
 
@@ -327,10 +321,7 @@ class Communities(StoredCommunities):
 
     def list_newer_chunks(self) -> list[int]:
         """Return the chunks added after the build, in order of document keys and ordinals."""
-        records_by_chunk = dict(self._state.chunks.scan(self.chunk_stop))
-        keys = self._state.documents.get_keys(record.document for record in records_by_chunk.values())
-        positions = {chunk: (keys[record.document], record.ordinal) for chunk, record in records_by_chunk.items()}
-        return sorted(positions, key=positions.__getitem__)
+        return sort_chunks(self._state, [chunk for chunk, _ in self._state.chunks.scan(self.chunk_stop)])
 
     def list_entities(self) -> list[int]:
         """Return the existing entities that were nodes of the graph, in a community or not, sorted by normal form."""
@@ -383,12 +374,12 @@ class Communities(StoredCommunities):
 
     # Reading rows -----------------------------------------------------------------------------------------------------
 
-    def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
-        """Yield (entity, weight) for each member in a stored row (None: no row) that exists in the state, in order."""
+    def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[Member]:
+        """Yield the members in a stored row (None: no row) that exist in the state, in order."""
         values = iter(row or ())  # entity, weight, entity, weight, and so on
         for entity, weight in zip(values, values, strict=True):
             if self._is_complete or entity in self._state.entities:
-                yield entity, weight / _WEIGHT_SCALE
+                yield Member(entity, weight / _WEIGHT_SCALE)
 
     @cached_property
     def _is_complete(self) -> bool:
@@ -484,17 +475,16 @@ class Communities(StoredCommunities):
         )
 
     @cached_property
-    def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
-        """By community: (chunk, share) for the chunks added after the build that belong to it or to a descendant.
+    def _newer_by_community(self) -> Mapping[int, list[HomeChunk]]:
+        """By community, the chunks added after the build most of whose names belong to it.
 
-        A chunk belongs to the community that most of its names belong to; its share is their fraction of all its names.
         Only the first ``_MAX_ASSIGNED_CHUNKS`` chunks are assigned.
         """
         chunks = self.list_newer_chunks()[:_MAX_ASSIGNED_CHUNKS]
-        chunks_by_community: dict[int, list[tuple[int, float]]] = {}
+        chunks_by_community: dict[int, list[HomeChunk]] = {}
         if chunks:
             homes, shares = self._compute_homes(chunks)
             for chunk, home, share in zip(chunks, homes.tolist(), shares.tolist(), strict=True):
                 for community in self._get_root_path(home):
-                    chunks_by_community.setdefault(community, []).append((chunk, share))
+                    chunks_by_community.setdefault(community, []).append(HomeChunk(chunk, share))
         return chunks_by_community

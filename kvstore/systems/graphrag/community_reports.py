@@ -18,19 +18,20 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
+from ...retrieval.cover import select_summary
 from ...retrieval.evidence import StoredSpan
 from ...structures.display_entities import load_display_entities
 from ...structures.documents.documents import Documents
 from ...structures.forest.forest import DATA_KINDS
 from ...structures.state import State
 from ...text.blocks import format_summary_sentence, split_chunk_blocks
-from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
+from ...text.greedy_cover import SentenceWords, extract_sentence_words
 from ...text.sentences import split_sentences
 from ..descriptions.written_descriptions import iter_descriptions
 from .community_building import NO_COMMUNITY, CommunityTree
 
-#: Limits of a summary: sentences, words, and sentences from one document if there are several documents.
-MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, _MAX_SENTENCES_PER_DOCUMENT = 6, 120, 2
+#: The maximum number of words of a summary.
+MAX_SUMMARY_WORDS = 120
 #: The number of member names in a title, and the number of strongest members considered for it.
 NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
 #: The maximum number of findings of a community, and of findings that it inherits from each child.
@@ -319,11 +320,7 @@ def _select_findings(relations: Sequence[_FindingCandidate]) -> list[_FindingCan
 
 
 def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the sentences of a summary, in order of chunks and offsets.
-
-    Sentences are added one at a time, so that together they have most of the words that many chunks share. If there are
-    more than three documents, at most two sentences of each are selected.
-    """
+    """Return the sentences of a summary, which have most of the words that many chunks share, in order of chunks."""
     sentences_by_span = {sentence.span: sentence for sentence in candidates}
     candidates = sorted(sentences_by_span.values(), key=lambda sentence: sentence.order)
     documents = [sentence.span.document for sentence in candidates]
@@ -332,16 +329,8 @@ def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
         words_by_chunk.setdefault(sentence.span.chunk, set()).update(sentence.words.words)
     chunk_counts = Counter(word for chunk_words in words_by_chunk.values() for word in chunk_words)
     words = [sentence.words for sentence in candidates]
-    has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // _MAX_SENTENCES_PER_DOCUMENT
-    selected = select_greedy_cover(
-        words,
-        compute_cover_weights(words, chunk_counts, len(words_by_chunk)),
-        MAX_SUMMARY_WORDS,
-        max_sentences=MAX_SUMMARY_SENTENCES,
-        documents=documents,
-        max_per_document=_MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
-    )
-    return [candidates[index] for index in sorted(selected)]
+    selected = select_summary(words, documents, chunk_counts, len(words_by_chunk), MAX_SUMMARY_WORDS)
+    return [candidates[index] for index in selected]
 
 
 class _ChunkReader:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...derived.passage_graph.edges import Degrees, EntityRows
 from ...derived.passage_graph.structure import GRAPH
-from ...retrieval.cover import CoverSentence, collect_cover_sentences
+from ...retrieval.cover import CoverSentence, collect_cover_sentences, read_chunk_positions
 from ...retrieval.hierarchy import Hierarchy
 from ...retrieval.ordered_addresses import sort_nodes
 from ...structures.read_requests import ReadRequest
@@ -154,11 +154,11 @@ class CommunityChunks(ReadRequest[list[list[int]]]):
 class CoverCandidates(NamedTuple):
     """The sentences of groups of chunks: candidates for a cover, the sentences that together have most of the content.
 
-    ``addresses`` has the document key and the ordinal of each chunk with sentences.
+    ``positions`` has the document key and the ordinal of each chunk with sentences.
     """
 
     groups: list[list[CoverSentence]]
-    addresses: dict[int, tuple[str, int]]
+    positions: dict[int, tuple[str, int]]
 
 
 class CoverSentences(ReadRequest[CoverCandidates]):
@@ -169,11 +169,8 @@ class CoverSentences(ReadRequest[CoverCandidates]):
     def fetch(self, state: State) -> CoverCandidates:
         """Read the sentences of each group of chunks, and the document key and ordinal of each chunk with sentences."""
         groups = [collect_cover_sentences(state, chunks) for chunks in self.chunk_groups]
-        documents = {sentence.chunk: sentence.document for sentence in chain.from_iterable(groups)}
-        keys = state.documents.get_keys(documents.values())
-        ordinals = (record.ordinal for record in state.chunks.get_many(documents))
-        addresses = zip((keys[document] for document in documents.values()), ordinals, strict=True)
-        return CoverCandidates(groups, dict(zip(documents, addresses, strict=True)))
+        chunks = dict.fromkeys(sentence.chunk for sentence in chain.from_iterable(groups))
+        return CoverCandidates(groups, read_chunk_positions(state, chunks))
 
 
 class ChunkTexts(ReadRequest[list[str]]):

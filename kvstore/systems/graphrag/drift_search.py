@@ -20,12 +20,12 @@ from itertools import zip_longest
 import numpy as np
 
 from ...arguments import Option
-from ...derived.passage_graph.neighborhood import NodeNames, make_entity_node
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import rank_by_words
 from ...retrieval.query import Query, evidence_of, option
+from ...retrieval.recognition import EntityKeys
 from ...structures.ranking import Ranking, append_tails, assign_ranks, best
 from .community_index import COMMUNITIES
 from .community_requests import NearbyCommunity, NearestCommunities
@@ -135,7 +135,7 @@ class DriftStrategy:
         width = int(option(query, self, "width"))
         num_rounds = int(option(query, self, "rounds"))
         entities = _select_unvisited(_iter_strongest_members(primer), visited, width) if num_rounds else []
-        names = _fetch_keys(query, entities)
+        names = query.reading.fetch(EntityKeys(entities))
         for round_number in range(1, num_rounds + 1):
             if not names:
                 break
@@ -162,15 +162,6 @@ def _collect_paths(rounds: Iterable[Sequence[LocalResult]]) -> dict[int, str]:
             for chunk, path in result.paths.items():
                 paths.setdefault(chunk, f"{prefix}{path}")
     return paths
-
-
-def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
-    """Return the key of each entity (its name in normal form), by entity."""
-    if not entities:
-        return {}
-    names = query.reading.fetch(NodeNames(list(map(make_entity_node, entities))))
-    # A node's name is (False, key, 0) for an entity.
-    return {entity: key for entity, (_, key, _) in zip(entities, names, strict=True)}
 
 
 def _iter_strongest_members(communities: Iterable[NearbyCommunity]) -> Iterator[int]:

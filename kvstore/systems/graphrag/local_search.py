@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, LOWER, TRIPLE, Degrees, EntityRows
-from ...derived.passage_graph.neighborhood import NeighborhoodRequest, NodeNames, make_entity_node
+from ...derived.passage_graph.neighborhood import NeighborhoodRequest
 from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.lexical_search import (
@@ -39,7 +39,7 @@ from ...retrieval.lexical_search import (
     rank_by_words,
 )
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import recognize_entities
+from ...retrieval.recognition import EntityKeys, recognize_entities
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...text.words import count_text_tokens
 from ..descriptions.written_descriptions import EntityDescriptions
@@ -131,8 +131,8 @@ class LocalStrategy:
     def _build_reports(self, query: Query, starts: Sequence[StartEntity], share: float) -> dict[int, Hit]:
         """Return the reports on the communities with the most start entities, by community, best first.
 
-        If several communities have equally many, the community with the higher rating (number of chunks relative to
-        its level) comes first. ``share`` is the fraction of the query's hits and tokens for reports.
+        If several communities have equally many, the community with the higher rating (number of chunks relative to its
+        level) comes first. ``share`` is the fraction of the query's hits and tokens for reports.
         """
         names: dict[int, list[str]] = {}
         ratings: dict[int, int] = {}
@@ -199,9 +199,7 @@ def find_near_entities(
     candidates = _select_highest(scores, limit)
     if not candidates:
         return []
-    names = query.reading.fetch(NodeNames(list(map(make_entity_node, candidates))))
-    # A node's name is (False, key, 0) for an entity.
-    keys = {entity: key for entity, (_, key, _) in zip(candidates, names, strict=True)}
+    keys = query.reading.fetch(EntityKeys(candidates))
     best_score = max(scores.values()) or 1.0  # not 0, because it is a divisor
     order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
     return [

@@ -42,8 +42,8 @@ class Community(NamedTuple):
     """A community as it was built.
 
     Level 0 is the coarsest. ``parent`` is the id of the community that contains it one level above (None: a root).
-    ``rating`` is 10 times its number of chunks divided by the number of chunks of the largest
-    community of its level. ``content`` is the digest of the material that its report is written from.
+    ``rating`` is 10 times its number of chunks divided by the number of chunks of the largest community of its level.
+    ``content`` is the digest of the material that its report is written from.
     """
 
     id: int
@@ -55,6 +55,20 @@ class Community(NamedTuple):
     document_count: int
     rating: float
     content: bytes
+
+
+class Member(NamedTuple):
+    """An entity of a community, and the total weight of its edges within the community."""
+
+    entity: int
+    weight: float
+
+
+class HomeChunk(NamedTuple):
+    """A chunk most of whose names belong to a community; ``share`` is their fraction of its names, by weight."""
+
+    chunk: int
+    share: float
 
 
 class StoredCommunities:
@@ -197,18 +211,17 @@ class StoredCommunities:
             for first, second, weight, *span in self._get_record(community)[FINDINGS_FIELD]
         ]
 
-    def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return (chunk, share) for each chunk assigned to the community itself, largest share first.
+    def _list_home_chunks(self, community: int) -> list[HomeChunk]:
+        """Return the chunks assigned to the community itself at build time, largest share first.
 
-        A chunk is assigned to the finest community that most of its names belong to. The share is the fraction of the
-        chunk's names that belong to the community.
+        A chunk is assigned to the finest community that most of its names belong to.
         """
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 
-    def _list_stored_chunks(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
-        """Return (chunk, share) for each chunk assigned to a community or its descendants, for several communities.
+    def _list_stored_chunks(self, communities: Sequence[int]) -> list[list[HomeChunk]]:
+        """Return, for each community, the chunks assigned to it or its descendants; all are read in one batch.
 
-        All are read in one batch. The chunks were assigned at build time and can have been deleted since.
+        The chunks were assigned at build time and can have been deleted since.
         """
         self._preload_subtrees(communities)
         subtrees = [list(self._iter_subtree(community)) for community in communities]
@@ -289,13 +302,10 @@ def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
     return first_chunks
 
 
-def _decode_homes(row: Sequence[int] | None) -> list[tuple[int, float]]:
-    """Return (chunk, share from 0 to 1) for each chunk of a row (None: no row).
-
-    A row alternates chunks and shares in 1/10,000.
-    """
+def _decode_homes(row: Sequence[int] | None) -> list[HomeChunk]:
+    """Return the chunks of a row (None: no row), which alternates chunks and shares in 1/10,000."""
     values = iter(row or ())
-    return [(chunk, share / 10_000) for chunk, share in zip(values, values, strict=True)]
+    return [HomeChunk(chunk, share / 10_000) for chunk, share in zip(values, values, strict=True)]
 
 
 def _make_missing_error(community: int) -> CorruptionError:

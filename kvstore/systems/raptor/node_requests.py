@@ -33,8 +33,12 @@ _DECIMALS = 6
 _CHUNK_LEVEL = -1
 _FIRST_TOPIC_LEVEL = 1_000
 
-#: The key of a document and the ordinal of a chunk in it, by which nodes of equal cosine are sorted.
-NodePosition = tuple[str, int]
+
+class NodePosition(NamedTuple):
+    """The key of a document and the ordinal of a chunk in it, by which nodes of equal cosine are sorted."""
+
+    document: str
+    ordinal: int
 
 
 class NodeId(NamedTuple):
@@ -149,7 +153,10 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
     def fetch(self, state: State) -> list[NodePosition]:
         """Return the document key and the ordinal of each topic's first source chunk; ("", 0) if no source is left."""
         spans_by_topic = _NodeReader(state).read_topic_spans(self.topics, limit=1)
-        return [(spans[0].document, spans[0].ordinal) if spans else ("", 0) for spans in spans_by_topic]
+        return [
+            NodePosition(spans[0].document, spans[0].ordinal) if spans else NodePosition("", 0)
+            for spans in spans_by_topic
+        ]
 
 
 class NodeHits(ReadRequest[list[Hit | None]]):
@@ -280,8 +287,8 @@ class _NodeReader:
     def _locate_nodes(self, nodes: Sequence[NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
         """Return two lists over ``nodes``, which are chunks and abstracts: their chunks, and their positions.
 
-        A chunk has itself as its only chunk, and an abstract the chunks below it, ascending. The position is
-        the document key and the ordinal of the first of them.
+        A chunk has itself as its only chunk, and an abstract the chunks below it, ascending. The position is the
+        document key and the ordinal of the first of them.
         """
         chunks = [id for kind, id in nodes if kind == "chunk"]
         chunk_records = dict(zip(chunks, self._state.chunks.get_many(chunks), strict=True))
@@ -304,7 +311,7 @@ class _NodeReader:
                 ordinal = bisect_left(ids_in_document, abstract.first_chunk)
                 group = ids_in_document[ordinal : bisect_right(ids_in_document, abstract.last_chunk)]
             groups.append(group)
-            positions.append((documents[document].key, ordinal))
+            positions.append(NodePosition(documents[document].key, ordinal))
         return groups, positions
 
     def _sum_chunks(self, chunk_groups: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:

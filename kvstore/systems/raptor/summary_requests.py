@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ...retrieval.cover import CoverSentence, collect_cover_sentences
+from ...retrieval.cover import CoverSentence, collect_cover_sentences, read_chunk_positions
 from ...structures.documents.chunks import AbstractRecord
 from ...structures.documents.documents import DocumentRecord, build_heading_path
 from ...structures.indexes.index_reading import bind_index
@@ -67,9 +67,7 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         reads_lowest = sum(len(record.groups) for record in documents) <= self.max_abstracts
         ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in documents:
-            abstracts = list(
-                record.iter_abstract_ids()
-            )  # the lowest level first, the abstract of the whole document last
+            abstracts = list(record.iter_abstract_ids())  # lowest level first, that of the whole document last
             ranges = ranges_by_document[record.id] = []
             read_abstracts = abstracts[: len(record.groups)] if reads_lowest else abstracts[-1:]
             for abstract in read_abstracts:
@@ -114,7 +112,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
             sentences = collect_cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
             source, count = "every sentence", state.counters.documents
         else:
-            largest = topics.select_largest(self.max_topics)
+            largest = topics.select_disjoint_topics(self.max_topics)
             sentences = self._read_summaries(state, topics, largest)
             source, count = "the summaries of topics, and newer chunks: the full texts are too long", len(largest)
         chunks = list(dict.fromkeys(sentence.chunk for sentence in sentences))
@@ -143,6 +141,14 @@ class DocumentPart(NamedTuple):
     first: int
     last: int
     heading: str
+
+
+class _ChunkRange(NamedTuple):
+    """Consecutive chunks of a document: the ids of the first and the last, and the section that contains them."""
+
+    first: int
+    last: int
+    section: int
 
 
 class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
@@ -174,14 +180,14 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
             )
         return parts
 
-    def _split_documents(self, state: State) -> list[list[tuple[int, int, int]]]:
-        """Return (first chunk, last chunk, section) of each part of each document, in order.
+    def _split_documents(self, state: State) -> list[list[_ChunkRange]]:
+        """Return the parts of each document, in order.
 
         A part is the range of chunks of an abstract; the first parts are the whole documents. While there are fewer
         than ``limit`` parts, the abstract with the most chunks is split into its children. If there are too many
         children, they are joined into as many parts as still fit.
         """
-        parts: list[list[tuple[int, int, int]]] = [[] for _ in self.documents]
+        parts: list[list[_ChunkRange]] = [[] for _ in self.documents]
         # Abstracts still to be split: (negative number of chunks, index of the document, abstract), the largest first.
         # The documents have chunks, and therefore a root.
         heap = [(-record.chunk_count, index, record.root or 0) for index, record in enumerate(self.documents)]
@@ -194,7 +200,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
             num_groups = min(len(children), self.limit - num_parts + 1)  # parts that can replace this one
             num_parts += max(1, num_groups) - 1
             if num_groups < 2:
-                parts[document_index].append((record.first_chunk, record.last_chunk, record.section))
+                parts[document_index].append(_ChunkRange(record.first_chunk, record.last_chunk, record.section))
             elif num_groups == len(children):
                 for child, child_record in zip(record.children, children, strict=True):
                     num_chunks = child_record.last_chunk - child_record.first_chunk + 1
@@ -202,7 +208,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
             else:
                 groups = _split_evenly(children, num_groups)
                 parts[document_index] += [
-                    (group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
+                    _ChunkRange(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
                 ]
         return [sorted(document_parts) for document_parts in parts]
 
@@ -246,11 +252,7 @@ class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
 
     def fetch(self, state: State) -> dict[int, tuple[str, int]]:
         """Read the document key and the ordinal of each chunk."""
-        records = state.chunks.get_many(self.chunks)
-        keys = state.documents.get_keys(record.document for record in records)
-        return {
-            chunk: (keys[record.document], record.ordinal) for chunk, record in zip(self.chunks, records, strict=True)
-        }
+        return read_chunk_positions(state, self.chunks)
 
 
 def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequence[AbstractRecord]]:

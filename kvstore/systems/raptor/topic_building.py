@@ -149,7 +149,49 @@ def _build_levels(partitions: Sequence[Partition], first_id: int = 0) -> list[_T
     return levels
 
 
-class TopicTree:
+class _SummarizedTree:
+    """A tree of topics, which are yielded with their summaries, finest level first.
+
+    Coarser topics are summarized from their children. A subclass yields the topics of each level as drafts, and
+    summarizes those of the finest level.
+    """
+
+    def __init__(self, chunks: OrderedChunks, levels: list[_TopicLevel]) -> None:
+        """Store the levels, finest first; ``chunks`` has the texts."""
+        self._chunks, self._levels = chunks, levels
+
+    def __len__(self) -> int:
+        return sum(map(len, self._levels))
+
+    def __iter__(self) -> Iterator[Topic]:
+        """Yield the topics, finest level first, each with its summary and its title or entities."""
+        finer_summaries = LevelSummaries()
+        for level_index in range(len(self._levels)):
+            summaries = LevelSummaries()
+            for draft in self._iter_drafts(level_index):
+                if level_index:
+                    first_id = self._levels[level_index - 1].first_id
+                    summarize_from_children(self._chunks, draft, finer_summaries, first_id)
+                summaries.append(draft)
+                yield _build_topic(self._chunks, draft)
+            finer_summaries = summaries
+
+    def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
+        """Yield the topics of a level; those of level 0, the finest, with their summaries."""
+        raise NotImplementedError
+
+    def _list_child_topics(self, level_index: int, topic_index: int) -> list[int]:
+        """Return the ids of the children of a topic above the finest level; ``topic_index`` is within its level."""
+        members: list[int] = self._levels[level_index].members[topic_index].tolist()
+        return [self._levels[level_index - 1].first_id + member for member in members]
+
+    def _find_parent(self, level_index: int, topic_index: int) -> int | None:
+        """Return the id of a topic's parent, or None at the coarsest level; ``topic_index`` is within its level."""
+        parents = self._levels[level_index].parents
+        return None if parents is None else self._levels[level_index + 1].first_id + int(parents[topic_index])
+
+
+class TopicTree(_SummarizedTree):
     """The tree of topics of similar content.
 
     A chunk can also be in a second topic that has the same parent as its own.
@@ -170,8 +212,7 @@ class TopicTree:
         candidates are instead the topics whose cosine with a chunk is at least the cosine of the chunk's own topic
         minus ``soft``.
         """
-        self._chunks = chunks
-        self._levels = _build_levels(partitions)
+        super().__init__(chunks, _build_levels(partitions))
         self._finest = self._levels[0].chunk_indexes if self._levels else None
         if len(self._levels) < 2:
             return
@@ -180,45 +221,23 @@ class TopicTree:
         if second_topics is not None:
             self._finest = _add_second_topics(self._levels[0], second_topics)
 
-    def __len__(self) -> int:
-        return sum(map(len, self._levels))
-
-    def __iter__(self) -> Iterator[Topic]:
-        """Yield the topics, finest level first, each with its summary and title."""
-        finer_summaries = LevelSummaries()
-        for level_index in range(len(self._levels)):
-            summaries = LevelSummaries()
-            for draft in self._iter_drafts(level_index):
-                if level_index == 0:
-                    summarize_from_chunks(self._chunks, draft)
-                else:
-                    summarize_from_children(
-                        self._chunks, draft, finer_summaries, self._levels[level_index - 1].first_id
-                    )
-                summaries.append(draft)
-                yield _build_topic(self._chunks, draft)
-            finer_summaries = summaries
-
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield each topic of a level as a draft, still without a summary or title."""
+        """Yield the topics of a level; those of level 0 with their summaries and titles."""
         level = self._levels[level_index]
         for topic_index in range(len(level)):
+            parent = self._find_parent(level_index, topic_index)
             if level_index:
-                members = (self._levels[level_index - 1].first_id + level.members[topic_index]).tolist()
-                chunk_indexes = level.chunk_indexes[topic_index].tolist()
+                members = self._list_child_topics(level_index, topic_index)
+                yield TopicDraft(level_index, members, level.chunk_indexes[topic_index].tolist(), parent)
             else:
                 assert self._finest is not None
-                members = chunk_indexes = self._finest[topic_index].tolist()
-            yield TopicDraft(level_index, members, chunk_indexes, _find_parent(self._levels, level_index, topic_index))
+                chunk_indexes = self._finest[topic_index].tolist()
+                draft = TopicDraft(0, chunk_indexes, chunk_indexes, parent)
+                summarize_from_chunks(self._chunks, draft)
+                yield draft
 
 
-def _find_parent(levels: Sequence[_TopicLevel], level_index: int, topic_index: int) -> int | None:
-    """Return the id of the parent of a topic, or None at the coarsest level; ``topic_index`` is within its level."""
-    parents = levels[level_index].parents
-    return None if parents is None else levels[level_index + 1].first_id + int(parents[topic_index])
-
-
-class RelatedTree:
+class RelatedTree(_SummarizedTree):
     """The tree of topics of related content: a topic for each entity, then groups of these, finest first."""
 
     def __init__(
@@ -229,37 +248,27 @@ class RelatedTree:
         The finest level has a topic for each of ``leaves`` (the sentences that mention an entity), and each other level
         is one of the ``partitions`` of the leaves, finest first. The ids of topics count from ``first_id``.
         """
-        self._chunks, self._leaves = chunks, leaves
-        self._levels = _build_levels([np.arange(len(leaves)), *partitions], first_id) if leaves else []
+        super().__init__(chunks, _build_levels([np.arange(len(leaves)), *partitions], first_id) if leaves else [])
+        self._leaves = leaves
 
-    def __len__(self) -> int:
-        return sum(map(len, self._levels))
-
-    def __iter__(self) -> Iterator[Topic]:
-        """Yield the topics, finest level first, each with its summary and entities."""
-        chunks, finer_summaries = self._chunks, LevelSummaries()
-        for level_index, level in enumerate(self._levels):
-            summaries = LevelSummaries()
-            for topic_index in range(len(level)):
-                # In this tree, the labels of a level are labels of leaves instead of chunks.
-                leaves = [self._leaves[leaf] for leaf in level.chunk_indexes[topic_index].tolist()]
-                chunk_indexes = sorted({chunk_index for leaf in leaves for chunk_index in leaf.chunk_indexes})
-                parent = _find_parent(self._levels, level_index, topic_index)
-                draft = TopicDraft(level_index, chunk_indexes, chunk_indexes, parent)
-                if level_index == 0:
-                    draft.entities = leaves[0].entities
-                    summarize_from_sentences(
-                        chunks, draft, [chunks.build_sentence(*row) for row in leaves[0].spans.tolist()]
-                    )
-                else:
-                    first = self._levels[level_index - 1].first_id
-                    draft.members = (first + level.members[topic_index]).tolist()
-                    summarize_from_children(chunks, draft, finer_summaries, first)
-                    largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.chunk_indexes))[:_MAX_NAMES]
-                    draft.entities = [leaf.entities[0] for leaf in largest_leaves]
-                summaries.append(draft)
-                yield _build_topic(chunks, draft)
-            finer_summaries = summaries
+    def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
+        """Yield the topics of a level with their entities; those of level 0 with their summaries."""
+        level = self._levels[level_index]
+        for topic_index in range(len(level)):
+            # In this tree, the labels of a level are labels of leaves instead of chunks.
+            leaves = [self._leaves[leaf] for leaf in level.chunk_indexes[topic_index].tolist()]
+            chunk_indexes = sorted({chunk_index for leaf in leaves for chunk_index in leaf.chunk_indexes})
+            draft = TopicDraft(level_index, chunk_indexes, chunk_indexes, self._find_parent(level_index, topic_index))
+            if level_index:
+                draft.members = self._list_child_topics(level_index, topic_index)
+                largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.chunk_indexes))[:_MAX_NAMES]
+                draft.entities = [leaf.entities[0] for leaf in largest_leaves]
+            else:
+                (leaf,) = leaves
+                draft.entities = leaf.entities
+                sentences = [self._chunks.build_sentence(*span) for span in leaf.spans.tolist()]
+                summarize_from_sentences(self._chunks, draft, sentences)
+            yield draft
 
 
 def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:

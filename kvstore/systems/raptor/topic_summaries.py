@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from ...retrieval.cover import MAX_SUMMARY_SENTENCES, select_summary
 from ...text.everyday_words import is_everyday
-from ...text.greedy_cover import compute_cover_weights, select_greedy_cover
 from .ordered_chunks import OrderedChunks, TopicSentence
 
-#: The maximum words and sentences of a summary, and its maximum sentences from one document.
-MAX_SUMMARY_WORDS, MAX_SUMMARY_SENTENCES, MAX_SENTENCES_PER_DOCUMENT = 100, 6, 2
-NUM_TITLE_WORDS = 3
+#: The maximum number of words of a summary, and of the words of a title.
+MAX_SUMMARY_WORDS, NUM_TITLE_WORDS = 100, 3
 #: The approximate number of bytes of a topic's text that a model is shown.
 _MAX_PROMPT_BYTES = 6_000
 
@@ -175,8 +174,8 @@ def _select_shared_words(titles: Sequence[Sequence[TitleWord]]) -> list[TitleWor
 def _select_prompt_spans(child_sentences: Sequence[Sequence[TopicSentence]]) -> list[tuple[int, int, int]]:
     """Return the sentences that a model is shown to summarize a topic, as (chunk index, start, end).
 
-    They are the first sentence of the summary of every child topic, then the second, and so on.
-    No sentence is added once they have :data:`_MAX_PROMPT_BYTES`. The result is sorted.
+    They are the first sentence of the summary of every child topic, then the second, and so on. No sentence is added
+    once they have :data:`_MAX_PROMPT_BYTES`. The result is sorted.
     """
     num_bytes = 0
     prompt_spans: set[tuple[int, int, int]] = set()
@@ -194,22 +193,13 @@ def _select_sentences(
 ) -> list[TopicSentence]:
     """Return the sentences of a topic's summary: a selection of ``sentences``, in the same order.
 
-    They are added one at a time, so that together they have most of the words that the members of the topic (chunks or
-    child topics) share. There are ``num_members`` members; ``member_counts`` is the number of them that have each word.
-    If there are more than three documents, at most two sentences of each are selected.
+    Together they have most of the words that the members of the topic (chunks or child topics) share. There are
+    ``num_members`` members; ``member_counts`` is the number of them that have each word.
     """
     documents: list[int] = chunks.documents[[sentence.chunk_index for sentence in sentences]].tolist()
     words = [sentence.words for sentence in sentences]
-    has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // MAX_SENTENCES_PER_DOCUMENT
-    selected = select_greedy_cover(
-        words,
-        compute_cover_weights(words, member_counts, num_members),
-        MAX_SUMMARY_WORDS,
-        max_sentences=MAX_SUMMARY_SENTENCES,
-        documents=documents,
-        max_per_document=MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
-    )
-    return [sentences[index] for index in sorted(selected)]
+    selected = select_summary(words, documents, member_counts, num_members, MAX_SUMMARY_WORDS)
+    return [sentences[index] for index in selected]
 
 
 def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:

@@ -163,11 +163,11 @@ class StoredTopicTrees:
             for start, stop in zip(starts, stops, strict=True)
         ]
 
-    def select_largest(self, limit: int) -> IntArray:
-        """Return at most ``limit`` disjoint topics of the tree of similar content, ascending.
+    def select_disjoint_topics(self, limit: int) -> IntArray:
+        """Return at most ``limit`` topics of similar content that share no chunk, ascending: the topics of one level.
 
-        They are the finest level with at most that many topics. If no level qualifies, they are the topics of the
-        coarsest level with the most chunks, ties by id.
+        It is the finest level with at most that many topics. If no level qualifies, only those of the coarsest level
+        with the most chunks are returned, ties by id.
         """
         levels = self.levels[: self.similar_count]
         for level in range(int(levels.max(initial=0)) + 1):

@@ -45,8 +45,8 @@ class Topics:
     """The topics of one build of the index in one state.
 
     A chunk *exists* if the state contains it, and a topic is *visible* if it contains an existing chunk. A *newer*
-    chunk was added after the topics were built; it is assigned to topics when the state is read. The *leaf* topics
-    are the topics of level 0. A topic is identified by its id, which counts from 0 in that build.
+    chunk was added after the topics were built; it is assigned to topics when the state is read. The *leaf* topics are
+    the topics of level 0. A topic is identified by its id, which counts from 0 in that build.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
@@ -92,13 +92,13 @@ class Topics:
         """
         return list(filter(self.is_visible, self.tree.list_level(level, related=related).tolist()))
 
-    def select_largest(self, limit: int) -> list[int]:
+    def select_disjoint_topics(self, limit: int) -> list[int]:
         """Return at most ``limit`` topics of similar content that share no chunk, and that contain existing chunks.
 
         They are the topics of the finest level with at most ``limit`` topics or, if there is no such level, the topics
         with the most chunks of the coarsest level.
         """
-        return list(filter(self.is_visible, self.tree.select_largest(limit).tolist()))
+        return list(filter(self.is_visible, self.tree.select_disjoint_topics(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
         """Return the topics without a parent in one tree, except topics without an existing chunk.
