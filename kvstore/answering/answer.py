@@ -21,6 +21,7 @@ from .citations import Citation, CitationFilter, cite_hit
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel, ModelAnswer
     from .confidence import Confidence
+    from .extractive import ExtractedAnswer
     from .prompt import Prompt
 
 #: What an answer is, see :attr:`Answer.outcome`.
@@ -152,6 +153,33 @@ def _yield_all_text(pieces: Generator[str, None, Answer]) -> Generator[str, None
     if not has_text:
         yield answer.text
     return answer
+
+
+def make_extractive_answer(
+    content: ExtractedAnswer,
+    evidence: Evidence,
+    confidence: Confidence,
+    *,
+    abstained: bool = False,
+    problem: str | None = None,
+) -> Answer:
+    """Return an answer that no language model wrote, with the text, the citations and the spans of ``content``.
+
+    ``problem`` explains why a model did not write it (None: no model was asked).
+    """
+    return Answer(
+        content.text,
+        content.citations,
+        extractive=True,
+        model=None,
+        evidence=evidence,
+        problem=problem,
+        weighed=confidence,
+        abstained=abstained,
+        answer_span=content.span,
+        verdict=content.verdict,
+        parts=content.parts,
+    )
 
 
 def yield_nothing(answer: Answer) -> Generator[str, None, Answer]:

@@ -111,7 +111,7 @@ class Asker:
         model (None: the configured one), ``clauses`` configure the retrieval, and ``max_words`` is the maximum length
         of an extractive answer.
         """
-        from .answer import Answer, yield_nothing
+        from .answer import make_extractive_answer, yield_nothing
 
         language_model = self.get_language_model(model)
         with self.open_query(question, clauses) as (strategy, query):
@@ -132,16 +132,7 @@ class Asker:
                 from .refusals import build_refusal
 
                 refusal = build_refusal(query, evidence, scored_passages, confidence, reading)
-                abstained = Answer(
-                    refusal.text,
-                    refusal.citations,
-                    extractive=True,
-                    model=None,
-                    evidence=evidence,
-                    weighed=confidence,
-                    abstained=True,
-                )
-                return evidence, yield_nothing(abstained)
+                return evidence, yield_nothing(make_extractive_answer(refusal, evidence, confidence, abstained=True))
             overview = None
             if evidence.is_overview:
                 from .overviews import build_overview
@@ -382,7 +373,7 @@ class Asker:
         texts = split_question(question)
         if len(texts) == 1:
             return None
-        from .answer import Answer
+        from .answer import make_extractive_answer
         from .answer_reader.reading import PartReading, extract_part_answers
 
         parts: list[PartReading] = []
@@ -401,16 +392,8 @@ class Asker:
         answered = [confidence.value >= threshold for confidence in confidences]
         if not any(answered):
             return None
-        extracted = extract_part_answers(parts, answered)
-        return Answer(
-            extracted.text,
-            extracted.citations,
-            extractive=True,
-            model=None,
-            evidence=evidence,
-            weighed=min(compress(confidences, answered), key=lambda confidence: confidence.value),
-            parts=extracted.parts,
-        )
+        lowest_confidence = min(compress(confidences, answered), key=lambda confidence: confidence.value)
+        return make_extractive_answer(extract_part_answers(parts, answered), evidence, lowest_confidence)
 
     def _build_scorer(self, query: Query) -> SnippetScorer:
         """Return a scorer of snippets (sentences, items, rows) by their relevance to the question of a query.
@@ -447,36 +430,26 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
 
     ``problem`` explains why the language model did not answer; None if it was not asked.
     """
-    from .answer import Answer
+    from .answer import make_extractive_answer
     from .extractive import extract_answer
 
     evidence, confidence, scored_passages = prepared.evidence, prepared.confidence, prepared.scored_passages
     with prepared.query.trace.step("choose sentences") as step:
         if prepared.overview is not None:
-            extracted: ExtractedAnswer | None = prepared.overview
+            content: ExtractedAnswer | None = prepared.overview
         elif prepared.reading is not None:
             from .answer_reader.reading import extract_reader_answer
 
-            extracted = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
+            content = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
         else:
-            extracted = extract_answer(evidence, scored_passages, prepared.max_words)
-        content = extracted
+            content = extract_answer(evidence, scored_passages, prepared.max_words)
+        abstained = content is None
         if content is None:
             from .refusals import build_refusal
 
             content = build_refusal(prepared.query, evidence, scored_passages, confidence)
+            confidence = replace(confidence, value=0.0)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
         chooser = "rules" if prepared.reading is None else "the answer reader"
         step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(content.citations)
-    return Answer(
-        content.text,
-        content.citations,
-        extractive=True,
-        model=None,
-        evidence=evidence,
-        problem=problem,
-        weighed=confidence if extracted else replace(confidence, value=0.0),
-        abstained=extracted is None,
-        answer_span=content.span,
-        verdict=content.verdict,
-    )
+    return make_extractive_answer(content, evidence, confidence, abstained=abstained, problem=problem)

@@ -87,8 +87,8 @@ class Confidence:
 
     ``coverage`` is the fraction of the question's informative terms, weighted by rarity, in the best window (of
     consecutive words) of a passage. ``amount`` is the absolute amount of information in that window: a fraction of few
-    or common terms counts little.
-    ``phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
+    or common terms counts little. ``phrases`` measures how many of the question's consecutive terms are consecutive in
+    a passage too.
 
     ``unnamed`` is the fraction of names that no passage has as written. ``lacking`` is the fraction of technical tokens
     that no passage has, and ``missing`` the fraction of terms that no chunk of the store has. ``unknown`` lists the
@@ -104,15 +104,15 @@ class Confidence:
     """
 
     value: float
-    similarity: float | None
-    nearby: float | None
-    coverage: float
-    amount: float
-    phrases: float
-    unnamed: float
-    lacking: float
-    missing: float
-    unknown: tuple[str, ...]
+    similarity: float | None = None
+    nearby: float | None = None
+    coverage: float = 0.0
+    amount: float = 0.0
+    phrases: float = 0.0
+    unnamed: float = 0.0
+    lacking: float = 0.0
+    missing: float = 0.0
+    unknown: tuple[str, ...] = ()
     overview: bool = False
     formless: str = ""
     reading: float | None = None
@@ -136,19 +136,7 @@ class Confidence:
 
 
 #: The confidence of an overview, which is given only to a question that asks for one.
-OVERVIEW_CONFIDENCE = Confidence(
-    1.0,
-    similarity=None,
-    nearby=None,
-    coverage=1.0,
-    amount=1.0,
-    phrases=1.0,
-    unnamed=0.0,
-    lacking=0.0,
-    missing=0.0,
-    unknown=(),
-    overview=True,
-)
+OVERVIEW_CONFIDENCE = Confidence(1.0, coverage=1.0, amount=1.0, phrases=1.0, overview=True)
 
 
 def compute_question_rarities(
@@ -218,7 +206,7 @@ def estimate_confidence(
     question_language = detect_question_language(query.question, language)
     question_terms = _QuestionTerms.from_question(query, question_language)
     if not passages:
-        return _build_confidence_without_passages(question_terms)
+        return Confidence(0.0, missing=question_terms.missing, unknown=question_terms.unknown)
     is_english = question_language in (None, "english")
     if not is_english:  # names can have case endings, so their stems are compared
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
@@ -238,7 +226,7 @@ def estimate_confidence(
     ]
     # A name that no chunk has can be in the name of a file.
     unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown)
-    signals = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
+    signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     if best_cosines:
         # Fall back to the best chunk if no sentence can be chosen.
         signals["similarity"] = get_nearest_cosine() or best_cosines[0]
@@ -255,30 +243,13 @@ def estimate_confidence(
             function_words=function_words,
             is_english=is_english,
         )
-    optional_signals: dict[str, Any] = {"similarity": None, "nearby": None}
-    if reading is not None:
-        optional_signals |= {
-            "reading": _to_probability(reading.logit_in_context),
-            "missing_kind": reading.best.lacks_answer_type,
-        }
-    value = 0.0 if formless else _to_probability(logit)
-    return Confidence(value=value, unknown=unknown_names, formless=formless, **{**optional_signals, **signals})
-
-
-def _build_confidence_without_passages(question_terms: _QuestionTerms) -> Confidence:
-    """Return the confidence of a question for which nothing was retrieved: 0."""
-    return Confidence(
-        0.0,
-        similarity=None,
-        nearby=None,
-        coverage=0.0,
-        amount=0.0,
-        phrases=0.0,
-        unnamed=0.0,
-        lacking=0.0,
-        missing=question_terms.missing,
-        unknown=question_terms.unknown,
+    confidence = Confidence(
+        0.0 if formless else _to_probability(logit), unknown=unknown_names, formless=formless, **signals
     )
+    if reading is None:
+        return confidence
+    probability = _to_probability(reading.logit_in_context)
+    return replace(confidence, reading=probability, missing_kind=reading.best.lacks_answer_type)
 
 
 def _compute_logit(

@@ -72,8 +72,7 @@ _DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t
 LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
 #: The line above a quoted mail, with its date: "On 3 May 2026 at 09:05, Ann Voss wrote:".
 _ATTRIBUTION_PATTERN = compile_lazily(r"(?=.*\d{1,2}[:.h]\d\d)(?=.*\d{4}|.*@).{1,200}:", re.DOTALL)
-#: The minimum number of words of a readable snippet, and of one that is an item, a sentence, a field or a row with a
-#: number.
+#: The minimum number of words of a readable snippet, and of an item, a sentence, a field or a row with a number.
 _MIN_WORDS, _MIN_COMPLETE_WORDS = 3, 2
 #: The maximum fraction of symbols in a readable snippet.
 _MAX_SYMBOL_FRACTION = 0.35
@@ -389,15 +388,18 @@ def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
     )
 
 
+def _count_words(text: str) -> int:
+    """Return the number of words of a text; in writing without blanks between words, an estimate."""
+    return count_written_words(text) if is_unspaced(text) else len(_WORD_PATTERN.findall(text))
+
+
 def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """True if a snippet reads as text, and is not a drawing or a line of a table of contents.
 
     If it ``is_only_snippet`` of its paragraph, it must also not look like a heading, caption or salutation.
     """
     labeled_text = f"{snippet.label} {snippet.text}"
-    words = _WORD_PATTERN.findall(labeled_text)
-    # Without blanks between words, a sentence is one match.
-    num_words = count_written_words(labeled_text) if is_unspaced(snippet.text) else len(words)
+    num_words = _count_words(labeled_text)
     num_symbols = len(_SYMBOL_PATTERN.findall(snippet.text))
     is_field = FIELD_PATTERN.fullmatch(snippet.text) is not None
     is_numeric_row = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
@@ -413,7 +415,7 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
         return True
     if snippet.text.endswith(","):  # the salutation or the end of a mail
         return False
-    has_function_word = any(word.lower() in FUNCTION_WORDS for word in words)
+    has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(labeled_text))
     return has_function_word or bool(SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()
 
 
@@ -492,9 +494,7 @@ def _split_notes(text: str, format: str) -> Iterator[Snippet]:
     """
     for block_index, block in enumerate(parse_blocks(text, format)):
         displayed = strip_item_marker(render_inline(text[block.start : block.end]))
-        is_unspaced_text = is_unspaced(displayed)
-        num_words = count_written_words(displayed) if is_unspaced_text else len(_WORD_PATTERN.findall(displayed))
-        is_in_capitals = displayed.upper() == displayed and not is_unspaced_text
-        if block.kind != "heading" and num_words >= _MIN_WORDS and not is_in_capitals:
+        is_in_capitals = displayed.upper() == displayed and not is_unspaced(displayed)
+        if block.kind != "heading" and _count_words(displayed) >= _MIN_WORDS and not is_in_capitals:
             # A note is displayed like a row of a table, on a line of its own.
             yield Snippet(block.start, block.end, displayed, "table", block_index)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..arguments import Option
@@ -29,7 +30,7 @@ from ..text.words import count_text_tokens
 
 if TYPE_CHECKING:
     from ..structures.documents.chunks import ChunkRecord
-    from ..structures.documents.documents import DocumentRecord, Section
+    from ..structures.documents.documents import DocumentRecord
     from ..structures.state import State
 
 #: The number of ranked chunks that can be joined; later ones are segments by themselves.
@@ -195,10 +196,10 @@ class _SegmentBuilder:
         self._ranking = ranking
         self._plan = plan
         self._block_finder = BlockFinder(state.documents)
-        # Caches by document id.
-        self._records: dict[int, DocumentRecord] = {}
-        self._chunk_ids_by_document: dict[int, list[int]] = {}
-        self._sections_by_document: dict[int, list[Section]] = {}
+        # Cached by document id.
+        self._get_record = cache(state.documents.get)
+        self._get_sections = cache(state.documents.get_sections)
+        self._get_chunk_ids = cache(lambda document: list(self._get_record(document).chunk_ids()))
         #: The spans of finished segments by document; other segments must not overlap them.
         self._used_spans: dict[int, list[tuple[int, int]]] = {}
         chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
@@ -233,7 +234,7 @@ class _SegmentBuilder:
         Returns None if the best chunk of the range does not fit, or overlaps another segment.
         """
         record = self._get_record(chunk_range.document)
-        ids = self._get_chunk_ids(record)
+        ids = self._get_chunk_ids(record.id)
         chunks = self._state.chunks.get_many(ids[chunk_range.first : chunk_range.last + 1])
         best_record = self._ranked_chunks[chunk_range.ranking_index]
         if tokens_left is not None:
@@ -370,24 +371,6 @@ class _SegmentBuilder:
     def _iter_chunks(self, ids: Sequence[int], ordinals: Iterable[int]) -> Iterator[ChunkRecord]:
         """Yield the chunks of a document with some ordinals. ``ids`` are its chunk ids by ordinal."""
         return (self._state.chunks.get(ids[ordinal]) for ordinal in ordinals)
-
-    def _get_record(self, document: int) -> DocumentRecord:
-        """Return the record of a document, cached."""
-        if document not in self._records:
-            self._records[document] = self._state.documents.get(document)
-        return self._records[document]
-
-    def _get_chunk_ids(self, record: DocumentRecord) -> list[int]:
-        """Return the chunk ids of a document, cached."""
-        if record.id not in self._chunk_ids_by_document:
-            self._chunk_ids_by_document[record.id] = list(record.chunk_ids())
-        return self._chunk_ids_by_document[record.id]
-
-    def _get_sections(self, document: int) -> list[Section]:
-        """Return the sections of a document, cached."""
-        if document not in self._sections_by_document:
-            self._sections_by_document[document] = self._state.documents.get_sections(document)
-        return self._sections_by_document[document]
 
 
 #: A high estimate of the bytes per token: the tokens of a text longer than the limit times this are not counted.
