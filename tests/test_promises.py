@@ -80,7 +80,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "documents, settings, and facts that you stated, such as aliases.": SAME_DUMP,
     "Deleting a document also deletes all data derived from it: chunks (pieces of its text), vectors, "
     "summaries and graph edges.": (*SAME_DUMP, *INTRODUCED),
-    "kvstore also forgets the names of people, places and things that only this document contained.": (
+    "kvstore also forgets the names of people, places and things that occurred only in that document.": (
         *SAME_DUMP,
         *INTRODUCED,
     ),
@@ -346,7 +346,7 @@ DESCRIPTIONS = {
     "retrieval-augmented generation (RAG).",
     "To install the explorer, run pip install '.[explore]'.",
     'The page "Look at a store" describes the explorer.',
-    "A strategy is a method to find the chunks that answer a question.",
+    "A strategy is a method of finding the chunks that answer a question.",
     "Some questions are multi-hop: they need several chunks, because one chunk names the subject of the next chunk.",
     "Some strategies use communities, which are groups of related entities (people, places and things).",
     "For these strategies, first run the CREATE INDEX communities statement.",
