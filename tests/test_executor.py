@@ -147,6 +147,10 @@ def test_an_unknown_name_has_no_rows_and_a_hint(filled_store: kvstore.Store) -> 
     cursor = filled_store.execute("LOOKUP 'Maria Jensn'")
     assert cursor.fetchall() == []
     assert cursor.message == "no entity is called 'Maria Jensn'; did you mean 'Maria Jensen'?"
+    message = filled_store.execute("LOOKUP 'Jensen'").message
+    assert message == "no entity is called 'Jensen'; did you mean 'Maria Jensen'?", "a part of a name finds the name"
+    message = filled_store.execute("LOOKUP 'Xq'").message
+    assert message == "no entity is called 'Xq'; SELECT name FROM entities lists the names"
 
 
 def test_search_and_retrieve_have_the_rows_of_the_methods(filled_store: kvstore.Store) -> None:

@@ -34,17 +34,25 @@ def find_near_keys(state: State, key: str) -> list[str]:
 
 
 def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
-    """Return at most ``limit`` names of entities that are similar to ``name``, the most similar first."""
+    """Return at most ``limit`` names of entities that are similar to ``name``, the most similar first.
+
+    If no name is spelled similarly, these are names with all words of ``name``, such as "Maria Jensen" for "Jensen".
+    """
     from difflib import get_close_matches
 
     key = to_entity_key(name)
+    matches: list[str] = []
     # Similar names mostly share their prefix, and the index finds names by prefix without a scan.
     for length in (max(1, len(key) // 2), 1):
-        candidates = [other_key for other_key, _ in islice(state.entities.iter_names(key[:length]), _MAX_COMPARED)]
-        matches = get_close_matches(key, candidates, limit, _MIN_SIMILARITY)
-        if matches:
-            return [state.entities.get(entity).name for entity in map(state.entities.find_id, matches) if entity]
-    return []
+        matches = matches or get_close_matches(key, _list_name_keys(state, key[:length]), limit, _MIN_SIMILARITY)
+    if not matches and (words := set(key.split())):
+        matches = [other_key for other_key in _list_name_keys(state) if words <= set(other_key.split())][:limit]
+    return [state.entities.get(entity).name for entity in map(state.entities.find_id, matches) if entity]
+
+
+def _list_name_keys(state: State, prefix: str = "") -> list[str]:
+    """Return the normal forms of at most ``_MAX_COMPARED`` names that begin with ``prefix``."""
+    return [key for key, _ in islice(state.entities.iter_names(prefix), _MAX_COMPARED)]
 
 
 def make_document_error(state: State, key: str) -> DocumentNotFoundError:
