@@ -18,13 +18,14 @@ from threading import Lock
 
 
 cdef struct Node:
-    uint64_t name      # offset in the texts, and size in bytes
-    uint64_t tree
-    uint32_t name_size
+    # The name and the tree are parts of ``texts``; the parents, then the children, are a part of ``neighbors``.
+    uint64_t name_start
+    uint64_t tree_start
+    uint64_t neighbors_start
+    uint32_t name_size  # in bytes
     uint32_t tree_size
-    uint64_t neighbors    # offset of the parents among the neighbors; the children follow
-    uint32_t parents
-    uint32_t children
+    uint32_t num_parents
+    uint32_t num_children
 
 
 cdef class NodeSentences:
@@ -86,8 +87,8 @@ cdef class NodeSentences:
         """Build the sentence about a node: its name and tree, the names of its ancestors, those of its descendants."""
         cdef Node record = self._get_node(node)
         self.sentence.clear()
-        self.sentence.append(self.texts, record.name, record.name_size)
-        self.sentence.append(b" (in ").append(self.texts, record.tree, record.tree_size).append(b")")
+        self.sentence.append(self.texts, record.name_start, record.name_size)
+        self.sentence.append(b" (in ").append(self.texts, record.tree_start, record.tree_size).append(b")")
         self._collect_relatives(node, True)
         self._append_names(b" is under ")
         has_ancestors = self.collected.size() > 0
@@ -104,20 +105,20 @@ cdef class NodeSentences:
             return dereference(cached).second
         name, tree, parents, children = self.load(node)
         text = name
-        record.name, record.name_size = self.texts.size(), <uint32_t> text.size()
+        record.name_start, record.name_size = self.texts.size(), <uint32_t> text.size()
         self.texts.append(text)
         text = tree
         if not self.trees.count(text):
             self.trees[text] = self.texts.size()
             self.texts.append(text)
-        record.tree, record.tree_size = self.trees[text], <uint32_t> text.size()
-        record.neighbors = self.neighbors.size()
+        record.tree_start, record.tree_size = self.trees[text], <uint32_t> text.size()
+        record.neighbors_start = self.neighbors.size()
         for neighbor in parents:
             self.neighbors.push_back(neighbor)
-        record.parents = <uint32_t> (self.neighbors.size() - record.neighbors)
+        record.num_parents = <uint32_t> (self.neighbors.size() - record.neighbors_start)
         for neighbor in children:
             self.neighbors.push_back(neighbor)
-        record.children = <uint32_t> (self.neighbors.size() - record.neighbors - record.parents)
+        record.num_children = <uint32_t> (self.neighbors.size() - record.neighbors_start - record.num_parents)
         self.nodes[node] = record
         return record
 
@@ -129,8 +130,8 @@ cdef class NodeSentences:
         self.collected.clear()
         while True:
             record = self._get_node(current_node)
-            position = record.neighbors + (0 if up else record.parents)
-            end = position + (record.parents if up else record.children)
+            position = record.neighbors_start + (0 if up else record.num_parents)
+            end = position + (record.num_parents if up else record.num_children)
             while position < end:
                 if self.collected.size() == self.max_relatives:
                     return 0
@@ -152,6 +153,6 @@ cdef class NodeSentences:
         for i in range(self.collected.size()):
             record = self._get_node(self.collected[i])
             self.sentence.append(separator)
-            self.sentence.append(self.texts, record.name, record.name_size)
+            self.sentence.append(self.texts, record.name_start, record.name_size)
             separator = b", "
         return 0

@@ -262,10 +262,8 @@ cdef void set_query_vector(
 ) noexcept nogil:
     """Set the query of a search (``walk``) to a vector, as 12-bit integers.
 
-    These are finer than codes, and no sum of products overflows.
-
-    Zeros follow the ``dimension`` numbers up to ``code_length``, the length of the codes. ``walk.scale`` is the factor
-    that turns the integers back into the numbers.
+    These are finer than codes, and no sum of products overflows. Zeros follow the ``dimension`` numbers up to
+    ``code_length``, the length of the codes. ``walk.scale`` is the factor that turns the integers back into the numbers.
     """
     cdef Py_ssize_t index
     cdef double peak = 0, max_magnitude = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> code_length))
@@ -720,7 +718,7 @@ cdef class CodeGraphBuilder:
                   uint32_t entry=0, Py_ssize_t ef_construction=200) -> None:
         """Check the shapes of the arrays of all nodes, and keep references to them; the links are written in place.
 
-        The first ``linked`` nodes are linked already, and are entered at ``entry``.
+        The first ``linked`` nodes are linked already; a search of them begins at the node ``entry``.
         """
         cdef Py_ssize_t nodes = labels.shape[0]
         set_link_rows(&self._graph, labels, codes, scales, links, bounds, upper)

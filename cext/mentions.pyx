@@ -26,25 +26,25 @@ cdef enum:
 
 
 cdef struct Form:
-    bint ascii   # ASCII
+    bint is_ascii
     bint has_space
-    bint lower   # in lower case, and no digit in it
+    bint is_lower  # in lower case, without digits
 
 
 cdef inline Form _classify_spelling(const unsigned char* cursor, Py_ssize_t size, char* lowered) noexcept:
     """Return how a piece of text is spelled; write its first ``_MAX_WORD_BYTES`` bytes in lower case to ``lowered``.
 
-    If the piece is not ASCII, only the ``ascii`` field is valid.
+    If the piece is not ASCII, only the ``is_ascii`` field is valid.
     """
     cdef Form form
     cdef bint cased = False, capital = False, digit = False
     cdef Py_ssize_t i
     cdef unsigned char c
-    form.ascii, form.has_space, form.lower = True, False, False
+    form.is_ascii, form.has_space, form.is_lower = True, False, False
     for i in range(size):
         c = cursor[i]
         if c >= 128:
-            form.ascii = False
+            form.is_ascii = False
             return form
         if 65 <= c <= 90:
             cased = capital = True
@@ -57,7 +57,7 @@ cdef inline Form _classify_spelling(const unsigned char* cursor, Py_ssize_t size
             form.has_space = True
         if i < _MAX_WORD_BYTES:
             lowered[i] = <char> c
-    form.lower = cased and not capital and not digit
+    form.is_lower = cased and not capital and not digit
     return form
 
 
@@ -102,8 +102,8 @@ def count_spellings(
         if not inside:
             outer_end, outer_position = end, position
         form = _classify_spelling(data + start, end - start, &lowered[0])
-        if form.ascii:
-            lower = form.lower
+        if form.is_ascii:
+            lower = form.is_lower
             is_counted = (
                 form.has_space or end - start > _MAX_WORD_BYTES
                 or PyUnicode_DecodeASCII(&lowered[0], end - start, NULL) not in excluded

@@ -23,23 +23,33 @@ cdef extern from "Python.h":
     int PyBUF_READ
 
 cdef enum:
-    _HEADER = 16  # the size of the header of a page; offsets in it
+    # The size of the header of a page, and the offsets of its fields.
+    _HEADER_SIZE = 16
     _PAGE_FLAGS = 10
     _PAGE_LOWER = 12
     _PAGE_RUN = 12
     _PAGE_UPPER = 14
-    _NODE = 8  # the size of the header of a node; offsets in it
-    _NODE_FLAGS = 4
-    _NODE_KEY_SIZE = 6
-    _MAX_DEPTH = 32
-    _METAS = 2
+    # The flags of a page, one of which is set: its kind.
     _BRANCH = 1
     _LEAF = 2
     _OVERFLOW = 4
     _META = 8
+    # The size of the header of a node, and the offsets of its fields.
+    _NODE_HEADER_SIZE = 8
+    _NODE_FLAGS = 4
+    _NODE_KEY_SIZE = 6
+    # The flags of a node: its value is in overflow pages, or it is the record of a table.
     _BIG = 1
     _TABLE = 2
-    _RECORD = 48
+    # The offsets of the fields of a meta page, after its header: the records of the list of free pages and of the main
+    # tree, the number of the last page, and the number of the commit (LMDB's ``MDB_meta``).
+    _META_FREE_LIST = 24
+    _META_MAIN_TREE = 72
+    _META_LAST_PAGE = 120
+    _META_CHANGE = 128
+    _NUM_META_PAGES = 2
+    _TABLE_RECORD_SIZE = 48
+    _MAX_DEPTH = 32
 
 cdef uint64_t _NO_PAGE = <uint64_t> -1
 
@@ -64,7 +74,7 @@ cdef inline uint64_t _read_u64(const uint8_t* cursor) noexcept:
 
 cdef inline int _count_nodes(const uint8_t* page) noexcept:
     """Return the number of nodes of a verified page, whose offsets (u16) follow its header."""
-    return (_read_u16(page + _PAGE_LOWER) - _HEADER) >> 1
+    return (_read_u16(page + _PAGE_LOWER) - _HEADER_SIZE) >> 1
 
 
 cdef inline int _compare(
@@ -84,10 +94,10 @@ cdef class Pages:
     """The committed pages of a mapped file in the state of one transaction, until :meth:`close`."""
 
     cdef const uint8_t* _base
-    cdef uint32_t _size
-    cdef uint64_t _end
-    cdef bint _open
-    cdef Tree _main
+    cdef uint32_t _page_size
+    cdef uint64_t _num_pages
+    cdef bint _is_open
+    cdef Tree _main_tree
     cdef dict _trees
     #: The change number of the meta page. It differs from the requested one if a later commit has overwritten the page.
     cdef readonly uint64_t change
@@ -99,21 +109,20 @@ cdef class Pages:
         """
         cdef const uint8_t* page
         self._base = <const uint8_t*> address
-        self._size = page_size
+        self._page_size = page_size
         page = self._base + (change & 1) * page_size
         if _read_u64(page) != change & 1 or not _read_u16(page + _PAGE_FLAGS) & _META:
             raise PageError(f"page {change & 1} is not a meta page")
-        # The fields of LMDB's MDB_meta: the main tree, the last page and the number of the commit.
-        page += _HEADER
-        self._end = _read_u64(page + 120) + 1
-        self.change = _read_u64(page + 128)
-        self._open = True
+        page += _HEADER_SIZE
+        self._num_pages = _read_u64(page + _META_LAST_PAGE) + 1
+        self.change = _read_u64(page + _META_CHANGE)
+        self._is_open = True
         self._trees = {}
-        self._main = _make_tree(self, page + 72)
+        self._main_tree = _make_tree(self, page + _META_MAIN_TREE)
 
     def close(self):
         """Refuse all further reads: from now on the pages may change or be unmapped."""
-        self._open = False
+        self._is_open = False
 
     def get(self, str table not None):
         """Return the tree of a table, or None if it does not exist. Raises PageError for a damaged page or record."""
@@ -128,10 +137,10 @@ cdef class Pages:
             return <object> known
         tree = None
         name = table.encode("utf-8", "surrogateescape")
-        page = self._main._find_leaf(<const uint8_t*> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &index)
+        page = self._main_tree._find_leaf(<const uint8_t*> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &index)
         if page != NULL and index >= 0:
             record = self._get_value(page, index, self._get_node(page, index), &size)
-            if size != _RECORD or _read_u16(record + 4):  # kvstore's tables have no LMDB flags
+            if size != _TABLE_RECORD_SIZE or _read_u16(record + 4):  # kvstore's tables have no LMDB flags
                 raise PageError(f"the record of table {table} is damaged")
             tree = _make_tree(self, record)
         self._trees[table] = tree
@@ -139,32 +148,33 @@ cdef class Pages:
 
     def names(self):
         """Return the names of all tables."""
-        return [name.decode("utf-8", "surrogateescape") for name, _ in Cursor(self._main, False)]
+        return [name.decode("utf-8", "surrogateescape") for name, _ in Cursor(self._main_tree, False)]
 
     cdef const uint8_t* _get_page(self, uint64_t number, int kind) except NULL:
         """Return the page with a number. Raises PageError unless it is a valid page of ``kind``, branch or leaf."""
         cdef const uint8_t* page
-        cdef int lower, upper
-        if not self._open:
+        cdef int lower, upper, min_nodes
+        if not self._is_open:
             raise PageError("the transaction is closed")
-        if number < _METAS or number >= self._end:
-            raise PageError(f"page {number} is referred to, but the file has {self._end} pages")
-        page = self._base + number * self._size
+        if number < _NUM_META_PAGES or number >= self._num_pages:
+            raise PageError(f"page {number} is referred to, but the file has {self._num_pages} pages")
+        page = self._base + number * self._page_size
         if _read_u64(page) != number:
             raise PageError(f"page {number} is overwritten: it has the number {_read_u64(page)}")
         if _read_u16(page + _PAGE_FLAGS) != kind:
             raise PageError(f"page {number} has the flags {_read_u16(page + _PAGE_FLAGS)} instead of {kind}")
-        # A leaf has at least one node, a branch page two; each has an offset of two bytes.
         lower, upper = _read_u16(page + _PAGE_LOWER), _read_u16(page + _PAGE_UPPER)
-        if lower < _HEADER + 2 * (1 + (kind == _BRANCH)) or lower & 1 or lower > upper or upper > <int> self._size:
+        min_nodes = 2 if kind == _BRANCH else 1
+        # The offsets of the nodes, of two bytes each, are before ``lower``.
+        if not (_HEADER_SIZE + 2 * min_nodes <= lower <= upper <= <int> self._page_size) or lower & 1:
             raise PageError(f"page {number} has invalid bounds of its nodes, {lower} and {upper}")
         return page
 
     cdef const uint8_t* _get_node(self, const uint8_t* page, int index) except NULL:
         """Return a node of a page. Raises PageError unless its header and key lie within the page."""
-        cdef uint32_t offset = _read_u16(page + _HEADER + 2 * index)
-        if offset < _read_u16(page + _PAGE_UPPER) or offset + _NODE > self._size or \
-                offset + _NODE + _read_u16(page + offset + _NODE_KEY_SIZE) > self._size:
+        cdef uint32_t offset = _read_u16(page + _HEADER_SIZE + 2 * index)
+        if offset < _read_u16(page + _PAGE_UPPER) or offset + _NODE_HEADER_SIZE > self._page_size or \
+                offset + _NODE_HEADER_SIZE + _read_u16(page + offset + _NODE_KEY_SIZE) > self._page_size:
             raise PageError(f"page {_read_u64(page)}: node {index} is not within the page")
         return page + offset
 
@@ -173,7 +183,7 @@ cdef class Pages:
     ) except NULL:
         """Return the value of node ``index`` of a leaf, and set its size. Raises PageError if it is not valid."""
         cdef Py_ssize_t length = _read_u16(node) | <Py_ssize_t> _read_u16(node + 2) << 16
-        cdef const uint8_t* value = node + _NODE + _read_u16(node + _NODE_KEY_SIZE)
+        cdef const uint8_t* value = node + _NODE_HEADER_SIZE + _read_u16(node + _NODE_KEY_SIZE)
         cdef const uint8_t* first
         cdef uint16_t flags = _read_u16(node + _NODE_FLAGS)
         cdef uint64_t number, pages
@@ -181,18 +191,18 @@ cdef class Pages:
         if flags & ~(_BIG | _TABLE) or flags == (_BIG | _TABLE):
             raise PageError(f"page {_read_u64(page)}: node {index} has invalid flags, {flags}")
         size[0] = length
-        if value + (8 if flags & _BIG else length) > page + self._size:
+        if value + (8 if flags & _BIG else length) > page + self._page_size:
             raise PageError(f"page {_read_u64(page)}: node {index} is not within the page")
         if not flags & _BIG:
             return value
-        number, pages = _read_u64(value), (_HEADER - 1 + length) // self._size + 1
-        if number < _METAS or number >= self._end or number + pages > self._end:
-            raise PageError(f"page {number} is referred to, but the file has {self._end} pages")
-        first = self._base + number * self._size
+        number, pages = _read_u64(value), (_HEADER_SIZE - 1 + length) // self._page_size + 1
+        if number < _NUM_META_PAGES or number >= self._num_pages or number + pages > self._num_pages:
+            raise PageError(f"page {number} is referred to, but the file has {self._num_pages} pages")
+        first = self._base + number * self._page_size
         memcpy(&run, first + _PAGE_RUN, 4)
         if _read_u64(first) != number or _read_u16(first + _PAGE_FLAGS) != _OVERFLOW or run != pages:
             raise PageError(f"page {number} is overwritten: it is not the first of {pages} of a value")
-        return first + _HEADER
+        return first + _HEADER_SIZE
 
     cdef int _search(
         self, const uint8_t* page, const uint8_t* key, Py_ssize_t size, bint branch, bint* exact
@@ -209,7 +219,7 @@ cdef class Pages:
         while low < high:
             middle = (low + high) >> 1
             node = self._get_node(page, middle)
-            order = _compare(node + _NODE, _read_u16(node + _NODE_KEY_SIZE), key, size)
+            order = _compare(node + _NODE_HEADER_SIZE, _read_u16(node + _NODE_KEY_SIZE), key, size)
             if order == 0:
                 exact[0] = True
                 return middle
@@ -225,7 +235,7 @@ cdef class Pages:
         cdef uint64_t number = (
             _read_u16(node) | <uint64_t> _read_u16(node + 2) << 16 | <uint64_t> _read_u16(node + 4) << 32
         )
-        if number < _METAS:
+        if number < _NUM_META_PAGES:
             raise PageError(f"page {_read_u64(page)}: node {index} leads to an invalid page, {number}")
         return number
 
@@ -236,7 +246,7 @@ cdef class Tree:
     cdef Pages _pages
     cdef uint64_t _root
     cdef int _depth
-    cdef uint64_t _branches, _leaves, _overflows
+    cdef uint64_t _num_branch_pages, _num_leaf_pages, _num_overflow_pages
     #: The number of records.
     cdef readonly uint64_t entries
 
@@ -244,11 +254,11 @@ cdef class Tree:
     def statistics(self):
         """LMDB's counts of the pages and records of the tree, by LMDB's names."""
         return {
-            "psize": self._pages._size,
+            "psize": self._pages._page_size,
             "depth": self._depth,
-            "branch_pages": self._branches,
-            "leaf_pages": self._leaves,
-            "overflow_pages": self._overflows,
+            "branch_pages": self._num_branch_pages,
+            "leaf_pages": self._num_leaf_pages,
+            "overflow_pages": self._num_overflow_pages,
             "entries": self.entries,
         }
 
@@ -258,7 +268,7 @@ cdef class Tree:
         cdef bint exact = False
         cdef uint64_t number = self._root
         cdef const uint8_t* page
-        if not self._pages._open:
+        if not self._pages._is_open:
             raise PageError("the transaction is closed")
         if number == _NO_PAGE:
             return NULL
@@ -336,7 +346,7 @@ cdef class Tree:
         cdef bint exact = False
         if page != NULL:
             last = self._pages._get_node(page, _count_nodes(page) - 1)
-            if _compare(key_bytes, size, last + _NODE, _read_u16(last + _NODE_KEY_SIZE)) > 0:
+            if _compare(key_bytes, size, last + _NODE_HEADER_SIZE, _read_u16(last + _NODE_KEY_SIZE)) > 0:
                 page = NULL
         if page == NULL:
             page = self._find_leaf(key_bytes, size, &index)
@@ -392,9 +402,9 @@ cdef class Tree:
         cdef const uint8_t* page
         cdef Py_ssize_t size = 0
         cdef int index
-        if number >= self._pages._end:
-            raise PageError(f"page {number} is referred to, but the file has {self._pages._end} pages")
-        if level == self._depth and not self._overflows:
+        if number >= self._pages._num_pages:
+            raise PageError(f"page {number} is referred to, but the file has {self._pages._num_pages} pages")
+        if level == self._depth and not self._num_overflow_pages:
             return 0  # no leaf has a value in overflow pages, so the leaf need not be read
         page = self._pages._get_page(number, _LEAF if level == self._depth else _BRANCH)
         for index in range(_count_nodes(page)):
@@ -411,8 +421,8 @@ cdef Tree _make_tree(Pages pages, const uint8_t* record):
     tree._pages = pages
     # The offsets of the fields of LMDB's ``MDB_db``.
     tree._depth = _read_u16(record + 6)
-    tree._branches, tree._leaves = _read_u64(record + 8), _read_u64(record + 16)
-    tree._overflows = _read_u64(record + 24)
+    tree._num_branch_pages, tree._num_leaf_pages = _read_u64(record + 8), _read_u64(record + 16)
+    tree._num_overflow_pages = _read_u64(record + 24)
     tree.entries = _read_u64(record + 32)
     tree._root = _read_u64(record + 40)
     if tree._root == _NO_PAGE:
@@ -456,7 +466,7 @@ cdef class Cursor:
 
     cdef bint _is_empty(self) except -1:
         """True if the tree has no page; raises PageError if the transaction is closed."""
-        if not self._pages._open:
+        if not self._pages._is_open:
             raise PageError("the transaction is closed")
         return self._tree._root == _NO_PAGE
 
@@ -465,7 +475,7 @@ cdef class Cursor:
         try:
             self._path[level] = self._pages._get_page(number, _LEAF if level == self._leaf_level else _BRANCH)
         except PageError as error:
-            if not self._skip_damage or not self._pages._open:
+            if not self._skip_damage or not self._pages._is_open:
                 raise
             self.damage.append(str(error))
             return False
@@ -504,7 +514,7 @@ cdef class Cursor:
 
     cdef bint _move(self, int step) except -1:
         """Go to the next record, or to the previous one if ``step`` is -1; False if there are no more."""
-        if not self._pages._open:
+        if not self._pages._is_open:
             raise PageError("the transaction is closed")
         self._is_placed = self._move_from(self._leaf_level, step)
         return self._is_placed
@@ -570,11 +580,13 @@ cdef class Cursor:
         """Return the records whose keys begin with a prefix, in key order."""
         cdef list records = []
         cdef const uint8_t* node
+        cdef const uint8_t* key
         cdef Py_ssize_t size = PyBytes_GET_SIZE(prefix)
         cdef bint placed = self.set_range(prefix)
         while placed:
             node = self._pages._get_node(self._path[self._leaf_level], self._indexes[self._leaf_level])
-            if _read_u16(node + _NODE_KEY_SIZE) < size or memcmp(node + _NODE, PyBytes_AS_STRING(prefix), size):
+            key = node + _NODE_HEADER_SIZE
+            if _read_u16(node + _NODE_KEY_SIZE) < size or memcmp(key, PyBytes_AS_STRING(prefix), size):
                 break
             records.append((self.key(), self.value()))
             placed = self._move(1)
@@ -594,10 +606,10 @@ cdef class Cursor:
 
     cpdef key(self):
         """Return the key of the record."""
-        if not self._is_placed or not self._pages._open:
+        if not self._is_placed or not self._pages._is_open:
             raise PageError("the cursor is at no record, or its transaction is closed")
         cdef const uint8_t* node = self._pages._get_node(self._path[self._leaf_level], self._indexes[self._leaf_level])
-        return PyBytes_FromStringAndSize(<const char*> node + _NODE, _read_u16(node + _NODE_KEY_SIZE))
+        return PyBytes_FromStringAndSize(<const char*> node + _NODE_HEADER_SIZE, _read_u16(node + _NODE_KEY_SIZE))
 
     cpdef value(self):
         """Return the value of the record; empty if the value is damaged and the cursor skips damage."""
@@ -605,7 +617,7 @@ cdef class Cursor:
         cdef const uint8_t* page
         cdef const uint8_t* node
         cdef const uint8_t* value
-        if not self._is_placed or not self._pages._open:
+        if not self._is_placed or not self._pages._is_open:
             raise PageError("the cursor is at no record, or its transaction is closed")
         page = self._path[self._leaf_level]
         try:
@@ -651,10 +663,10 @@ cdef class Records:
 
 def verify_free_list(Pages pages not None):
     """Verify the list of free pages. LMDB reuses them without reading them, so a wrong entry overwrites used pages."""
-    # The meta page has the record of the list's tree after 24 bytes of other fields.
-    cdef Tree tree = _make_tree(pages, pages._base + (pages.change & 1) * pages._size + _HEADER + 24)
+    cdef const uint8_t* meta = pages._base + (pages.change & 1) * pages._page_size + _HEADER_SIZE
+    cdef Tree tree = _make_tree(pages, meta + _META_FREE_LIST)
     cdef Cursor cursor = Cursor(tree, False)
-    cdef bytearray listed = bytearray(pages._end // 8 + 1)  # one bit for each page of the file
+    cdef bytearray listed = bytearray(pages._num_pages // 8 + 1)  # one bit for each page of the file
     cdef uint8_t* marks = listed
     cdef const uint8_t* page
     cdef const uint8_t* numbers
@@ -668,10 +680,10 @@ def verify_free_list(Pages pages not None):
         # A record of the list is a count, followed by that many page numbers in descending order.
         if size < 8 or size % 8 or _read_u64(numbers) != <uint64_t> size // 8 - 1:
             raise PageError("the list of free pages is damaged")
-        previous = pages._end
+        previous = pages._num_pages
         for index in range(1, size // 8):
             number = _read_u64(numbers + 8 * index)
-            if number < _METAS or number >= previous or marks[number >> 3] >> (number & 7) & 1:
+            if number < _NUM_META_PAGES or number >= previous or marks[number >> 3] >> (number & 7) & 1:
                 raise PageError(f"the list of free pages is damaged at page {number}")
             marks[number >> 3] |= 1 << (number & 7)
             previous = number

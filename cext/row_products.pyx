@@ -120,12 +120,22 @@ def compute_row_products(
         multiply_rows(&x[0, 0], n, k, panels.data(), m, &out[0, 0])
 
 
+cdef vector[float] _pad_vector(const float[::1] y) noexcept nogil:
+    """Return a vector padded with zeros to a multiple of ``NUM_PARTIAL_SUMS``, as dots.pxi reads it."""
+    cdef vector[float] padded
+    cdef Py_ssize_t index, k = y.shape[0]
+    padded.assign((k + NUM_PARTIAL_SUMS - 1) // NUM_PARTIAL_SUMS * NUM_PARTIAL_SUMS, 0)
+    for index in range(k):
+        padded[index] = y[index]
+    return padded
+
+
 def compute_row_dots(const float[:, ::1] x not None, const float[::1] y not None, float[::1] out not None) -> None:
     """Write the product of each row of x with the vector y to ``out``, shape (len(x),).
 
     Raises ValueError if the shapes do not match.
     """
-    cdef Py_ssize_t n = x.shape[0], k = x.shape[1], index
+    cdef Py_ssize_t n = x.shape[0], k = x.shape[1]
     cdef vector[float] padded
     if y.shape[0] != k or out.shape[0] != n:
         raise ValueError(f"{n} rows of {k} numbers, {y.shape[0]} numbers and an output of {out.shape[0]} do not match")
@@ -135,9 +145,7 @@ def compute_row_dots(const float[:, ::1] x not None, const float[::1] y not None
         out[:] = 0
         return
     with nogil:
-        padded.assign((k + NUM_PARTIAL_SUMS - 1) // NUM_PARTIAL_SUMS * NUM_PARTIAL_SUMS, 0)
-        for index in range(k):
-            padded[index] = y[index]
+        padded = _pad_vector(y)
         dot_rows(&x[0, 0], n, k, padded.data(), &out[0])
 
 
@@ -164,9 +172,7 @@ def compute_selected_row_dots(
         out[:] = 0
         return
     with nogil:
-        padded.assign((k + NUM_PARTIAL_SUMS - 1) // NUM_PARTIAL_SUMS * NUM_PARTIAL_SUMS, 0)
-        for index in range(k):
-            padded[index] = y[index]
+        padded = _pad_vector(y)
         selected_rows.resize(n)
         for index in range(n):
             selected_rows[index] = &x[rows[index], 0]

@@ -17,6 +17,9 @@ cdef enum:
     MAX_GAP_WORDS = 3  # words in lower case after a capitalized word that can still be part of a name
     MIN_COLUMN_SPACES = 4  # so many spaces separate columns
 
+#: The hash of no characters (FNV-1a).
+cdef uint64_t EMPTY_HASH = 0xCBF29CE484222325ULL
+
 
 cdef struct Word:
     uint64_t hash
@@ -169,7 +172,7 @@ cdef inline uint64_t _extend_hash(uint64_t hash, Py_UCS4 c) noexcept:
 
 cdef inline uint64_t _hash_word(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
     """Return the hash of the part of a text from ``start`` to ``end``, never 0."""
-    cdef uint64_t hash = 0xCBF29CE484222325ULL  # the initial value of FNV-1a
+    cdef uint64_t hash = EMPTY_HASH
     for position in range(start, end):
         hash = _extend_hash(hash, text[position])
     return (hash ^ hash >> 32) | 1
@@ -196,7 +199,7 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
         num_slots *= 2
     slots.assign(num_slots, -1)
     while position < size:
-        word.start, word.hash = position, 0xCBF29CE484222325ULL
+        word.start, word.hash = position, EMPTY_HASH
         word.has_underscore = word.is_technical = False
         while position < size:
             c = text[position]
