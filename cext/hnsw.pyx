@@ -263,7 +263,7 @@ cdef void set_query_vector(
     """Set the query of a search (``walk``) to a vector, as 12-bit integers.
 
     These are finer than codes, and no sum of products overflows. Zeros follow the ``dimension`` numbers up to
-    ``code_length``, the length of the codes. ``walk.scale`` is the factor that turns the integers back into the numbers.
+    ``code_length``, the length of the codes. ``walk.scale`` is the factor that turns the integers into the numbers.
     """
     cdef Py_ssize_t index
     cdef double peak = 0, max_magnitude = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> code_length))

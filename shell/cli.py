@@ -217,8 +217,8 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write a graph of entities to a file.
 
-    The graph contains the entities (people, places and things) that are connected to NAME or, without NAME, all
-    trees (hierarchies of entities) in STORE."""
+    The graph contains the entities (people, places and things) that are connected to NAME or, without NAME, all trees
+    (hierarchies of entities) in STORE."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count

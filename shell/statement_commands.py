@@ -95,9 +95,9 @@ def shell(
 ) -> int:
     """Run statements on STORE.
 
-    Without STORE, the shell opens an empty temporary store. The shell is interactive unless statements come from -c,
-    -f or standard input. If STORE does not exist, the interactive shell creates it. With statements from -c, -f
-    or standard input, the shell creates STORE only if a statement stores something.
+    Without STORE, the shell opens an empty temporary store. The shell is interactive unless statements come from -c, -f
+    or standard input. If STORE does not exist, the interactive shell creates it. With statements from -c, -f or
+    standard input, the shell creates STORE only if a statement stores something.
     """
     extra_arguments = click.get_current_context().args
     if extra_arguments:  # sqlite3 and duckdb take a statement after the database
@@ -260,8 +260,7 @@ def ask(
 ) -> int:
     """Answer QUESTION from STORE, with citations.
 
-    Put QUESTION in quotes if it contains a character that is special in your
-    shell, such as ? or '."""
+    Put QUESTION in quotes if it contains a character that is special in your shell, such as ? or '."""
     from .console import Console
     from .script import ScriptItem
 

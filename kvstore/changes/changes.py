@@ -67,8 +67,8 @@ class Changes:
         """Open a writer for each part of the store on ``view``, a write transaction.
 
         ``entity_filter`` is the index from names to entities. ``traces`` has fingerprints of recently stored texts,
-        which rule out that a name occurs in them (None: the fingerprints of this transaction only).
-        Raises StoreFormatError if the store has structures of a version that this kvstore does not maintain.
+        which rule out that a name occurs in them (None: the fingerprints of this transaction only). Raises
+        StoreFormatError if the store has structures of a version that this kvstore does not maintain.
         """
         require_maintained(view)
         self._view = view
@@ -257,8 +257,8 @@ class Changes:
     def finish(self, lookup_counts: Mapping[str, int] | None = None) -> None:
         """Count the commit, and write all data held in memory to the transaction.
 
-        Documents whose linking to the names in them was deferred are linked first.
-        ``lookup_counts`` (by entity key) are added to the temperatures of entities, their numbers of lookups.
+        Documents whose linking to the names in them was deferred are linked first. ``lookup_counts`` (by entity key)
+        are added to the temperatures of entities, their numbers of lookups.
         """
         if lookup_counts:
             self.filter.add_hits(lookup_counts)

@@ -15,8 +15,8 @@ from ..structures.names.entities import EntityRecord, EntityWriter
 class NameChanges:
     """The introductions that one set of changes adds and withdraws, by name; written once at the end.
 
-    An introduction is a statement that makes a name known. It has a spelling and a kind (the rule that found
-    the name). A slot of a name's record counts the introductions with one spelling and kind.
+    An introduction is a statement that makes a name known. It has a spelling and a kind (the rule that found the name).
+    A slot of a name's record counts the introductions with one spelling and kind.
     """
 
     def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:

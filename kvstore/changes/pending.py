@@ -109,9 +109,9 @@ class PendingChanges:
 
     ``facts`` has the changes of each other kind of fact, by its name. A fact of a document belongs to a stored document
     or to one of ``documents``. ``origins`` has the folder in which an otherwise unchanged document was last found, and
-    ``metadata`` the new metadata of otherwise unchanged documents.
-    ``files`` are files whose last document is in these changes, each with the digests of its documents. ``size`` is the
-    number of chunks plus the estimated sizes of other facts.
+    ``metadata`` the new metadata of otherwise unchanged documents. ``files`` are files whose last document is in these
+    changes, each with the digests of its documents. ``size`` is the number of chunks plus the estimated sizes of other
+    facts.
     """
 
     documents: dict[str, PendingDocument | None] = field(default_factory=dict)

@@ -336,8 +336,8 @@ class Database(Handle):
     def export(self, path: str | os.PathLike[str]) -> ExportReport:
         """Write all documents, triples, edges and aliases of one state as JSON lines; return the number of each.
 
-        Raises InputError if ``path`` exists or has a suffix other than
-        ``.jsonl`` or ``.ndjson``, StoreFullError if it cannot be written.
+        Raises InputError if ``path`` exists or has a suffix other than ``.jsonl`` or ``.ndjson``, StoreFullError if it
+        cannot be written.
 
         >>> store.export(tempfile.mkdtemp() + "/all.jsonl")
         ExportReport(documents=2, triples=0, edges=1, aliases=0)

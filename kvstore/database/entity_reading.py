@@ -1,7 +1,7 @@
 """Reading entities: their locations, relatives (parents and children in the trees) and neighbors.
 
-In: a state, and names of entities. Out: locations, relatives or neighbors, or an error that suggests near names.
-Each function loads the code that it needs, because a process that only searches needs none of it.
+In: a state, and names of entities. Out: locations, relatives or neighbors, or an error that suggests near names. Each
+function loads the code that it needs, because a process that only searches needs none of it.
 """
 
 from __future__ import annotations

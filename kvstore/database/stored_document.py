@@ -1,7 +1,7 @@
 """A stored document, as the reading methods return it, and what is read by its key.
 
-In: a state, and keys of documents, chunks, or a condition. Out: documents with their texts and properties, vectors
-of chunks, or the keys that satisfy the condition.
+In: a state, and keys of documents, chunks, or a condition. Out: documents with their texts and properties, vectors of
+chunks, or the keys that satisfy the condition.
 """
 
 from __future__ import annotations

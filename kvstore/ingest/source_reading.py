@@ -89,9 +89,9 @@ class SourceReader:
     ) -> Generator[FileItem | None, None, None]:
         """Yield the items of each source, which workers read, and None at its end.
 
-        Another None follows when the release of the workers begins, after the last source.
-        An item is an extracted document, a fact, a failure or a skipped part of the file. Without ``num_workers``, the
-        engine runs as many workers as it can. If ``embed``, they also compute vectors, if possible.
+        Another None follows when the release of the workers begins, after the last source. An item is an extracted
+        document, a fact, a failure or a skipped part of the file. Without ``num_workers``, the engine runs as many
+        workers as it can. If ``embed``, they also compute vectors, if possible.
         """
         from .worker_pool import WorkerPool
 

@@ -74,9 +74,8 @@ class HashingEmbedder:
 def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
     """Return the indexes of the vector components of a word's features, and the signed weights to add to them.
 
-    ``dimension`` is the number of components of the vector.
-    The first feature is the word itself, the others are its letter trigrams. Source: Weinberger et al., "Feature
-    Hashing for Large Scale Multitask Learning", ICML 2009, section 2.
+    ``dimension`` is the number of components of the vector. The first feature is the word itself, the others are its
+    letter trigrams. Source: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning", section 2.
     """
     framed = f"<{word}>"  # so that the trigrams at the ends of a word differ from those inside
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]

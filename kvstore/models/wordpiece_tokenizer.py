@@ -125,8 +125,8 @@ class WordPieceTokenizer:
     def _split_word(self, word: str) -> Sequence[int]:
         """Return the token ids of the subwords of a word: its longest known beginning, then the same for the rest.
 
-        A word with an unknown part is one unknown token. Source: Wu et al., "Google's Neural
-        Machine Translation System", 2016, section 4.1 (WordPiece).
+        A word with an unknown part is one unknown token. Source: Wu et al., "Google's Neural Machine Translation
+        System", 2016, section 4.1 (WordPiece).
         """
         ids: list[int] = []
         start, prefix = 0, ""  # a subword within a word begins with "##" in the vocabulary

@@ -4,11 +4,11 @@ In: any text. Out: words in normal form (letters, digits and underscores, see :m
 word of a name that occurs in a chunk is one of the chunk's terms.
 
 Chinese, Japanese, Thai, Lao, Burmese and Khmer have no spaces between words: each character is a word here. The terms
-of such text are its characters and its bigrams of characters; a question searches for the bigrams, and for a
-character only if it has no neighbor. With a segmenter as the stemmer, the terms are the words that it finds instead of
-the bigrams. Technical tokens, which are recognized by their marks (``--no-owner``,
-``/etc/hosts``, ``initdb(1)``, ``postgresql.conf``, ``c++``), are terms in addition to the words in them, and so are the
-parts of a word with underscores (``max_wal_size``).
+of such text are its characters and its bigrams of characters; a question searches for the bigrams, and for a character
+only if it has no neighbor. With a segmenter as the stemmer, the terms are the words that it finds instead of the
+bigrams. Technical tokens, which are recognized by their marks (``--no-owner``, ``/etc/hosts``, ``initdb(1)``,
+``postgresql.conf``, ``c++``), are terms in addition to the words in them, and so are the parts of a word with
+underscores (``max_wal_size``).
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ class RayEngine:
     def __init__(self, name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> None:
         """Connect to the cluster ``name``, or start a local cluster. Raises EngineError.
 
-        ``workers`` is the number of workers (None: the processors of the cluster). ``open_state`` opens the state
-        of the store.
+        ``workers`` is the number of workers (None: the processors of the cluster). ``open_state`` opens the state of
+        the store.
         """
         ray = self._ray = import_extra("ray", "ray", f"the engine {name}", error=EngineError)
         self._name = name

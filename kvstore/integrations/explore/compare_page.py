@@ -87,8 +87,10 @@ def _iter_columns(
             continue
         milliseconds = 1000 * (time.perf_counter() - start_time)
         hits = []
+        ranks: dict[tuple[Any, ...], int] = {}
         for hit in evidence.hits:
             passage = hit.document, hit.start, hit.end, hit.kind
+            ranks[passage] = hit.rank
             passage_index = passage_indexes.setdefault(passage, len(passage_indexes))
             # The number of ranks by which the passage is higher than in the first column, or "new" if it is not there.
             rank_change: int | str | None = None
@@ -104,7 +106,7 @@ def _iter_columns(
                 }
             )
         if first_ranks is None:
-            first_ranks = {(hit.document, hit.start, hit.end, hit.kind): hit.rank for hit in evidence.hits}
+            first_ranks = ranks
         yield column | {"problem": None, "hits": hits, "milliseconds": milliseconds}
 
 

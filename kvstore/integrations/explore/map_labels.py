@@ -90,8 +90,8 @@ def _choose_spellings(terms_by_chunk: Iterable[Mapping[str, str]]) -> dict[str, 
 def _get_max_share(name: str, heading_fraction: float) -> float:
     """Return the fraction of chunks above which a word is too common to be a term; it is lower for short words.
 
-    Capitalized words and words that are often in headings do not count as short.
-    ``heading_fraction`` is the fraction of the word's chunks that have it in a heading.
+    Capitalized words and words that are often in headings do not count as short. ``heading_fraction`` is the fraction
+    of the word's chunks that have it in a heading.
     """
     if not name.islower() or heading_fraction >= _MIN_TERM_HEADING_FRACTION:
         return _MAX_SHARE

@@ -1,8 +1,8 @@
 """Documents: their records, stored texts and outlines.
 
 On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed if that makes it
-shorter), ``outlines`` (id → sections). A key longer than LMDB allows is stored in ``document_keys`` as its first
-400 bytes, 0xff, and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value raises
+shorter), ``outlines`` (id → sections). A key longer than LMDB allows is stored in ``document_keys`` as its first 400
+bytes, 0xff, and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value raises
 :class:`~kvstore.errors.CorruptionError`; an unknown key returns None.
 """
 

@@ -118,8 +118,8 @@ def _find_page_fault(page: memoryview, encoding: bytes, page_number: int) -> str
 class PageReader:
     """Reads and verifies pages and lists of pages for the compiled page tables.
 
-    These keep references to its methods, so it must not refer back to them. A reference cycle would keep the
-    view, and with it the store, open until the garbage collector runs.
+    These keep references to its methods, so it must not refer back to them. A reference cycle would keep the view, and
+    with it the store, open until the garbage collector runs.
     """
 
     def __init__(self, view: View, lock: Lock) -> None:

@@ -324,8 +324,8 @@ def dump_generation(
     """Return the rows of an index by table for the logical dump, with ``names`` in place of ids.
 
     No rows are returned if two stores of the same content may differ in them. The rows are equal in two stores of the
-    same documents if the build is as new as the state, and the vectors depend on the text alone. Vectors of a
-    neural model differ in the last bits.
+    same documents if the build is as new as the state, and the vectors depend on the text alone. Vectors of a neural
+    model differ in the last bits.
     """
     record = Indexes(state.lmdb).get(index_kind)
     # The prefixes mean: vectors computed from the text alone ("hashing"), no vectors ("none:"), vectors that the user
