@@ -38,15 +38,16 @@ class Answer(Columnar):
 
     ``str()`` returns its text. As a table, its rows are the citations.
 
-    ``weighed`` is the estimated confidence and its parts. If it is below the session's ``least_confidence``, the answer
-    has ``abstained``: the text says so, and the citations are the sentences nearest to the question. An answer also
-    abstains, with a confidence of 0, if no passage has a sentence to quote.
+    ``weighed`` is the estimated confidence with its signals. If it is below the session's ``least_confidence`` setting,
+    ``abstained`` is true: the text says that the documents do not contain the answer, and the citations are the
+    sentences nearest to the question. The same happens, with a confidence of 0, if no passage has a sentence to quote.
 
-    ``answer_span`` are the words of an extractive answer that answer the question, if the answer reader found them.
-    ``verdict`` is yes or no if the question asks for that and the first sentence settles it. ``parts`` are the answers
-    to the parts of a question that asks for several facts, each with its own span and verdict.
+    ``answer_span`` contains the words in an extractive answer that answer the question, if the answer reader found
+    them. ``verdict`` is yes or no if the question asks for that and the first sentence settles it. ``parts`` contains
+    the answers to the parts of a question about several facts, each with its own span and verdict.
 
-    For a model's answer, ``dropped`` lists the invalid passage numbers it cited, which are removed from ``text``.
+    For a model's answer, ``dropped`` lists the invalid passage numbers that it cited and that were removed from
+    ``text``.
     ``reasoning`` is the model's reasoning, and ``cached`` is true if the answer came from the cache. ``problem``
     explains why the model did not answer, or not completely.
     """

@@ -80,27 +80,26 @@ BACKGROUND_CHUNKS = 1000
 
 @frozen_dataclass
 class Confidence:
-    """A confidence ``value`` from 0 to 1, and the signals it was computed from, each from 0 to 1.
+    """A confidence ``value``, and the signals from which it was computed, all from 0 to 1.
 
     ``similarity`` is the best cosine between the question and a sentence with its title and heading. ``nearby`` is the
     mean of the five best cosines of hits. Both are None if the scale of the embedder's cosines is unknown.
 
     ``coverage`` is the fraction of the question's informative terms, weighted by rarity, in the best window (of
-    consecutive words) of a passage. ``amount`` is the absolute amount of information in that window: a fraction of few
-    or common terms counts little. ``phrases`` measures how many of the question's consecutive terms are consecutive in
-    a passage too.
+    consecutive words) of a passage. ``amount`` is the total weight of the terms in that window, which is low for few or
+    common terms. ``phrases`` is the fraction of adjacent terms in the question that are also adjacent in a passage.
 
-    ``unnamed`` is the fraction of names that no passage has as written. ``lacking`` is the fraction of technical tokens
-    that no passage has, and ``missing`` the fraction of terms that no chunk of the store has. ``unknown`` lists the
-    names with a term that no chunk has.
+    ``unnamed`` is the fraction of names that occur in no passage with the same spelling. ``lacking`` is the fraction of
+    technical tokens that occur in no passage, and ``missing`` the fraction of terms that occur in no chunk of the
+    store. ``unknown`` lists the names with a term that occurs in no chunk.
 
-    ``reading`` is the estimate of the answer reader that the best sentence answers, if it read the passages, and
-    ``missing_kind`` is True if that sentence lacks what the question asks for, such as an amount of money. The
-    ``value`` is then the probability that the sentence answers.
+    If the answer reader read the passages, ``reading`` is its estimate of the probability that the best sentence
+    answers the question, ``missing_kind`` is True if that sentence lacks what the question asks for (such as an amount
+    of money), and ``value`` is the probability that this sentence answers the question.
 
     ``formless`` names what the question asks for (such as a telephone number) if its form is recognizable and no
-    passage has it. ``overview`` is True if the question asks for an overview and the hits are one. The other signals
-    then do not matter.
+    passage contains it. ``overview`` is True if the question asks for an overview and the hits are one; the other
+    signals then do not matter.
     """
 
     value: float

@@ -460,7 +460,7 @@ Report = TypeVar("Report", bound="ExportReport")
 
 @dataclass(frozen=True)
 class ExportReport:
-    """The numbers of documents, triples of documents, edges and aliases that were written."""
+    """How many documents, edges and aliases were written, and for how many documents triples were written."""
 
     documents: int = 0
     triples: int = 0
@@ -470,7 +470,7 @@ class ExportReport:
 
 @dataclass(frozen=True)
 class ImportReport(ExportReport):
-    """The numbers of new or changed documents, triples of documents, edges and aliases, and the number of lines that
+    """How many documents, edges and aliases are new or changed, for how many documents triples are, and how many lines
     changed nothing."""
 
     unchanged: int = 0

@@ -125,16 +125,16 @@ class Database(Handle):
     ) -> IngestReport:
         """Ingest files, folders and globs, with one commit per batch.
 
-        Files that cannot be read are reported and raise nothing. ``prune`` removes documents whose files vanished from
-        the folders and patterns in ``paths``. ``include`` holds patterns such as ``*.adoc``: files in folders whose
-        names match a pattern are read with any suffix. ``exclude`` holds patterns of files and folders to skip, such as
-        ``drafts``; their documents are kept. ``options`` are those of WITH, such as ``encoding``.
+        Unreadable files are reported and raise no error. ``prune`` removes documents whose files no longer exist in the
+        folders and patterns of ``paths``. ``include`` lists patterns such as ``*.adoc``: in folders, files with
+        matching names are read whatever their suffix is. ``exclude`` lists patterns of files and folders to skip, such
+        as ``drafts``, without removing their documents. ``options`` are those of WITH, such as ``encoding``.
 
         ``workers`` is the number of processes that read, extract and embed (0: this process; None: as many as the files
-        justify). They run on this machine, or on another ``engine`` (``ray://local``, ``ray://HOST:PORT``). A file is
-        reported if its worker is silent for ``time_limit`` seconds, needs more than ``memory_limit`` megabytes (None:
-        its share of half the machine's memory), or dies. If this ingest wrote most of the store's file and no other
-        process has it open, the file is compacted at the end.
+        justify). They run on this machine or on a Ray ``engine`` (``ray://local``, ``ray://HOST:PORT``). A file is
+        reported as unreadable if its worker makes no progress for ``time_limit`` seconds, needs more than
+        ``memory_limit`` megabytes (None: its share of half the machine's memory), or crashes. If this ingest wrote most
+        of the store's file and no other process has it open, the file is compacted at the end.
 
         >>> folder = tempfile.mkdtemp()
         >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")

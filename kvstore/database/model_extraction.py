@@ -57,10 +57,10 @@ class ExtractionProgress:
 class ExtractionForecast:
     """The forecast of an extraction.
 
-    ``passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``written`` is the number of
-    passages that have a text already, ``copied`` the number of passages whose text is copied from another document with
-    the same passage, and ``left`` the number of passages that would remain without a text. ``room`` is the token limit,
-    None without one.
+    ``passages`` is the number of passages to write about, ``calls`` the number of requests, and ``tokens`` the number
+    of tokens that they send, approximately. ``written`` is the number of passages that already have a text, ``copied``
+    the number of passages that get the text of the same passage in a different document, and ``left`` the number of
+    passages that would remain without a text. ``room`` is the token limit, or None if there is none.
     """
 
     kind: str

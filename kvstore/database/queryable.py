@@ -428,11 +428,11 @@ class Queryable(ABC):
     ) -> Answer:
         """Answer a question with citations: with the language model ``model``, else the session's, else extractively.
 
-        If the confidence (:meth:`weigh`) is below the ``least_confidence`` setting, the answer has ``abstained``: it
-        states that the documents do not say this and shows the sentences nearest to the question. No model is called
-        then. The answer also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
-        ``words`` (1 to 10,000) is the maximum number of words of an extractive answer, unless its first sentence has
-        more.
+        If the confidence (:meth:`weigh`) is below the ``least_confidence`` setting, no model is called, and
+        ``abstained`` is true: the answer states that the documents do not say this, and shows the sentences nearest to
+        the question. It also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
+        ``words`` (1 to 10,000) is the maximum number of words in an extractive answer; only its first sentence may be
+        longer.
 
         ``on_text`` is called with each piece of text as the model writes it; joined, the pieces are the answer's text.
         If the model's server is down, busy, too slow or stops midway, the answer is extractive and its ``problem``

@@ -78,11 +78,12 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class IngestProgress:
-    """The progress of an ingest: files done and in all, chunks written, and the current file.
+    """The progress of an ingest: the number of finished files, the total, the chunks written, and the current file.
 
-    ``known`` files were done by earlier ingests. ``bytes_done`` of ``bytes`` of the files to read are done; for the
-    current file this is an estimate from its texts. ``seconds_left`` is computed from them at the recent speed, None
-    while that is unknown. ``documents`` and ``chunks`` are committed.
+    ``known`` is the number of files that an earlier ingest has already read. ``bytes`` is the size of the files to
+    read, and ``bytes_done`` the part that is finished, with an estimate for the current file. ``seconds_left`` is
+    computed from both at the recent speed; it is None while the speed is unknown. ``documents`` and ``chunks`` count
+    only committed ones.
     """
 
     done: int

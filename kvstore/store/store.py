@@ -83,10 +83,10 @@ class Store(Database):
         """Run exactly one reading statement within limits. Use it for queries from people you do not trust.
 
         The statement must be a LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, SHOW or DESCRIBE, or the EXPLAIN of one;
-        anything else is a StatementError before anything is run. After ``timeout`` seconds, or on :meth:`interrupt`, it
-        is stopped with QueryInterruptedError. Rows after the first ``max_rows`` are left out, and the cursor's message
-        says so (None: no limit). The query cannot create a text of more than 1 MB. It reads the last commit, so it
-        cannot be used inside BEGIN.
+        any other statement raises StatementError before it runs. After ``timeout`` seconds, or on :meth:`interrupt`,
+        the statement stops with QueryInterruptedError. Rows after the first ``max_rows`` are omitted, and the cursor's
+        message says so (None: no limit). The query cannot create a text of more than 1 MB. It reads the last commit, so
+        it cannot be used inside BEGIN.
 
         >>> store.query("SELECT key FROM documents ORDER BY key", max_rows=1).fetchall()
         [('coffee',)]

@@ -31,7 +31,7 @@ _LOCK_RETRY_SECONDS = 0.5
 
 @frozen_dataclass
 class IndexProgress:
-    """The progress of an index build: ``done`` of ``total`` steps; ``unit`` names the steps.
+    """The progress of an index build: ``done`` of ``total`` steps are finished; ``unit`` is the word for a step.
 
     ``kept`` is true if completed steps are kept although later ones fail.
     """

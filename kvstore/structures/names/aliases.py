@@ -29,7 +29,7 @@ MERGE = "merge"
 
 @frozen_dataclass
 class Alias:
-    """A name that means an entity, both as typed; ``kind`` is ``alias`` or ``merge``."""
+    """A name and the entity that it refers to, both as typed; ``kind`` is ``alias`` or ``merge``."""
 
     name: str
     entity: str
@@ -37,12 +37,12 @@ class Alias:
 
     @property
     def key(self) -> str:
-        """The normal form of the name that is the alias."""
+        """The normal form of the alias."""
         return to_entity_key(self.name)
 
     @property
     def target(self) -> str:
-        """The normal form of the entity that the alias means."""
+        """The normal form of the entity that the alias refers to."""
         return to_entity_key(self.entity)
 
 
