@@ -460,7 +460,7 @@ Report = TypeVar("Report", bound="ExportReport")
 
 @dataclass(frozen=True)
 class ExportReport:
-    """How many documents, edges and aliases were written, and for how many documents triples were written."""
+    """The number of documents, edges and aliases that were written, and of documents whose triples were written."""
 
     documents: int = 0
     triples: int = 0
@@ -470,8 +470,8 @@ class ExportReport:
 
 @dataclass(frozen=True)
 class ImportReport(ExportReport):
-    """How many documents, edges and aliases are new or changed, for how many documents triples are, and how many lines
-    changed nothing."""
+    """The number of new or changed documents, edges and aliases, of documents with new or changed triples, and of lines
+    that changed nothing."""
 
     unchanged: int = 0
 
