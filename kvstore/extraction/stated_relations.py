@@ -90,8 +90,17 @@ def extract_structural_relations(
     return list(relations.values())
 
 
-def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str, str, str, Block]]:
-    """Yield (kind, child, parent, block of the child) for each heading or list item below another one.
+class _NamePair(NamedTuple):
+    """The names of a heading or list item (``child``) and of the nearest one above it, and the block of the child."""
+
+    kind: str
+    child: str
+    parent: str
+    block: Block
+
+
+def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[_NamePair]:
+    """Yield a pair of names for each heading or list item below another one.
 
     A generic word as a heading (*Notes*) is recognized only if the document ``is_english``.
     """
@@ -101,17 +110,15 @@ def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str
     for block in blocks:
         if block.kind == "heading":
             items.clear()
-            yield from _pair_with_ancestor(HEADING, headings, block, _get_heading_name(block.title, is_english))
+            yield from _pair_with_parent(HEADING, headings, block, _get_heading_name(block.title, is_english))
         elif block.kind == "item" and block.title:
-            yield from _pair_with_ancestor(LIST, items, block, _get_item_name(block.title))
+            yield from _pair_with_parent(LIST, items, block, _get_item_name(block.title))
         elif block.level == 0:  # text outside the list ends it
             items.clear()
 
 
-def _pair_with_ancestor(
-    kind: str, ancestors: list[_Ancestor], block: Block, name: str | None
-) -> Iterator[tuple[str, str, str, Block]]:
-    """Yield (``kind``, ``name`` of a heading or item, nearest name above it, ``block``), if both names exist.
+def _pair_with_parent(kind: str, ancestors: list[_Ancestor], block: Block, name: str | None) -> Iterator[_NamePair]:
+    """Yield the pair of ``name``, that of a heading or item (``block``), with the nearest name above it, if both exist.
 
     ``ancestors`` are the headings or items before the block. The list is updated: entries that do not contain the block
     are removed, and the block is added.
@@ -120,7 +127,7 @@ def _pair_with_ancestor(
         ancestors.pop()
     parent = next((ancestor.name for ancestor in reversed(ancestors) if ancestor.name), None)
     if name and parent:
-        yield kind, name, parent, block
+        yield _NamePair(kind, name, parent, block)
     ancestors.append(_Ancestor(block.level, name))
 
 

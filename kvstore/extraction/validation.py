@@ -183,7 +183,7 @@ def validate(
             f"document {key!r}: metadata must be a mapping of names to JSON values, not {type(meta).__name__}"
         )
     original_text, text = text, text.replace("\r\n", "\n").replace("\r", "\n")
-    encoded = _encode_text(key, text, format)
+    encoded = _validate_and_encode(key, text, format)
     if chunks is not None and format == PAIRS_FORMAT:
         raise InputError(f"document {key!r} consists of pairs, which have no chunks; omit chunks")
     own_spans = None if chunks is None else parse_own_chunks(key, chunks, original_text)
@@ -318,8 +318,8 @@ def add_vectors_to_digest(document: Document, vectors: Embeddings) -> Document:
     return replace(document, digest=digest)
 
 
-def _encode_text(key: str, text: str, format: str) -> bytes:
-    """Return a document's text in UTF-8. Raises InputError for an invalid key, format or text."""
+def _validate_and_encode(key: str, text: str, format: str) -> bytes:
+    """Return a document's text in UTF-8. Raises InputError if its key, format or text is invalid."""
     if not key:
         raise InputError("a document's key is empty; choose a key of at least 1 byte")
     if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES:

@@ -228,7 +228,7 @@ def build_manifest(system: System) -> SystemManifest:
         strategies=tuple(strategy.name for strategy in system.strategies),
         indexes=tuple(index.name for index in system.indexes),
         structures={structure.name: structure.version for structure in system.structures},
-        derivations={derivation.name: derivation.version for derivation in _list_system_derivations(system)},
+        derivations={derivation.name: derivation.version for derivation in list_system_derivations(system)},
         sql_tables=tuple(table.name for table in system.tables),
         buffered_tables=tuple(
             table.name for table in _list_system_tables(system) if table.buffered and table.name not in fact_tables
@@ -238,7 +238,7 @@ def build_manifest(system: System) -> SystemManifest:
     )
 
 
-def _list_system_derivations(system: System) -> list[Derivation]:
+def list_system_derivations(system: System) -> list[Derivation]:
     """Return the derivations of a system (data computed from single documents), also the derivations of its indexes."""
     from .contract import MaintainedIndex
 
@@ -255,7 +255,7 @@ def _list_system_tables(system: System) -> list[LmdbTable]:
     generation_indexes = [index for index in system.indexes if isinstance(index, GenerationIndex)]
     return [
         *(table for structure in system.structures for table in structure.tables),
-        *(table for derivation in _list_system_derivations(system) for table in list_derivation_tables(derivation)),
+        *(table for derivation in list_system_derivations(system) for table in list_derivation_tables(derivation)),
         *(LmdbTable(table) for fact in system.facts for table in fact.tables),
         *(table for index in generation_indexes for table in list_generation_tables(index)),
     ]
@@ -289,7 +289,7 @@ def list_systems_with_derivations() -> tuple[System, ...]:
     """Return the systems with derivations (data computed from single documents), also the derivations of indexes."""
     systems = _import_systems_with(lambda manifest: manifest.derivations)
     # Systems that were imported for other reasons can have none.
-    return tuple(system for system in systems if _list_system_derivations(system))
+    return tuple(system for system in systems if list_system_derivations(system))
 
 
 @cache_list

@@ -28,6 +28,7 @@ from . import (
     INDEXES,
     SYSTEMS,
     list_maintained_index_names,
+    list_system_derivations,
     list_systems_with_derivations,
     list_systems_with_own_derivations,
 )
@@ -82,9 +83,8 @@ def get_derivation(name: str) -> Derivation:
 
     It belongs to a system or to a maintained index.
     """
-    derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
-    indexes = (index for system in list_systems_with_derivations() for index in system.indexes)
-    derivations += [index.derivation for index in indexes if isinstance(index, MaintainedIndex)]
+    systems = list_systems_with_derivations()
+    derivations = (derivation for system in systems for derivation in list_system_derivations(system))
     return next(derivation for derivation in derivations if derivation.name == name)
 
 

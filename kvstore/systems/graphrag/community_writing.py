@@ -11,7 +11,8 @@ description, it has the span that supports the description.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
 from ...models.quoting import Quotation, replace_quotes, to_printable
@@ -44,8 +45,8 @@ def build_report_prompt(
 ) -> StructuredPrompt[Mapping[str, Any]] | None:
     """Return the prompt that asks a model for a report on a community (GraphRAG, section 3.1.4).
 
-    The prompt quotes at most ``max_tokens`` tokens of sources: sentences and descriptions of members. Returns None if
-    a source was deleted or no source fits.
+    The prompt quotes at most ``max_tokens`` tokens of sources: sentences and descriptions of members. Returns None if a
+    source was deleted or no source fits.
     """
     spans = communities.list_sources(community)
     if not communities.has_spans(spans):
@@ -54,14 +55,17 @@ def build_report_prompt(
     descriptions, used_tokens = _select_fitting(
         _find_descriptions(communities, community, span_texts), int(_DESCRIPTIONS_SHARE * max_tokens)
     )
-    passages, _ = _select_fitting(enumerate(span_texts), max_tokens - used_tokens)
-    # Each text has the index of its span; a description has the index of the span that supports it.
-    numbered_texts = [(index, replace_quotes(to_printable(text))) for index, text in (*descriptions, *passages)]
-    if not numbered_texts:
+    passages, _ = _select_fitting(map(_SourceText, count(), span_texts), max_tokens - used_tokens)
+    source_texts = [
+        _SourceText(index, replace_quotes(to_printable(text))) for index, text in (*descriptions, *passages)
+    ]
+    if not source_texts:
         return None
     names = [record.name for record in communities.list_named_members(community)]
-    quotation = Quotation([*names, *(text for _, text in numbered_texts)])
-    sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
+    quotation = Quotation([*names, *(source.text for source in source_texts)])
+    sources = "\n\n".join(
+        f"[{number}]\n{quotation.quote(source.text)}" for number, source in enumerate(source_texts, 1)
+    )
 
     def check(answer: Any) -> Mapping[str, Any]:
         """Return the report in a model's answer, without findings that the sources do not support.
@@ -69,10 +73,10 @@ def build_report_prompt(
         Raises ValueError if the title, the summary or all findings are unusable.
         """
         fields = {"title": " ".join(answer["title"].split()), "summary": trim_to_sentences(answer["summary"])}
-        texts = [*names, *(text for _, text in numbered_texts)]
+        texts = [*names, *(source.text for source in source_texts)]
         check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
         check_text(fields["summary"], texts, name="the summary", prompt=_TASK)
-        findings = list(_check_findings(answer["findings"], names, numbered_texts))
+        findings = list(_check_findings(answer["findings"], names, source_texts))
         used_descriptions = {"descriptions": [sentence for _, sentence in descriptions]} if descriptions else {}
         return {**fields, "rating": answer["rating"], "findings": findings, **used_descriptions}
 
@@ -82,7 +86,7 @@ def build_report_prompt(
             {"role": "system", "content": f"{_TASK} {quotation.rule}"},
             {"role": "user", "content": f"Names:\n{quotation.quote(', '.join(names))}\n\nSources:\n\n{sources}"},
         ],
-        schema=_build_report_schema(len(numbered_texts)),
+        schema=_build_report_schema(len(source_texts)),
         check=check,
     )
 
@@ -103,10 +107,15 @@ def _build_report_schema(num_sources: int) -> dict[str, Any]:
     )
 
 
-def _find_descriptions(
-    communities: Communities, community: int, span_texts: Sequence[str]
-) -> Iterator[tuple[int, str]]:
-    """Yield (index of a span, sentence) for each description of a member that one of the community's spans supports.
+class _SourceText(NamedTuple):
+    """A text that a prompt quotes: that of a span or of a description, and the index of the span that supports it."""
+
+    span_index: int
+    text: str
+
+
+def _find_descriptions(communities: Communities, community: int, span_texts: Sequence[str]) -> Iterator[_SourceText]:
+    """Yield the descriptions of members that one of the community's source spans supports.
 
     A model wrote the descriptions. ``span_texts`` are the texts of the community's source spans, in order. A sentence
     that is a span itself is omitted.
@@ -118,45 +127,42 @@ def _find_descriptions(
         span_indexes = indexes_by_document[document]
         supporting = find_sources(sentence, [span_texts[index] for index in span_indexes])
         if supporting and sentence not in span_texts:
-            yield span_indexes[supporting[0]], sentence
+            yield _SourceText(span_indexes[supporting[0]], sentence)
 
 
-def _select_fitting(numbered_texts: Iterable[tuple[int, str]], max_tokens: int) -> tuple[list[tuple[int, str]], int]:
-    """Return the texts that fit into ``max_tokens`` tokens, the first ones first, and the tokens that they use.
-
-    A text that does not fit is skipped. The number of each text is only passed through.
-    """
-    selected: list[tuple[int, str]] = []
+def _select_fitting(sources: Iterable[_SourceText], max_tokens: int) -> tuple[list[_SourceText], int]:
+    """Return the sources that fit into ``max_tokens`` tokens, in order, and the tokens that they use; skip others."""
+    selected: list[_SourceText] = []
     used_tokens = 0
-    for number, text in numbered_texts:
-        num_tokens = token_estimate(text) + _FRAME_TOKENS
+    for source in sources:
+        num_tokens = token_estimate(source.text) + _FRAME_TOKENS
         if used_tokens + num_tokens <= max_tokens:
-            selected.append((number, text))
+            selected.append(source)
             used_tokens += num_tokens
     return selected, used_tokens
 
 
 def _check_findings(
-    findings: Sequence[Mapping[str, Any]], names: Sequence[str], numbered_texts: Sequence[tuple[int, str]]
+    findings: Sequence[Mapping[str, Any]], names: Sequence[str], source_texts: Sequence[_SourceText]
 ) -> Iterator[dict[str, Any]]:
     """Yield the findings (statements of a report) that their sources support, with the indexes of the cited spans.
 
-    A model cites a text by its position in the prompt, from 1. ``numbered_texts`` are these texts, each with the index
-    of its span. Raises ValueError if there are findings, but none is supported.
+    A model cites a text by its position in ``source_texts``, from 1. Raises ValueError if there are findings, but none
+    is supported.
     """
     problem: ValueError | None = None
     num_findings = 0
     for finding in findings:
-        cited = [numbered_texts[source - 1] for source in dict.fromkeys(finding["sources"])]
+        cited = [source_texts[number - 1] for number in dict.fromkeys(finding["sources"])]
         fields = {part: trim_to_sentences(finding[part]) for part in ("summary", "explanation")}
         try:
-            sources = [*names, *(text for _, text in cited)]
+            sources = [*names, *(source.text for source in cited)]
             for text in fields.values():
                 check_text(text, sources, name="a finding", prompt=_TASK)
         except ValueError as error:
             problem = problem or error  # the first one is reported
             continue
         num_findings += 1
-        yield {**fields, "sources": list(dict.fromkeys(index for index, _ in cited))}
+        yield {**fields, "sources": list(dict.fromkeys(source.span_index for source in cited))}
     if problem is not None and not num_findings:
         raise problem
