@@ -22,6 +22,7 @@ SPELLINGS = [
     # Typing errors: letters in the wrong order, a wrong, a missing and an additional letter; in rare words too.
     ("Our location.", "Which locatoin, whixh mornign, whose summmer?", "Which location, whixh morning, whose summer?"),
     ("The haemolysis and the houses", "haemolisis, haemoolysis, hooses", "haemolysis, haemolysis, houses"),
+    ("The water is off.", "When is the watr off?", "When is the water off?"),
     # Words of English stay, and so do names, other forms of words, identifiers and what some document has.
     ("A route, a horse, a bcak", "house, router, bcak, Hosre", "house, router, bcak, Hosre"),
     ("A route of the owner", "--no-onwer routee.txt rotue@lan", "--no-onwer routee.txt rotue@lan"),
@@ -98,6 +99,8 @@ def test_every_strategy_finds_the_other_spelling_and_explain_reports_it(make_sto
     assert evidence.question == "Which coloured team?"
     steps = {row[0]: row[1] for row in store.execute("EXPLAIN SEARCH 'which coloured team'")}
     assert steps["respell question"] == "as in the documents: coloured → colored"
+    store.put("d", "The water is off.")
+    assert [hit.document for hit in store.search("watr", using="lexical")] == ["d"]
     store.put("c", "A coloured pencil.")
     assert "respell question" not in {row[0] for row in store.execute("EXPLAIN SEARCH 'which coloured team'")}
 

@@ -30,8 +30,8 @@ from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, MULTILINGUAL, is_unspaced, list_stemmed_languages
 from .lexical_search import count_chunks_with_words
 
-#: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
-_SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
+#: Words that may be replaced. Capitalized words are excluded: they may be names, which have one spelling.
+_SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{4,}(?![^\W_])")
 _DIGIT_PATTERN = re.compile(r"\d")
 _WORD_PATTERN = compile_lazily(r"\w+")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
