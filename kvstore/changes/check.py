@@ -114,7 +114,7 @@ class _Checker:
             *(partial(self._check_facts, fact) for fact in list_stated_fact_kinds()),
             self._check_aliases,
             self._check_entities,
-            self._check_filter,
+            lambda: self._state.filter.check(),
             lambda: check_structures(self._state, map(self._state.documents.get, self._readable_documents)),
             self._check_files,
             self._check_counters,
@@ -449,10 +449,6 @@ class _Checker:
             and self._introduction_sums[entity] == expected_sum & MASK
             and bool(record.slots[-1].num_introductions)  # the writer removes unused slots at the end
         )
-
-    def _check_filter(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the entity filter, the index from names to entities."""
-        yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:
         """Yield a sentence for each fault in the options of indexes, and in the indexes that are stored in tables.

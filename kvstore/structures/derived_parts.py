@@ -15,7 +15,7 @@ from ..errors import CorruptionError
 from ..storage import records
 from ..storage.engine_tables import LmdbTable
 from ..storage.view import View, WriteView
-from .vectors.vectors import Matrix, Vectors, VectorSpace, VectorWriter
+from .vectors.vectors import Matrix, VectorMove, Vectors, VectorSpace, VectorWriter
 
 
 class DerivationSpec(Protocol):
@@ -156,17 +156,17 @@ class DerivedPartWriter(DerivedParts):
             self.vectors.remove(block, row)
         self._write_view.delete(self._table, records.encode_u64(document))
 
-    def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
-        """Update the stored locations of vectors that were moved; a move is the vector's id, new block and new row."""
-        moves_by_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
-        for id, block, row in moves:
-            document, text_index = split_vector_id(id)
-            new_location = block, row
-            moves_by_document.setdefault(document, []).append((text_index, new_location))
-        for document, text_moves in moves_by_document.items():
+    def update_locations(self, moves: Iterable[VectorMove]) -> None:
+        """Update the stored locations of vectors that were moved."""
+        moves_by_document: dict[int, list[VectorMove]] = {}
+        for move in moves:
+            document, _ = split_vector_id(move.id)
+            moves_by_document.setdefault(document, []).append(move)
+        for document, document_moves in moves_by_document.items():
             derived_part = self.get(document)
-            for text_index, location in text_moves:
-                derived_part.vector_locations[text_index] = location
+            for id, block, row in document_moves:
+                _, text_index = split_vector_id(id)
+                derived_part.vector_locations[text_index] = block, row
             self._put(document, derived_part)
 
     def _put(self, document: int, derived_part: DerivedPart) -> None:

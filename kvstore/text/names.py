@@ -232,9 +232,9 @@ def is_term(form: str) -> bool:
         return False
     if any(map(_is_contracted, words)) or (len(words) == 1 and _DECADE_PATTERN.fullmatch(words[0])):
         return False
-    return not (
-        words[0].rstrip("s") in NUMBERED_WORDS and len(words) == 2 and (words[1][0].isdigit() or len(words[1]) == 1)
-    )
+    if len(words) != 2 or words[0].rstrip("s") not in NUMBERED_WORDS:
+        return True
+    return not (words[1][0].isdigit() or len(words[1]) == 1)  # "section 3", "appendix B"
 
 
 def to_singular(form: str) -> str | None:

@@ -106,13 +106,10 @@ def fold_without_offsets(text: str) -> str:
 
 def _strip_accents(match: re.Match[str]) -> str:
     """Return the matched letter or combining marks without accents, strokes and ligatures."""
-    letters = "".join(filter(_is_base_character, unicodedata.normalize("NFD", match.group())))
+    decomposed = unicodedata.normalize("NFD", match.group())
+    # From U+0300 to U+036F are the combining diacritical marks.
+    letters = "".join(character for character in decomposed if not "\u0300" <= character <= "\u036f")
     return letters.translate(_STROKES)
-
-
-def _is_base_character(character: str) -> bool:
-    """True if a character is not a combining diacritical mark."""
-    return not "\u0300" <= character <= "\u036f"
 
 
 def to_entity_key(name: str) -> str:

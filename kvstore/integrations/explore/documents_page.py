@@ -78,7 +78,8 @@ def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, An
         conditions.append("(instr(lower(key), lower(?)) OR instr(lower(coalesce(title, '')), lower(?)))")
         parameters += [search_text, search_text]
     for name, value in facets:
-        conditions.append(f"? IN (SELECT value FROM json_each(meta, '{_build_json_path(name)}'))")
+        quoted_name = name.replace("'", "''")  # for an SQL string; the name of a facet has no '"'
+        conditions.append(f"? IN (SELECT value FROM json_each(meta, '$.\"{quoted_name}\"'))")
         parameters.append(value)
     return f" WHERE {' AND '.join(conditions)}" if conditions else "", parameters
 
@@ -92,11 +93,6 @@ def _parse_facet(text: str) -> tuple[str, Any]:
     if not isinstance(name, str) or '"' in name or isinstance(value, list | dict):  # a JSON path cannot quote '"'
         raise InputError(f'a facet must be a field and a value, such as ["year", 2024], not {text[:40]!r}')
     return name, value
-
-
-def _build_json_path(name: str) -> str:
-    """Return a metadata field as a JSON path, escaped for an SQL string; the name must not contain ``"``."""
-    return '$."' + name.replace("'", "''") + '"'
 
 
 def _summarize_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ missing id raises CorruptionError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -118,7 +118,7 @@ class ChunkWriter(ViewWriter, Chunks):
         """Store or replace the record of a chunk: its place in the document and the location of its vector."""
         self._write_view.put(tables.CHUNKS, records.encode_u64(chunk), records.pack(record))
 
-    def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
+    def update_locations(self, moves: Iterable[tuple[int, int, int]]) -> None:
         """Update the stored locations of vectors that were moved; a move is a chunk, its new block and its new row."""
         for chunk, block, row in moves:
             self.put(chunk, self.get(chunk)._replace(block=block, row=row))

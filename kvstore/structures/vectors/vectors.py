@@ -49,6 +49,14 @@ _VERIFIED_FLAG = 1 << 32
 _READ_BATCH = 256
 
 
+class VectorMove(NamedTuple):
+    """The new location of a vector that was moved, with its id."""
+
+    id: int
+    block: int
+    row: int
+
+
 class VectorSpace(NamedTuple):
     """A set of vectors that are searched together, such as those of chunks.
 
@@ -389,11 +397,11 @@ class VectorWriter(Vectors):
             self._blocks_with_room.append(block_number)
         block.clear(row)
 
-    def empty_last_blocks(self, max_blocks: int) -> list[tuple[int, int, int]]:
+    def empty_last_blocks(self, max_blocks: int) -> list[VectorMove]:
         """Empty up to ``max_blocks`` of the last blocks by moving their vectors to free rows of earlier blocks.
 
-        This makes the store smaller. Returns the moved vectors: id, new block, new row; the caller stores the new
-        locations. Must be called when no other changes are pending.
+        This makes the store smaller. The caller stores the new locations. Must be called when no other changes are
+        pending.
         """
         free_records = self._view.scan(self.space.free_rows)
         free_counts = {
@@ -401,7 +409,7 @@ class VectorWriter(Vectors):
         }
         num_free = sum(free_counts.values())
         self._blocks_with_room = self._list_blocks_with_room()
-        moves: list[tuple[int, int, int]] = []
+        moves: list[VectorMove] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), max_blocks)
         for block_number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
             num_free -= self._rows_per_block  # its own free rows, and those that its vectors take in other blocks
@@ -410,7 +418,8 @@ class VectorWriter(Vectors):
             block = self._get_private_block(block_number)
             for row in np.flatnonzero(block.ids != FREE_ID):
                 id, vector = int(block.ids[row]), block.get_vectors(slice(row, row + 1))[0]
-                moves.append((id, *self.add(id, vector, block_number)))  # never to this block, which is filled last
+                location = self.add(id, vector, block_number)  # never in this block, which is filled last
+                moves.append(VectorMove(id, *location))
             block.ids[:] = FREE_ID
         return moves
 
