@@ -53,6 +53,9 @@ _VOWEL_SIGN_PATTERN = compile_lazily(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]+"
 )
+#: Words of Latin letters and punctuation. None of these characters combines with another of them, so the normal form of
+#: such a word is that of its characters.
+_SEPARATE_PATTERN = compile_lazily("[\\x00-\u024f\u2010-\u203a]+")
 #: Runs of at least this many combining marks are ordered before they are normalized; no real text has such runs.
 _MIN_ORDERED_MARKS = 64
 #: Letters, and ranges without combining marks: ASCII, punctuation, symbols, emoji.
@@ -199,16 +202,24 @@ def _fold_word(word: str) -> _FoldedWord:
 @lru_cache(maxsize=8192)
 def _fold_cached_word(word: str) -> _FoldedWord:
     """Return (UTF-8, original offset of each byte, original size) of the normal form of a word, in bytes; cached."""
-    folded, size = fold_without_offsets(word).encode(), len(word.encode())
-    clusters = _split_clusters(word)
-    folded_clusters = {cluster: fold_without_offsets(cluster).encode() for cluster in set(clusters)}
-    sized_clusters = [(folded_clusters[cluster], len(cluster.encode())) for cluster in clusters]
-    if b"".join(folded_cluster for folded_cluster, _ in sized_clusters) != folded:
+    is_separate = _SEPARATE_PATTERN.fullmatch(word) is not None
+    sized_clusters = [
+        _fold_cluster(cluster) if len(cluster) <= _MAX_CACHED_LENGTH else _fold_cluster.__wrapped__(cluster)
+        for cluster in (word if is_separate else _split_clusters(word))
+    ]
+    folded = b"".join([folded_cluster for folded_cluster, _ in sized_clusters])
+    if not is_separate and folded != (folded_word := fold_without_offsets(word).encode()):
         # Characters compose across clusters (Hangul jamo), so every byte gets the offset of the start of the word.
-        sized_clusters = [(folded, size)]
+        folded, sized_clusters = folded_word, [(folded_word, len(word.encode()))]
     offsets: list[int] = []
     position = 0
     for folded_cluster, original_size in sized_clusters:
         offsets += [position] * len(folded_cluster)
         position += original_size
-    return folded, offsets, size
+    return folded, offsets, position
+
+
+@lru_cache(maxsize=4096)
+def _fold_cluster(cluster: str) -> tuple[bytes, int]:
+    """Return the normal form of a cluster as UTF-8, and the size of the cluster in UTF-8; cached."""
+    return fold_without_offsets(cluster).encode(), len(cluster.encode())
