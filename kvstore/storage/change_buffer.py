@@ -216,8 +216,8 @@ class TableBuffer:
         """Update the cached keys before ``changes`` are stored in ``newer``, and forget the count of added records."""
         self.num_added = None
         if self._newer_keys is not None:
-            _, unordered_keys = self._newer_keys
-            unordered_keys.extend(key for key in changes if key not in self)
+            (_, unordered_keys), newer, older = self._newer_keys, self.newer, self.older
+            unordered_keys.extend([key for key in changes if key not in newer and key not in older])
 
 
 class ChangeBuffer:
@@ -345,10 +345,7 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
     Keys are in order, so that a process that reads many segments has little to sort.
     """
     nonempty_changes = {table: table_changes for table, table_changes in changes.items() if table_changes}
-    num_bytes = 0
-    for table_changes in nonempty_changes.values():
-        num_bytes += sum(map(len, table_changes)) + sum(map(len, filter(None, table_changes.values())))
-    if num_bytes <= MAX_SEGMENT_BYTES:  # as for most transactions
+    if sum(map(count_bytes, nonempty_changes.values())) <= MAX_SEGMENT_BYTES:  # as for most transactions
         if nonempty_changes:
             yield records.pack(
                 {
@@ -360,15 +357,22 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
     segment: dict[str, TableChanges] = {}
     segment_bytes = 0
     for table, table_changes in nonempty_changes.items():
+        segment_changes: TableChanges = {}
         for key in sorted(table_changes):
             if segment_bytes > MAX_SEGMENT_BYTES:
                 yield records.pack(segment)
-                segment, segment_bytes = {}, 0
-            change = table_changes[key]
-            segment.setdefault(table, {})[key] = change
-            segment_bytes += len(key) + len(change or b"")
+                segment, segment_changes, segment_bytes = {}, {}, 0
+            if not segment_changes:
+                segment[table] = segment_changes
+            change = segment_changes[key] = table_changes[key]
+            segment_bytes += len(key) if change is None else len(key) + len(change)
     if segment:
         yield records.pack(segment)
+
+
+def count_bytes(changes: TableChanges) -> int:
+    """Return the number of bytes of the keys and changes of a table."""
+    return sum(map(len, changes)) + sum(map(len, filter(None, changes.values())))
 
 
 def unpack_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:

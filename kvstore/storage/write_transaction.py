@@ -25,6 +25,7 @@ from .change_buffer import (
     MAX_SEGMENT_BYTES,
     ChangeBuffer,
     TableChanges,
+    count_bytes,
     make_chain_error,
     pack_segments,
 )
@@ -235,9 +236,8 @@ class WriteTransaction(LmdbView):
         self._get_transaction()  # raises an error in another thread, or after the end
         if not changes:
             return
-        for key in changes:
-            if not 0 < len(key) <= MAX_KEY_BYTES:
-                raise make_key_error(f"table {table}")
+        if b"" in changes or max(map(len, changes)) > MAX_KEY_BYTES:
+            raise make_key_error(f"table {table}")
         if self._appends_directly:
             changes = self._write_appends(table, changes)
             if not changes:
@@ -289,7 +289,7 @@ class WriteTransaction(LmdbView):
             self._write_records(
                 table, {key: value for key, value in zip(appended, values, strict=True) if value is not None}
             )
-            self._own_bytes += sum(len(key) + len(change or b"") for key, change in own_changes.items())
+            self._own_bytes += count_bytes(own_changes)
 
     def _write_appends(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
         """Write the changes beyond the last key of a table directly to it; return the other changes, to be buffered."""

@@ -41,6 +41,8 @@ def find_title_pair(title: str, max_words: int) -> tuple[str, str] | None:
 
     Returns None if they are equal, or if either is not a name of at most ``max_words`` words.
     """
+    if ")" not in title:  # the case of most titles
+        return None
     keys = tuple(to_entity_key(title_form) for title_form in get_title_forms(title))
     if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, max_words) for key in keys):
         return None
