@@ -86,7 +86,7 @@ class WriteView(View, Protocol):
         """Remove ``key``; return False if it did not exist."""
         ...
 
-    def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
+    def change_many(self, table: str, changes: Mapping[bytes, bytes | bytearray | None]) -> None:
         """Store many values, replacing old ones; None removes a key."""
         ...
 

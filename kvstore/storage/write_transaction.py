@@ -106,7 +106,7 @@ class WriteTransaction(LmdbView):
             return exists
         return self._delete_record(table, key)
 
-    def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
+    def change_many(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
         """Store many values, replacing old ones; None removes a key.
 
         This invalidates every buffer returned before. Raises InputError for a key of 0 or more than 511 bytes and
@@ -227,7 +227,7 @@ class WriteTransaction(LmdbView):
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
         return self._transaction or super()._get_transaction()
 
-    def _buffer_changes(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
+    def _buffer_changes(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
         """Add changes of a buffered table to the change buffer; None removes a key.
 
         Once the buffered changes of this transaction exceed a segment, records beyond the last key of a table are
@@ -291,7 +291,7 @@ class WriteTransaction(LmdbView):
             )
             self._own_bytes += count_bytes(own_changes)
 
-    def _write_appends(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
+    def _write_appends(self, table: str, changes: Mapping[bytes, Bytes | None]) -> Mapping[bytes, Bytes | None]:
         """Write the changes beyond the last key of a table directly to it; return the other changes, to be buffered."""
         last_key, buffered = self._find_last_key(table), self._get_buffer().get_table(table)
         appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered}

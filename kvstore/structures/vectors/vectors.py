@@ -324,7 +324,7 @@ class Vectors:
             raise self._make_missing_error(block_number)
         return self._open_block(value, block_number)
 
-    def _open_block(self, value: memoryview | bytes, block_number: int) -> _VectorBlock:
+    def _open_block(self, value: memoryview | bytes | bytearray, block_number: int) -> _VectorBlock:
         """Verify and decode a stored block; raise CorruptionError if it is damaged or of the wrong shape."""
         if len(value) == self._block_size:
             encoding, checksum, num_rows, _, dimension = _HEADER.unpack_from(value)
@@ -425,8 +425,8 @@ class VectorWriter(Vectors):
 
     def flush(self) -> None:
         """Write the changed blocks of vectors to the transaction, remove empty ones, and record their free rows."""
-        changed_blocks: dict[bytes, bytes | None] = {}
-        free_counts: dict[bytes, bytes | None] = {}
+        changed_blocks: dict[bytes, bytes | bytearray | None] = {}
+        free_counts: dict[bytes, bytes | bytearray | None] = {}
         for block_number, block in self._dirty.items():
             key = records.encode_u32(block_number)
             num_free = int(np.count_nonzero(block.ids == FREE_ID))
@@ -443,7 +443,7 @@ class VectorWriter(Vectors):
             )
             # The checksum, for which the header has 0 so far.
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY_START:]))
-            changed_blocks[key] = bytes(buffer)
+            changed_blocks[key] = buffer
             if num_free:
                 free_counts[key] = _FREE_COUNT_STRUCT.pack(num_free)
         for table, changes in ((self.space.blocks, changed_blocks), (self.space.free_rows, free_counts)):
@@ -473,9 +473,10 @@ class VectorWriter(Vectors):
         """Return the private copy of a block of vectors, made on first use; :meth:`flush` writes its changes."""
         block = self._dirty.get(block_number)
         if block is None:
-            stored_block = super()._get_block(block_number)
-            block = self._block_type(bytearray(stored_block.buffer), self.dimension, self._rows_per_block)
-            self._dirty[block_number] = block
+            value = self._view.get(self.space.blocks, records.encode_u32(block_number))
+            if value is None:
+                raise self._make_missing_error(block_number)
+            block = self._dirty[block_number] = self._open_block(bytearray(value), block_number)
         return block
 
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
