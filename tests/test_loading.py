@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.changes.dump import DumpRows, dump
+from kvstore.changes.linking import Linker
 from kvstore.derived.passage_graph import edges
 from kvstore.derived.passage_graph.rows import classify_spelling, encode_mention_counts, mark_nested
 from kvstore.errors import InputError
@@ -382,6 +383,26 @@ def test_loading_documents_at_once_equals_loading_them_one_by_one(
     for store in (plain, loaded):
         store.put("last", "Charles Babbage knew the Countess of Lovelace.")
     assert dump_store(loaded) == dump_store(plain)
+
+
+def test_derived_documents_are_freed_before_the_first_documents_are_linked(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last batch takes as much memory as the documents that are linked together."""
+    monkeypatch.setattr("kvstore.database.batched_changes._MAX_FIRST_PENDING", 2)
+    gc.collect()
+    num_derived: list[int] = []
+    link = Linker.link_document
+
+    def count_derived(linker: Linker, *arguments: Any) -> None:
+        num_derived.append(sum(isinstance(thing, extraction.ExtractedDocument) for thing in gc.get_objects()))
+        link(linker, *arguments)
+
+    monkeypatch.setattr(Linker, "link_document", count_derived)
+    with make_store().transaction() as transaction:
+        for key, text, more in FIRST_DOCUMENTS:
+            transaction.put(key, text, **more)
+    assert num_derived == [0] * len(FIRST_DOCUMENTS)
 
 
 def test_no_name_is_looked_for_in_the_first_documents_of_a_store(

@@ -103,8 +103,8 @@ class Changes:
     def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
         """Write pending changes: delete and replace items, and store new documents, edges and aliases.
 
-        ``more_follow``: further batches follow at once. While batches only add documents, linking them to names then
-        waits for the last batch: with all names known, each text is searched for names only once.
+        ``more_follow``: further batches follow at once. As long as batches only add documents, linking them to names
+        then waits for :meth:`write_back`: with all names known, each text is searched for names only once.
         """
         documents, stated_facts = pending.new_documents, pending.list_stated_facts()
         only_adds_documents = self._only_adds_documents(pending)
@@ -113,8 +113,8 @@ class Changes:
                 self._link_unlinked(self._unlinked)
             more_follow = False
         if more_follow and self._unlinked is None:
-            self._unlinked = UnlinkedDocuments(Linker(self.state, self._mentions, self._traces))
-        linker = Linker(self.state, self._mentions, self._traces) if self._unlinked is None else self._unlinked.linker
+            self._unlinked = UnlinkedDocuments()
+        linker = Linker(self.state, self._mentions, self._traces)
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
 
@@ -145,7 +145,12 @@ class Changes:
             linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
         for file, digests in pending.files:
             IngestedFileWriter(self._view).put(file, digests, self.documents)
-        self._flush_batch(linker, more_follow=more_follow)
+        self._update_structures(linker)
+        # Most terms occur in every batch, so the postings of documents that are linked later are written less often.
+        if self._unlinked is None or self._unlinked.begin_flush_if_due():
+            self._postings.flush()
+        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
+            vectors.flush()
 
     def _change_metadata(self, key: str, change: MetadataChange, linker: Linker) -> None:
         """Replace the metadata of a stored document, and report the change to the derived structures.
@@ -196,24 +201,6 @@ class Changes:
             chunks = ((draft.text, draft.section) for draft in extracted.chunks)
             linker.link_document(record, sections, chunks, extracted.parts, extracted.language)
 
-    def _flush_batch(self, linker: Linker, *, more_follow: bool) -> None:
-        """Write what a batch collected: mentions, derived structures, postings and vectors.
-
-        While linking documents to names is deferred, derived structures are not updated, and postings are written once
-        per two batches of documents that are linked together. Unless ``more_follow`` (more batches come at once), the
-        deferred documents are linked now.
-        """
-        if self._unlinked is None:
-            self._update_structures(linker)
-        else:
-            linker.flush()
-            if not more_follow:
-                self._link_unlinked(self._unlinked)
-        if self._unlinked is None or self._unlinked.begin_flush_if_due():
-            self._postings.flush()
-        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
-            vectors.flush()
-
     @property
     def can_defer_linking(self) -> bool:
         """True if no document of the store is linked yet, so new documents can be linked after the last has arrived."""
@@ -232,11 +219,8 @@ class Changes:
         Their texts are read from the store again.
         """
         self._unlinked = None
-        self._update_structures(unlinked.linker)
-        batches = unlinked.batches
         read_derived_parts = make_parts_reader(self.state)
-        del unlinked  # frees the names
-        for documents in batches:
+        for documents in unlinked.batches:
             linker = Linker(self.state, self._mentions, self._traces)
             for unlinked_document in iter_unlinked_documents(self.state, documents, read_derived_parts):
                 linker.link_document(*unlinked_document)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.state import State
-from .linking import Linker
 
 #: The number of chunks linked together, of documents whose linking was deferred. Each takes 20 kB of memory meanwhile.
 _MAX_LINKED_CHUNKS = 1024
@@ -26,10 +25,9 @@ class UnlinkedDocuments:
     """The first documents of a store, which are linked to the names in them only after the last one has arrived.
 
     ``batches`` have their ids with the names of their languages. The documents of a batch, with about
-    :data:`_MAX_LINKED_CHUNKS` chunks, are linked together. ``linker`` collects all other changes of links meanwhile.
+    :data:`_MAX_LINKED_CHUNKS` chunks, are linked together.
     """
 
-    linker: Linker
     batches: list[dict[int, str | None]] = field(default_factory=list)
     #: The number of chunks in the last batch, and the number of batches when a flush was last due.
     _batch_chunks: int = _MAX_LINKED_CHUNKS
