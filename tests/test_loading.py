@@ -405,6 +405,20 @@ def test_derived_documents_are_freed_before_the_first_documents_are_linked(
     assert num_derived == [0] * len(FIRST_DOCUMENTS)
 
 
+def test_the_changed_pages_of_the_entity_filter_are_written_in_batches(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.structures.filter.filter_pages._WRITE_BATCH", 2)
+    store = make_store()
+    with store.transaction() as transaction:
+        for number in range(100):
+            transaction.put(f"list {number}", " ".join(f"Ann Mill{number}x{name} wrote." for name in range(10)))
+    with store.snapshot() as snapshot:
+        assert snapshot._state.filter.compute_statistics().bucket_pages > 2
+    assert store.check() == []
+    assert [location.document for location in store.lookup("Ann Mill99x9")] == ["list 99"]
+
+
 def test_no_name_is_looked_for_in_the_first_documents_of_a_store(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ from .open_store import Session
 #: all its texts in memory twice.
 _MAX_PENDING = 4096
 #: The same limit for the first documents of a store, which are linked later (:meth:`Changes.apply`).
-_MAX_FIRST_PENDING = 1024
+_MAX_FIRST_PENDING = 512
 
 
 class BatchedChanges:

@@ -56,6 +56,8 @@ _COVERED_START = 8
 _LISTED_VALUE = records.seal(b"")
 #: Numbers read at once from a list of pages.
 _LIST_BATCH = 64
+#: Changed pages copied and written at once.
+_WRITE_BATCH = 256
 #: A name whose hash is stored in the header, so that opening a filter with another hash seed is detected.
 _SAMPLE_NAME = "kvstore"
 #: Entries per directory page.
@@ -290,6 +292,9 @@ class FilterPages:
                     view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED_VALUE)
                 else:
                     view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
+            if len(page_changes) == _WRITE_BATCH:
+                view.change_many(page_kind.table, page_changes)
+                page_changes.clear()
         view.change_many(page_kind.table, page_changes)
 
     def _read_header(self) -> _FilterHeader | None:
