@@ -9,8 +9,11 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
+
+import kvstore
 
 TOOLS = Path(__file__).parents[1] / "tools"
 PASSAGES = [
@@ -306,3 +309,20 @@ def test_everyday_questions_name_snippets_and_words_of_their_sections(monkeypatc
     assert (texts["train"] | texts["prose"]).isdisjoint(texts["held_out"])
     (answer_set,) = load_answer_sets("everyday", TOOLS, limit=20)
     assert [question.kind for question in answer_set.questions] == ["answerable"] * 20 + ["near"] * 20
+
+
+def test_files_that_cannot_be_read_stop_the_measurement(
+    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(TOOLS))
+    from evaluation import answer_sets
+
+    (tmp_path / "club").mkdir()
+    (tmp_path / "club" / "rules.txt").write_text("Boats are locked at night.", encoding="utf-8")
+    (tmp_path / "club" / "minutes.docx").write_bytes(b"not a document")
+    (tmp_path / "club.jsonl").write_text('{"question": "Who took the minutes?", "answer": "Ann"}\n', encoding="utf-8")
+    monkeypatch.setattr(answer_sets, "NOTES", tmp_path)
+    (answer_set,) = answer_sets.load_answer_sets("notes:club", tmp_path, limit=None)
+    with pytest.raises(click.ClickException, match=r"minutes\.docx"):
+        answer_set.fill(store)
+    assert not list(store.keys())

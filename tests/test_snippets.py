@@ -7,6 +7,7 @@ import time
 import pytest
 
 from kvstore.answering.passages import split_snippets
+from kvstore.answering.settings_snippets import split_settings
 from kvstore.answering.snippets import PassageBlock, iter_release_snippets
 from kvstore.text.blocks import parse_blocks
 
@@ -327,3 +328,47 @@ def test_the_turns_of_a_paragraph_are_split_in_linear_time() -> None:
     start = time.process_time()
     assert len(list(split_snippets("Ann: hi?\n" * 3000, "text", "", False, None))) == 3000
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("code", "settings"),
+    [
+        (
+            "# Changes need a review.\n\nsms:\n  cap: 45   # per day\n  senders: [A, B]\n  # nothing else is sent\n",
+            ["Changes need a review.", "sms.cap: 45  # per day", "sms.senders: [A, B]", "sms: nothing else is sent"],
+        ),
+        (
+            "web:\n  ports:\n    - 80\n    - 443\n  env:\n  - name: MODE\n    value: fast\n  - name: B\n    value: no",
+            ["web.ports: 80, 443", "web.env: name: MODE; value: fast", "web.env: name: B; value: no"],
+        ),
+        (
+            '{\n  "mail": {\n    "port": 25,\n    "to": [\n      "a",\n      "b"\n    ]\n  }\n}',
+            ["mail.port: 25", 'mail.to: "a", "b"'],
+        ),
+        (
+            "[[pump]]\nid = 1\nliters = 20\n\n[[pump]]\nid = 2\nliters = 30\n",
+            ["pump: id = 1; liters = 20", "pump: id = 2; liters = 30"],
+        ),
+        (
+            "[mail]\n; the port of the relay\nport=25\nhost = x.example ; internal\n",
+            ["mail.port=25  # the port of the relay", "mail.host = x.example  # internal"],
+        ),
+        ("run: |\n  make all\n  make test\n", ["run: make all, make test"]),
+        ("color: '#fff'\nurl: http://a.example/#top\n", ["color: '#fff'", "url: http://a.example/#top"]),
+    ],
+    ids=["yaml", "yaml-lists", "json", "toml", "ini", "yaml-text", "marks-in-values"],
+)
+def test_a_setting_is_a_snippet_with_its_keys_and_its_comment(code: str, settings: list[str]) -> None:
+    snippets = list(split_settings(PassageBlock(code, 0, len(code), 0)))
+    assert [snippet.text for snippet in snippets] == settings
+    # The rest of a cut file has the keys before it.
+    middle = code.index("\n", len(code) // 2) + 1
+    rest = [
+        snippet.text for snippet in split_settings(PassageBlock(code[middle:], 0, len(code) - middle, 0), code[:middle])
+    ]
+    assert rest == settings[len(settings) - len(rest) :]
+
+
+def test_settings_are_split_in_linear_time() -> None:
+    code = f'key: {"a " * 20000}\n{" " * 40000}x\n{"a: [" * 10000}\n{"- " * 20000}\n"{"x" * 40000}\n'
+    assert list(split_settings(PassageBlock(code, 0, len(code), 0)))

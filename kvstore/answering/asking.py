@@ -374,7 +374,7 @@ class Asker:
         if len(texts) == 1:
             return None
         from .answer import make_extractive_answer
-        from .answer_reader.reading import PartReading, extract_part_answers
+        from .answer_reader.reader_answer import PartReading, extract_part_answers
 
         parts: list[PartReading] = []
         confidences: list[Confidence] = []
@@ -438,9 +438,11 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
         if prepared.overview is not None:
             content: ExtractedAnswer | None = prepared.overview
         elif prepared.reading is not None:
-            from .answer_reader.reading import extract_reader_answer
+            from .answer_reader.reader_answer import extract_reader_answer
 
-            content = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
+            content = extract_reader_answer(
+                evidence, prepared.reading, scored_passages.scorer, prepared.max_words, confidence.value
+            )
         else:
             content = extract_answer(evidence, scored_passages, prepared.max_words)
         abstained = content is None

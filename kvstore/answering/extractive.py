@@ -149,7 +149,7 @@ class SnippetScorer:
         that are unlikely to answer.
         """
         snippet_terms = {
-            SnippetPosition(passage_index, index): self.list_question_terms(snippet.labeled_text)
+            SnippetPosition(passage_index, index): self.list_question_terms(snippet.scored_text)
             for passage_index, passage in enumerate(passages)
             for index, snippet in enumerate(passage.snippets)
         }

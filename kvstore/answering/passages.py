@@ -19,24 +19,14 @@ from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
-from ..text.blocks import ChunkBlock, is_lead_in, parse_blocks, split_chunk_blocks, to_plain_text
+from ..text.blocks import parse_blocks, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
-from .block_kinds import FIELD_PATTERN, find_block_kind
+from .block_kinds import FIELD_PATTERN
+from .markdown_snippets import split_markdown
 from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, PlainTextSplitter
-from .snippets import (
-    TABLE_RULE_PATTERN,
-    PassageBlock,
-    Snippet,
-    SnippetHeading,
-    iter_release_snippets,
-    render_inline,
-    split_code,
-    split_fields,
-    split_prose,
-    split_table,
-    strip_item_marker,
-)
+from .settings_snippets import is_configuration_file
+from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading, render_inline, strip_item_marker
 
 _WORD_PATTERN = compile_lazily(r"\w+")
 _SYMBOL_PATTERN = compile_lazily(r"[^\w\s]|_")
@@ -62,21 +52,13 @@ _PRONOUN_PATTERN = compile_lazily(
 )
 #: Headings of sections that show how something is written, or list other sections.
 _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
-#: A sentence in bold that opens a paragraph or an item, as its heading.
-_RUN_IN_HEADING_PATTERN = compile_lazily(
-    r"(?:(?:[-*+•]|\d+[.)])[ \t]+)?\*\*(?P<title>[^*\n]{1,80}?)(?:[.!]\*\*|\*\*\.)\s+(?=\S)"
-)
-#: A term, and its definition on the line below.
-_DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t]+\S")
-#: Lines of Markdown that define the targets of links, and show nothing.
-LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
 #: The line above a quoted mail, with its date: "On 3 May 2026 at 09:05, Ann Voss wrote:".
 _ATTRIBUTION_PATTERN = compile_lazily(r"(?=.*\d{1,2}[:.h]\d\d)(?=.*\d{4}|.*@).{1,200}:", re.DOTALL)
 #: The minimum number of words of a readable snippet, and of an item, a sentence, a field or a row with a number.
 _MIN_WORDS, _MIN_COMPLETE_WORDS = 3, 2
 #: The maximum fraction of symbols in a readable snippet.
 _MAX_SYMBOL_FRACTION = 0.35
-#: The maximum number of chunks of a table that are searched for its header.
+#: The maximum number of chunks of a section that are read before a table or a configuration for its context.
 _MAX_TABLE_CHUNKS = 250
 #: The maximum number of words of a heading or caption in a block of its own.
 _MAX_CAPTION_WORDS = 12
@@ -210,8 +192,19 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
     language = state.find_sentence_language(record.id)
-    header_row = _find_table_header(group, start, state) if text.lstrip().startswith("|") else ""
-    passage.snippets = list(split_snippets(text, record.format, heading, starts_mid_line, language, header_row))
+    is_table, is_configuration = text.lstrip().startswith("|"), is_configuration_file(record.key)
+    before = _read_section_before(group, start, state) if is_table or is_configuration else ""
+    passage.snippets = list(
+        split_snippets(
+            text,
+            record.format,
+            heading,
+            starts_mid_line,
+            language,
+            _find_table_header(before) if is_table else "",
+            before if is_configuration else None,
+        )
+    )
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if start == 0 and passage.snippets:
         first, title = passage.snippets[0], to_plain_text(record.title or "")
@@ -224,10 +217,10 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     return passage
 
 
-def _find_table_header(group: _ChunkGroup, start: int, state: State) -> str:
-    """Return the header row of the table in which the passage of a group begins; empty if it begins in no table.
+def _read_section_before(group: _ChunkGroup, start: int, state: State) -> str:
+    """Return the text of the section before the passage of a group, which begins at byte ``start``.
 
-    ``start`` is the byte offset of the passage. At most ``_MAX_TABLE_CHUNKS`` chunks before it are searched.
+    At most ``_MAX_TABLE_CHUNKS`` chunks are read.
     """
     first = group.first
     for _ in range(_MAX_TABLE_CHUNKS):
@@ -235,9 +228,13 @@ def _find_table_header(group: _ChunkGroup, start: int, state: State) -> str:
         if previous == first:
             break
         first = previous
-    lines = state.documents.read_text_slice(group.document, state.chunks.get(first).start, start).splitlines()
-    rows = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(lines)))  # the last row is first
-    has_header = len(rows) > 1 and TABLE_RULE_PATTERN.fullmatch(rows[-2]) is not None
+    return state.documents.read_text_slice(group.document, state.chunks.get(first).start, start)
+
+
+def _find_table_header(before: str) -> str:
+    """Return the header row of the table that continues after a text; empty if none does."""
+    rows = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(before.splitlines())))
+    has_header = len(rows) > 1 and TABLE_RULE_PATTERN.fullmatch(rows[-2]) is not None  # the last row is first
     return rows[-1] if has_header else ""
 
 
@@ -260,17 +257,24 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
 
 
 def split_snippets(
-    text: str, format: str, heading: str, starts_mid_line: bool, language: str | None, header_row: str = ""
+    text: str,
+    format: str,
+    heading: str,
+    starts_mid_line: bool,
+    language: str | None,
+    header_row: str = "",
+    settings_before: str | None = None,
 ) -> Iterator[Snippet]:
     """Yield the snippets of a passage under ``heading``, in order, with the fields that describe their context.
 
     A snippet is a sentence, an item, a row of a table or a few lines of code. ``format`` is ``markdown``, or another
     one that is split as plain text. ``starts_mid_line`` is True if the passage begins in the middle of a line.
     ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the table in
-    which the passage begins, if any.
+    which the passage begins, if any. If the passage is part of a configuration file, ``settings_before`` is the text of
+    its section before it (None: it is part of another file).
     """
     parts = list(
-        _split_markdown(text, language, header_row)
+        split_markdown(text, language, header_row, settings_before)
         if format == "markdown"
         else PlainTextSplitter(text, language).split(starts_mid_line)
     )
@@ -400,11 +404,11 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     num_words = _count_words(labeled_text)
-    num_symbols = len(_SYMBOL_PATTERN.findall(snippet.text))
+    num_symbols = len(_SYMBOL_PATTERN.findall(snippet.cells or snippet.text))
     is_field = FIELD_PATTERN.fullmatch(snippet.text) is not None
     is_numeric_row = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
     is_sentence = snippet.text.endswith((".", "!")) and not snippet.text[-2:-1].isdigit()  # not "Article 11."
-    is_complete = is_sentence or is_field or is_numeric_row or snippet.kind == "item"
+    is_complete = is_sentence or is_field or is_numeric_row or bool(snippet.cells) or snippet.kind == "item"
     if (
         num_words < (_MIN_COMPLETE_WORDS if is_complete else _MIN_WORDS)
         or ". . ." in snippet.text  # the leader before a page number of a table of contents
@@ -417,74 +421,6 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
         return False
     has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(labeled_text))
     return has_function_word or bool(SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()
-
-
-def _split_markdown(text: str, language: str | None, header_row: str) -> Iterator[Snippet | SnippetHeading]:
-    """Yield the snippets and headings of a Markdown text, in order.
-
-    ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the table in
-    which the text begins, if it begins in one.
-    """
-    term, term_level = "", 0  # the term that is being defined, and the depth of its item
-    blocks = split_chunk_blocks(text)
-    for block_index, block in enumerate(blocks):
-        block_span = PassageBlock(text, block.start, block.end, block_index)
-        block_kind = find_block_kind(block_span.content) if block.kind == "prose" else None
-        if block.kind == "heading":
-            term = ""
-            title, _, _ = block_span.content.partition("\n")  # without an underline
-            heading = render_inline(title).lstrip("# ")
-            yield SnippetHeading(heading)
-            yield from iter_release_snippets(heading, block_span)
-        elif LINK_DEFINITIONS_PATTERN.fullmatch(text, block.start, block.end):
-            continue
-        elif block.kind == "code":
-            yield from split_code(block_span)
-        elif block.kind == "table":
-            first_row = header_row if block_index == 0 else ""
-            yield from split_table(block_span, first_row if block.continues else None)
-        elif block_kind is not None:
-            yield from block_kind.split(block_span)
-        else:
-            own_term, heading_end = _find_own_term(text, block)
-            if heading_end is not None:
-                block_span = block_span._replace(start=heading_end)
-            content = block_span.content
-            has_marker = strip_item_marker(content) != content
-            opens_item = has_marker and block.level <= term_level
-            # A paragraph, another term, or an item that is not below the term ends the definition.
-            if block.kind != "item" or own_term or opens_item:
-                term, term_level = own_term, block.level
-            # A table below a list belongs to its last item only after a colon.
-            is_table_below = block.introduces_next and blocks[block_index + 1].kind == "table"
-            is_list_end = block.kind == "item" and is_table_below and not is_lead_in(content)
-            introduces_next = block.introduces_next and not is_list_end
-            for field in split_fields(block_span):
-                label = term if field.start == block_span.start else ""
-                yield from split_prose(
-                    field,
-                    kind=block.kind,
-                    term=label,
-                    language=language,
-                    has_own_term=bool(own_term and label and heading_end is None),
-                    introduces_next=introduces_next and field.end == block.end,
-                )
-
-
-def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
-    """Return the term that a paragraph or item defines ("" if none), and the end of its run-in heading (None if none).
-
-    A run-in heading is a sentence in bold at the beginning. It is the term of the text that follows it.
-    """
-    start, end = block.start, block.end
-    run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)
-    if run_in_heading is not None:
-        return render_inline(run_in_heading["title"]), run_in_heading.end()
-    term = render_inline(strip_item_marker(text[start : block.term_end])) if block.term_end > start else ""
-    if not term:
-        definition = _DEFINITION_PATTERN.match(text, start, end)
-        term = "" if definition is None else render_inline(definition["term"])
-    return term, None
 
 
 def _split_notes(text: str, format: str) -> Iterator[Snippet]:

@@ -135,6 +135,11 @@ class Snippet:
         """The text after the label of the snippet (its term, speaker or header row), if it has one."""
         return f"{self.label}: {self.text}" if self.label else self.text
 
+    @property
+    def scored_text(self) -> str:
+        """The text whose words are compared with those of a question: names such as ``unit_price`` are split."""
+        return f"{self.labeled_text} {self.cells}"
+
 
 class PassageBlock(NamedTuple):
     """A block of a passage, such as a paragraph or a table: characters ``start`` to ``end`` of ``text``.

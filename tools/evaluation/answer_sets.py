@@ -219,7 +219,7 @@ def _load_multi_hop(data: Path, name: str) -> Iterator[AnswerSet]:
 
 def _make_folder_ingest(folder: Path) -> Callable[[kvstore.Store], object]:
     """Return a function that ingests a folder into a store."""
-    return lambda store: store.ingest(folder, workers=0)
+    return lambda store: _ingest_all(store, folder)
 
 
 def _make_archive_ingest(archive: Path, name: str) -> Callable[[kvstore.Store], object]:
@@ -232,6 +232,17 @@ def _make_archive_ingest(archive: Path, name: str) -> Callable[[kvstore.Store], 
         with tempfile.TemporaryDirectory() as scratch:
             with tarfile.open(archive) as files:
                 files.extractall(scratch, filter="data")
-            store.ingest(Path(scratch) / name, workers=0)
+            _ingest_all(store, Path(scratch) / name)
 
     return ingest
+
+
+def _ingest_all(store: kvstore.Store, folder: Path) -> None:
+    """Ingest a folder. Raises ClickException with the names of files that cannot be read, and empties the store then.
+
+    Questions about such files have no answer, so the figures would be wrong.
+    """
+    report = store.ingest(folder, workers=0)
+    if report.problems:
+        store.delete_many(list(store.keys()))
+        raise click.ClickException("\n".join(["these files cannot be read:", *report.problems]))

@@ -195,7 +195,7 @@ class _CandidateEstimator:
         """Return a score from the terms and the rank of a snippet, lowered if it lacks what the question asks for."""
         snippet = get_snippet(self._passages, position)
         assert snippet.hit is not None  # true for all candidates
-        own_terms = self._scorer.list_question_terms(snippet.labeled_text)
+        own_terms = self._scorer.list_question_terms(snippet.scored_text)
         above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= above_terms

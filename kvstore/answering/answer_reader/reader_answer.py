@@ -1,0 +1,276 @@
+"""The answer made from a reading: the sentence, item or table row that answers, with its context.
+
+In: the sentences that the answer reader read, best first, and the confidence. Out: the text of the answer with its
+citations. The first paragraph is the sentence, item or table row that answers, with the words that answer; a sentence
+that introduces a list or code is shown with it. Then follows the context: the sentence before it, if the answer refers
+to it, and the next likeliest sentences; then the relations of the rarest entity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...retrieval.evidence import Evidence
+from ...text.patterns import compile_lazily
+from ...text.words import segment_words
+from ..answer_span import AnswerPart, AnswerSpan
+from ..answer_types import asks_for_listed_persons, detect_answer_type
+from ..citations import Citation, neutralize_citations
+from ..excerpts import (
+    Excerpt,
+    SnippetPosition,
+    drop_repetitions,
+    extend_over_definition,
+    find_required_end,
+    find_required_start,
+    get_snippet,
+    has_previous,
+)
+from ..extractive import ExtractedAnswer, SnippetScorer, render_excerpts
+from ..passages import Passage
+from ..snippets import Snippet
+from .reader import is_unasked_mail_field
+from .reading import PassageReading, SnippetReading
+
+#: The maximum number of sentences of context, and of words of an answer with its context.
+_MAX_CONTEXT, _MAX_WORDS = 2, 80
+#: The maximum distance of the score of a sentence of context from the answer's score, times one minus the confidence: a
+#: sure answer needs little context. With the same distance for all, answers to questions about folders, notes and
+#: articles have half as many words more, and 1 % more of them are right.
+_MAX_CONTEXT_GAP = 6.0
+#: The start of a sentence whose reason is the sentence before it.
+_CONSEQUENCE_PATTERN = compile_lazily(
+    r"(?:for (?:this|that|these|those) reasons?|because of (?:this|that)|(?:this|that) is why|therefore|thus|hence"
+    r"|as a result|consequently|so,? (?:we|you|they|it|the)\b)",
+    re.IGNORECASE,
+)
+#: Pronouns that refer to the sentence before, and the maximum number of words of a sentence with such a pronoun.
+_PRONOUN_PATTERN = compile_lazily(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
+_MAX_PRONOUN_WORDS = 12
+#: Questions whose answer is several items.
+_LIST_QUESTION_PATTERN = compile_lazily(
+    r"\b(?:how (?:do|can|could|should|to|does)|what (?:are|were|do|does|must|should|can)|which \w+s|list|steps)\b",
+    re.IGNORECASE,
+)
+
+
+def extract_reader_answer(
+    evidence: Evidence, reading: PassageReading, scorer: SnippetScorer, max_words: int | None, confidence: float
+) -> ExtractedAnswer:
+    """Return the answer that the reader chose, with its context, its citations and the words that answer.
+
+    ``max_words`` limits the words of the answer with its context; None: the usual limits, which depend on the
+    ``confidence`` in the answer. The first line about the question's entities follows, if the evidence has one.
+    """
+    # With a limit of words, only that limits the sentences of context.
+    max_context, max_gap = _MAX_CONTEXT, _MAX_CONTEXT_GAP * (1 - confidence)
+    if max_words is not None:
+        max_context, max_gap = len(reading.readings), _MAX_CONTEXT_GAP
+    max_words = _MAX_WORDS if max_words is None else max_words
+    best = reading.best
+    passage_index, index = best.position
+    snippets = reading.passages[passage_index].snippets
+    index = _find_answering_item(snippets, index, best.answer, evidence.question)
+    excerpt = Excerpt(passage_index, *_find_display_span(snippets, index, evidence.question), best.score, best.answer)
+    excerpts = [excerpt]
+    num_words = sum(snippet.num_words for snippet in excerpt.get_snippets(reading.passages))
+    displayed_positions = set(excerpt.positions)
+    for position in _list_context(reading, evidence.question, max_gap):
+        if len(excerpts) > max_context:  # the first excerpt is the answer
+            break
+        context_excerpt = _make_context_excerpt(reading.passages, position, best.score, displayed_positions)
+        context_snippets = context_excerpt.get_snippets(reading.passages)
+        num_added = sum(snippet.num_words for snippet in context_snippets)
+        fits_limit = num_words + num_added <= max_words
+        # A sentence outside every hit cannot be cited.
+        is_within_hit = context_snippets[0].hit is not None
+        if is_within_hit and position not in displayed_positions and fits_limit:
+            displayed_positions |= set(context_excerpt.positions)
+            num_words += num_added
+            excerpts.append(context_excerpt)
+    text, citations = render_excerpts(reading.passages, excerpts, scorer)
+    # One of the lines about the question's entities is enough for a short answer.
+    text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
+    return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
+
+
+class PartReading(NamedTuple):
+    """A part of a question ("Who pays, and when?" has two): its text, its reading, and the scorer for its snippets."""
+
+    text: str
+    reading: PassageReading
+    scorer: SnippetScorer
+
+
+def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool]) -> ExtractedAnswer:
+    """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
+
+    ``answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
+    included once.
+    """
+    text = ""
+    citations: list[Citation] = []
+    answers: list[AnswerPart] = []
+    # For each displayed sentence, the number of its citation and the offset of its paragraph in the answer.
+    citation_places: dict[tuple[str, int], tuple[int, int]] = {}
+    for part, is_answered in zip(parts, answered, strict=True):
+        separator = "\n\n" if text else ""
+        if not is_answered:
+            text += f"{separator}The documents do not say: {part.text}"
+            answers.append(AnswerPart(part.text, None, None, None))
+            continue
+        best = part.reading.best
+        passage_index, index = best.position
+        passage = part.reading.passages[passage_index]
+        sentence = _get_snippet_id(passage, index)
+        if sentence not in citation_places:
+            first, last = _find_display_span(passage.snippets, index, part.text)
+            if first == index and _refers_to_previous(passage.snippets, index):
+                is_shown = _get_snippet_id(passage, index - 1) in citation_places
+                first = index if is_shown else index - 1
+            excerpt = Excerpt(passage_index, first, last, best.score, best.answer)
+            paragraph, (citation,) = render_excerpts(part.reading.passages, [excerpt], part.scorer, len(citations) + 1)
+            citation_places[sentence] = (citation.number, len(text) + len(separator))
+            text += separator + paragraph
+            citations.append(citation)
+        citation_number, offset = citation_places[sentence]
+        span = _locate_answer_words(best, text, offset)
+        answers.append(AnswerPart(part.text, citation_number, span, part.reading.verdict))
+    return ExtractedAnswer(text, citations, parts=tuple(answers))
+
+
+def _make_context_excerpt(
+    passages: Sequence[Passage],
+    position: SnippetPosition,
+    score: float,
+    displayed_positions: set[SnippetPosition],
+) -> Excerpt:
+    """Return an excerpt that shows the sentence at ``position`` after the answer, with the list that it introduces.
+
+    The list is omitted if one of its items is displayed already. ``score`` becomes the score of the excerpt.
+    """
+    passage_index, index = position
+    snippets = passages[passage_index].snippets
+    sentence = Excerpt(passage_index, index, index, score)
+    if not snippets[index].is_lead_in:
+        return sentence
+    with_list = replace(sentence, last=find_required_end(snippets, index))
+    return sentence if displayed_positions.intersection(with_list.positions[1:]) else with_list
+
+
+def _list_context(reading: PassageReading, question: str, max_gap: float) -> list[SnippetPosition]:
+    """Return the positions of the sentences that can be displayed after the answer, in order of preference.
+
+    The sentence that the answer refers to is first, if it refers to one, then the sentences whose score is less than
+    the answer's by at most ``max_gap``, likeliest first. Salutations and captions are left out. The sender and the date
+    of a mail are left out unless the ``question`` asks for such a thing.
+    """
+    passages = reading.passages
+    passage_index, index = reading.best.position
+    best_score = reading.best.score
+    positions = []
+    if _refers_to_previous(passages[passage_index].snippets, index):
+        positions.append(SnippetPosition(passage_index, index - 1))
+    for other in reading.readings[1:]:
+        other_kind = get_snippet(passages, other.position).kind
+        # A table row that has no word from the question is about something else.
+        if best_score - other.score <= max_gap and (other.coverage > 0 or other_kind != "table"):
+            positions.append(other.position)
+    answer_type = detect_answer_type(question)
+    informative_positions = []
+    for position in drop_repetitions(passages, [reading.best.position, *positions])[1:]:
+        snippet = get_snippet(passages, position)
+        is_prose_without_sentence = snippet.kind == "prose" and not snippet.is_selectable  # a salutation or a caption
+        if not (is_prose_without_sentence or is_unasked_mail_field(snippet, answer_type)):
+            informative_positions.append(position)
+    return informative_positions
+
+
+def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
+    """True if the snippet at ``index`` refers to the snippet before it, and both are in the same section.
+
+    A pronoun in a definition means its term.
+    """
+    snippet = snippets[index]
+    has_pronoun = (
+        not snippet.term
+        and snippet.num_words <= _MAX_PRONOUN_WORDS
+        and _PRONOUN_PATTERN.search(snippet.text) is not None
+    )
+    refers_back = snippet.needs_previous or snippet.needs_subject or has_pronoun
+    return refers_back and has_previous(snippets, index)
+
+
+def _get_snippet_id(passage: Passage, index: int) -> tuple[str, int]:
+    """Return the document key and the byte offset of the snippet at ``index``, which identify it in all passages."""
+    return passage.document, passage.to_byte_offset(passage.snippets[index].start)
+
+
+def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
+    """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
+
+    A snippet is displayed with the list, table or code that it introduces or the definition that it begins. An item is
+    displayed with the sentence that introduces it, and code with the snippets that it requires. If the question asks
+    for a reason, a consequence is displayed with the sentence before it. If the question asks for steps, a list or the
+    persons of a list, an item is displayed with the whole list, up to ``_MAX_WORDS`` words, unless the question names
+    the term that the item defines.
+    """
+    snippet = snippets[index]
+    required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
+    first = index - 1 if snippet.kind == "item" and required_first < index and snippets[index - 1].is_lead_in else index
+    if snippet.kind == "code":
+        first = required_first
+    if (
+        index
+        and snippets[index - 1].block_index == snippet.block_index
+        and _CONSEQUENCE_PATTERN.match(snippet.text)
+        and detect_answer_type(question).name == "reason"
+    ):
+        first = index - 1
+    last = extend_over_definition(snippets, index, first, last)
+    is_about_term = bool(snippet.term) and set(segment_words(snippet.term)) <= set(segment_words(question))
+    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or asks_for_listed_persons(
+        question, snippet.heading, snippet.text
+    )
+    if snippet.kind != "item" or is_about_term or not asks_for_list:
+        return first, last
+    num_words = sum(other.num_words for other in snippets[first : last + 1])
+    while first and snippets[first - 1].section == snippet.section:
+        previous = snippets[first - 1]
+        if not (previous.kind == "item" or previous.is_lead_in) or num_words + previous.num_words > _MAX_WORDS:
+            break
+        first -= 1
+        num_words += previous.num_words
+        if previous.is_lead_in:
+            break
+    for following in snippets[last + 1 :]:
+        num_words += following.num_words
+        if following.kind != "item" or following.section != snippet.section or num_words > _MAX_WORDS:
+            break
+        last += 1
+    return first, last
+
+
+def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
+    """Return the index of the item or row with the words that answer, if snippet ``index`` introduces it.
+
+    Return ``index`` if it introduces nothing or has the words itself, if no item has all of them, if that item is not
+    within a hit, or if the question asks for persons or a list: the whole list is the answer then.
+    """
+    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or detect_answer_type(question).name == "person"
+    if not (snippets[index].is_lead_in and words) or asks_for_list:
+        return index
+    last = find_required_end(snippets, index)
+    matches = (item_index for item_index in range(index, last + 1) if words in snippets[item_index].labeled_text)
+    item_index = next(matches, index)
+    return item_index if snippets[item_index].hit is not None else index
+
+
+def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
+    """Return where the answer of ``best`` is in the paragraph of ``text`` at ``offset``; None if it is not there."""
+    words = neutralize_citations(best.answer).strip()
+    start = text[offset:].partition("\n\n")[0].find(words) if words else -1
+    return None if start < 0 else AnswerSpan(words, offset + start, offset + start + len(words))
