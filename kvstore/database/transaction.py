@@ -16,7 +16,6 @@ from ..changes.pending import PendingDocument, make_pending
 from ..errors import ArgumentError, InputError
 from ..extraction.validation import PAIRS_FORMAT, unpack_chunks, validate
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
-from ..sql.suggestions import make_document_error, make_entity_error
 from ..structures.documents.document_triples import parse_triples
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.names.aliases import ALIAS, MERGE, Alias
@@ -191,6 +190,8 @@ class Transaction(OwnedTransaction):
             self._apply()
         record = self._changes.state.documents.find_by_key(key) if key else None
         if not record:
+            from ..sql.suggestions import make_document_error
+
             with self.state() as state:
                 raise make_document_error(state, key)
         current_text = self._changes.state.documents.read_text(record.id).decode()
@@ -383,6 +384,8 @@ class Transaction(OwnedTransaction):
         """
         document = self._changes.find_document(key)
         if document is None:
+            from ..sql.suggestions import make_document_error
+
             with self.state() as state:
                 raise make_document_error(state, key)
         if document.format == PAIRS_FORMAT:
@@ -401,6 +404,8 @@ class Transaction(OwnedTransaction):
             raise _make_kind_error(existing)
         if existing is not None and existing.target == alias.target:
             return False
+        from ..sql.suggestions import make_entity_error
+
         with self.state() as state:
             for known_name in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
                 if state.filter.find(to_entity_key(known_name)) is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from hashlib import blake2b
 from typing import Any
 
 from ..process.frozen_dataclass import frozen_dataclass
@@ -112,7 +111,9 @@ def hash_row(reader: TableReader, row: TableRow) -> int:
 
     Two of a million rows share a number with probability 5 × 10^-8, and only a comparison of ``rowid`` would notice.
     """
-    return int.from_bytes(blake2b(repr(row).encode(), digest_size=8).digest()) >> 1
+    import hashlib  # imported here because it loads all of OpenSSL, and few queries read such a number
+
+    return int.from_bytes(hashlib.blake2b(repr(row).encode(), digest_size=8).digest()) >> 1
 
 
 def make_list_table(
