@@ -338,6 +338,9 @@ class AnswerReader:
                 raise ValueError(f"{folder / name} is damaged; install kvstore again")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # each window has a thread of its own
+        # Without VNNI instructions, sums of two products would overflow 16 bits, and logits would depend on the
+        # processor. With this setting they are computed in 32 bits.
+        options.add_session_config_entry("session.x64quantprecision", "1")
         self._session = onnxruntime.InferenceSession(contents[MODEL_FILE], options, providers=["CPUExecutionProvider"])
         self._tokenizer = WordPieceTokenizer(json.loads(contents[TOKENIZER_FILE]))
         threads = os.environ.get("OMP_NUM_THREADS", "")
