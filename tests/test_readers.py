@@ -1303,6 +1303,18 @@ def test_objects_of_the_main_list_of_a_value_are_documents() -> None:
     assert len(list(read_bytes(json.dumps({"n": 1, "data": many}).encode(), "a.json"))) == 12_001
 
 
+@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\x7f"])
+def test_json_may_contain_raw_line_separators_in_strings(character: str) -> None:
+    """JSON allows them, and COPY writes them."""
+    rows = [{"id": f"k{character}", "text": f"Early.{character}Late."}]
+    (row,) = read_bytes(json.dumps(rows, ensure_ascii=False).encode(), "a.json")
+    (line,) = read_bytes(json.dumps(rows[0], ensure_ascii=False).encode(), "a.jsonl")
+    assert isinstance(row, RawDocument) and isinstance(line, RawDocument)
+    assert row.key == line.key and row.text == line.text
+    document = read_one(json.dumps({"a": f"b{character}c"}, ensure_ascii=False), "a.json")
+    assert character not in document.text and '"a": "b' in document.text
+
+
 def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
     assert "a.json: is not valid JSON: Expecting value at line 2, column 6" in read_refused(b'{\n"a": }', "a.json")
     assert "too deep" in read_refused(b"[" * 100_000, "a.json")

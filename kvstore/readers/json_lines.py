@@ -28,7 +28,7 @@ from .decoding import (
     SURROGATE_PATTERN,
     check_nul,
     clean_text,
-    decode_text,
+    decode_file,
     detect_bom_encoding,
     iter_decoded_lines,
 )
@@ -84,7 +84,10 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
     A lock file, or a rest of more than ``_MAX_VALUE_CHARACTERS``, becomes a SkippedPart.
     """
-    text = decode_text(stream.read(), origin.name, options.encoding)
+    # Not decode_text: JSON allows raw line breaks such as U+2028 in strings, and \n would make it invalid.
+    text = decode_file(stream.read(), origin.name, options.encoding)
+    if not text or text.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     path = PurePosixPath(origin.name)
     if _LOCK_FILE_PATTERN.fullmatch(path.name):
         yield SkippedPart(origin.name, "lock file")
@@ -106,7 +109,7 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
         remedy = "write it as a list of objects or as JSON Lines, so that each object becomes a document"
         yield SkippedPart(origin.name, "large JSON", f"is one JSON value of {num_characters:,} characters; {remedy}")
         return
-    indented_value = json.dumps(value, ensure_ascii=False, indent=2)
+    indented_value = clean_text(json.dumps(value, ensure_ascii=False, indent=2))
     blocks = [make_heading(1, path.name), make_code_block(indented_value, "json")]
     yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", meta={}, format="markdown")
 
