@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -367,6 +368,41 @@ def test_a_child_process_opens_a_store_that_a_thread_of_its_parent_was_reading(s
     thread.join()
     assert status == 0
     assert store.keys() == ["milk", "tea"]
+
+
+def test_a_fork_does_not_wait_for_operations_of_other_threads(store: kvstore.Store) -> None:
+    """LMDB's binding waits for them before it ends a transaction, and they never end in the child."""
+    for number in range(20):
+        store.put(f"tea {number}", TEXT)
+    reading, writing = os.pipe()
+    copy = store._session.environment.data.environment.copyfd  # ends when all of the file was read from the pipe
+    thread = threading.Thread(target=copy, args=[writing])
+    thread.start()
+    os.read(reading, 1)
+    transaction = store.transaction()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with kvstore.open(store.path) as own:
+                status = len(own) - 20
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 10
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    os.set_blocking(reading, False)
+    while thread.is_alive():
+        with suppress(BlockingIOError):
+            os.read(reading, 1 << 20)
+        thread.join(0.01)
+    transaction.rollback()
+    assert ended == (child, 0)
+    os.close(reading)
+    os.close(writing)
 
 
 # Models

@@ -457,9 +457,9 @@ class DataFile:
 def _ignore_inherited_environments() -> None:
     """Let a forked child open the files that its parent has open.
 
-    LMDB's binding refuses to open a file twice in one process, and forgets a file when its environment is freed. If
-    another thread of the parent used an environment during the fork, the child has a copy that is never freed, because
-    the child does not have that thread. With the process id in the identities of files, that copy does not count.
+    LMDB's binding refuses to open a file twice in one process, and forgets a file when its environment is freed. A
+    child never frees the environments of its parent (:mod:`.open_file`). With the process id in the identities of
+    files, these environments do not count.
     """
     try:
         identities: Any = importlib.import_module("lmdb._envid")

@@ -8,6 +8,7 @@ later ones use it. Errors of LMDB are raised as errors of ``kvstore.errors``.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import threading
@@ -228,9 +229,10 @@ class OpenFile:
                 self._shut_down("it was closed; open it again")
 
     def _reset_after_fork(self) -> None:
-        """Make the object unusable in a forked child, and drop the copied descriptors and the map."""
-        # Drop the references; LMDB's binding does not close an environment in a process that did not open it. The child
-        # can then open the store itself.
+        """Make the object unusable in a forked child, which can then open the store itself."""
+        # The child keeps LMDB's environment until it exits. To close it, LMDB's binding would wait for the operations
+        # that other threads ran during the fork, and for the transaction of a writer. In the child, they never end.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.data.environment))
         self.unusable_reason = "it was opened before a fork; open it again in this process"
         self.gate = TransactionGate()
         self.handles = {}

@@ -385,14 +385,6 @@ class WriteTransaction(LmdbView):
             return self._owner.make_map_full_error()
         return translate_error(error, f"{self._owner.path}, {location}")
 
-    def _invalidate_in_child(self) -> None:
-        """Make the transaction unusable in a forked child, and free its memory there."""
-        if self._transaction is not None:
-            # LMDB's binding waits for the thread that began the transaction, which a child does not have. This frees
-            # the child's memory and leaves the mutex to the parent, whose thread holds it.
-            self._transaction.abort()
-        super()._invalidate_in_child()
-
     def _end(self) -> None:
         """Close the view, and report the end of the transaction to the data file, which releases its locks."""
         self._transaction = None
