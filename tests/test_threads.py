@@ -310,6 +310,32 @@ def test_close_does_not_interrupt_a_method(make_store: Callable[..., kvstore.Sto
     assert store.keys() == ["tea"]
 
 
+def test_any_thread_may_drop_an_unfinished_dump_of_a_transaction(
+    make_store: Callable[..., kvstore.Store], recwarn: pytest.WarningsRecorder
+) -> None:
+    store = make_store(lock_timeout=0.05)
+    transaction = store.transaction()
+    transaction.put("tea", TEXT)
+    dumps = [transaction.dump()]
+    next(dumps[0])
+    closing_errors = []
+
+    def close_store() -> None:
+        try:
+            store.close()
+        except errors.TransactionError as error:
+            closing_errors.append(str(error))
+
+    for function in (close_store, dumps.clear):
+        thread = threading.Thread(target=function)
+        thread.start()
+        thread.join()
+    assert len(closing_errors) == 1 and "has not finished its dump()" in closing_errors[0]
+    assert not recwarn.list  # an error in the end of the dump would be one
+    transaction.commit()
+    assert store.keys() == ["tea"]
+
+
 def test_an_error_that_ended_a_transaction_is_not_passed_over(store: kvstore.Store) -> None:
     with pytest.raises(errors.ClosedError, match="no room"), store.transaction() as transaction:
         transaction.put("tea", TEXT)

@@ -37,8 +37,7 @@ def in_owner_thread(
     def call(self: Owner, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         """Call the method if this is the owner thread and the transaction is open."""
         self._require_thread()
-        with self._method_lock:
-            self._require_open()
+        with self._keep_open():
             return method(self, *args, **kwargs)
 
     return call
@@ -56,8 +55,11 @@ class OwnedTransaction(Queryable):
         self._session = session
         self._timeout = timeout
         self._thread = threading.current_thread()
-        #: Held by the owner thread while it executes a method.
-        self._method_lock = threading.RLock()
+        #: The number of methods that the owner thread executes and of states that are open; closing the store waits
+        #: until it is 0. It is not a lock that a method holds, because any thread may end an unfinished dump().
+        self._num_uses = 0
+        self._lock = threading.RLock()
+        self._use_ended = threading.Condition(self._lock)
         self._closed_message = "this transaction has ended; begin another with store.transaction()"
         self._write_transaction: WriteTransaction = session.environment.write(timeout)
         try:
@@ -76,8 +78,7 @@ class OwnedTransaction(Queryable):
     def state(self) -> Iterator[State]:
         """Apply all pending changes, and open the state with them, for as long as the context lasts."""
         self._require_thread()
-        with self._method_lock:
-            self._require_open()
+        with self._keep_open():
             self._apply()
             self._changes.write_back()
             with State(
@@ -156,7 +157,7 @@ class OwnedTransaction(Queryable):
         []
         """
         self._require_thread()
-        with self._method_lock:
+        with self._lock:
             self._has_ended = True
             if self._is_open:
                 self._close()
@@ -191,6 +192,19 @@ class OwnedTransaction(Queryable):
         self._changes.state.close()
         self._write_transaction.abort()
 
+    @contextmanager
+    def _keep_open(self) -> Iterator[None]:
+        """Keep other threads from ending the transaction within the block. Raises ClosedError if it has ended."""
+        with self._lock:
+            self._require_open()
+            self._num_uses += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._num_uses -= 1
+                self._use_ended.notify_all()
+
     def _require_open(self) -> None:
         """Raise ClosedError if the transaction has ended."""
         if not self._is_open:
@@ -212,19 +226,20 @@ class OwnedTransaction(Queryable):
     def _end_with_store(self, timeout: float) -> None:
         """Roll back, from any thread, because the store is being closed.
 
-        Raises TransactionError if the owner thread stays in a method for longer than ``timeout`` seconds.
+        In another thread than the owner, raises TransactionError if the transaction is in use for longer than
+        ``timeout`` seconds.
         """
-        if not self._method_lock.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
-            raise TransactionError(
-                f"{self._session.environment.path}: thread {self._thread.name!r} is executing a method of a "
-                "transaction, so the store cannot be closed; close it after that"
-            )
-        try:
+        with self._lock:
+            if self._get_other_owner() is not None and not self._use_ended.wait_for(
+                lambda: self._num_uses == 0, min(timeout, threading.TIMEOUT_MAX)
+            ):
+                raise TransactionError(
+                    f"{self._session.environment.path}: thread {self._thread.name!r} is executing a method of a "
+                    "transaction, or has not finished its dump(), so the store cannot be closed; close it after that"
+                )
             if self._is_open:
                 self._closed_message = "the store was closed, which rolled this transaction back; open the store again"
                 self._close()
-        finally:
-            self._method_lock.release()
 
     def __del__(self) -> None:
         # No reference is left, so no thread is executing a method.

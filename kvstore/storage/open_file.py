@@ -104,8 +104,8 @@ class TransactionGate:
             try:
                 if not self.condition.wait_for(lambda: self.num_open == 0, wait):
                     raise error_type(
-                        f"{purpose}, but {self.num_open} snapshots or transactions of this process are still open "
-                        f"after {wait:g} s; end them and try again"
+                        f"{purpose}, but snapshots, transactions or unfinished dumps of this process "
+                        f"({self.num_open}) are still open after {wait:g} s; end them and try again"
                     )
                 yield
             finally:

@@ -391,7 +391,7 @@ class ReadTransaction(LmdbView):
             wait_for = self._owner.gate.condition.wait_for
             if self._num_pins and not wait_for(lambda: self._num_pins == 0, self._owner.lock_timeout):
                 raise TransactionError(
-                    f"the snapshot is still in use by {self._num_pins} running kernels; wait for them, then close it"
+                    "the snapshot is in use by another thread or by an unfinished dump(); end that, then close it"
                 )
             transaction, self._transaction = self._transaction, None
             if transaction is None:
