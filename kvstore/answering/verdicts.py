@@ -17,14 +17,12 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from ..text.name_words import MONTHS
+from ..text.number_words import NUMBERS
 from ..text.patterns import compile_lazily
 from ..text.words import list_content_terms
 from .answer_span import Verdict
 
-_NUMBER_WORDS = {
-    word: float(number)
-    for number, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
-}
+_NUMBER_WORDS = {word: float(number) for word, number in NUMBERS.items() if number <= 12}
 _CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound"}
 _NUMBER_PATTERN = compile_lazily(
     r"(?P<currency>[€$£])? ?\b(?P<number>\d[\d,]*(?:\.\d+)?|"

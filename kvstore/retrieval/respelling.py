@@ -3,7 +3,8 @@
 In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
 has it in any form. In other languages than English, unknown words are replaced by other forms of them, or without their
 typing error (:mod:`.foreign_respelling`), and German nouns by compounds or their parts (:mod:`.compounds`). Dates get
-the form that documents use (:mod:`.date_forms`).
+the form that documents use (:mod:`.date_forms`), and so do English numbers, acronyms and other terms
+(:mod:`.word_forms`). English contractions get their apostrophe ("whos").
 
 *Spellings.* A word is replaced by its other spelling if some chunk has that.
 
@@ -19,19 +20,26 @@ without errors. Source: Damerau, "A technique for computer detection and correct
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from string import ascii_lowercase
 
 from ..structures.state import State
-from ..text.everyday_words import is_everyday, iter_base_forms
+from ..text.everyday_words import is_everyday
 from ..text.languages import detect_question_language, get_main_language, open_question_stemmer
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, MULTILINGUAL, is_unspaced, list_stemmed_languages
+from .english_vocabulary import is_english, load_english_vocabulary
 from .lexical_search import count_chunks_with_words
 
 #: Words that may be replaced. Capitalized words are excluded: they may be names, which have one spelling.
 _SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{4,}(?![^\W_])")
+#: Contractions without an apostrophe that are no other words. "Cant" and "wont" are rare words.
+_CONTRACTION_PATTERN = compile_lazily(
+    r"(?<![\w-])((?:who|what|when|where|why|how|that|there|here)(?=s)|(?:do|does|did|is|are|was|were|has|have|had|ca|wo"
+    r"|could|should|would)n(?=t))([st])(?![\w'’-])",
+    re.IGNORECASE,
+)
 _DIGIT_PATTERN = re.compile(r"\d")
 _WORD_PATTERN = compile_lazily(r"\w+")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
@@ -91,13 +99,42 @@ def _respell_words(
     """
     if len(question) > _MAX_LENGTH:
         return question, []
-    if stemmer == "english":
-        pattern = _SPELLED_WORD_PATTERN
-        replacements = _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
-    else:
-        pattern, replacements = _WORD_PATTERN, _find_foreign_replacements(question, state, stem, stemmer)
-    respelled = pattern.sub(lambda match: replacements.get(match.group(), match.group()), question)
-    return respelled, list(replacements.items())
+    if stemmer != "english":
+        replacements = _find_foreign_replacements(question, state, stem, stemmer)
+        respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
+        return respelled, list(replacements.items())
+    from .word_forms import find_abbreviation_replacements, find_form_replacements
+
+    all_replacements: list[tuple[str, str]] = []
+    for find_replacements in (
+        _find_contractions, find_form_replacements, _find_respellings, find_abbreviation_replacements
+    ):  # fmt: skip
+        replacements = find_replacements(question, state, stem)
+        question = _replace_words(question, replacements)
+        all_replacements += replacements.items()
+    return question, all_replacements
+
+
+def _replace_words(question: str, replacements: Mapping[str, str]) -> str:
+    """Return a question with words or phrases replaced; of two that overlap, the longer one is replaced.
+
+    Parts of paths, identifiers and other numbers stay.
+    """
+    if not replacements:
+        return question
+    alternatives = "|".join(re.escape(words) for words in sorted(replacements, key=len, reverse=True))
+    pattern = rf"(?<![\w/@=])(?<!\w[.,:])(?:{alternatives})(?![\w/@=%]|[.,:]\w)"
+    return re.sub(pattern, lambda match: replacements[match.group()], question)
+
+
+def _find_contractions(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
+    """Return the contractions in a question that lack their apostrophe, such as "whos" and "dont", with it."""
+    return {match.group(): f"{match[1]}'{match[2]}" for match in _CONTRACTION_PATTERN.finditer(question)}
+
+
+def _find_respellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
+    """Return the unknown words of an English question with typing errors or another spelling, each with its form."""
+    return _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
 
 
 def _find_foreign_replacements(question: str, state: State, stem: Callable[[str], str], stemmer: str) -> dict[str, str]:
@@ -158,14 +195,14 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
     counts = count_chunks_with_words(words, state, stem)
     corrections = {}
     # Chunks have nearly all words, so few questions need the vocabulary of English.
-    for word in (word for word in words if not counts[word] and not _is_english(word)):
+    for word in (word for word in words if not counts[word] and not is_english(word)):
         candidates = _list_candidates(word)
         candidate_counts = count_chunks_with_words(candidates, state, stem)
         likely = [candidate for candidate in candidates if candidate_counts[candidate] or is_everyday(candidate)]
         if likely:
             corrections[word] = max(
                 likely,
-                key=lambda candidate: (candidate in _load_vocabulary(), candidate_counts[candidate], candidate),
+                key=lambda candidate: (candidate in load_english_vocabulary(), candidate_counts[candidate], candidate),
             )
     return corrections
 
@@ -192,24 +229,6 @@ def _list_candidates(word: str) -> list[str]:
         candidate
         for candidate in candidates
         if len(candidate) >= _MIN_CORRECTION
-        and (is_long or candidate in _load_vocabulary())
+        and (is_long or candidate in load_english_vocabulary())
         and candidate not in FUNCTION_WORDS
     ]
-
-
-@lru_cache(maxsize=1 << 14)
-def _is_english(word: str) -> bool:
-    """True if a word in lower case is known to be English. The result is cached.
-
-    Known words are function words, everyday words, frequent words, and forms of frequent words, such as plurals.
-    """
-    is_known = word in FUNCTION_WORDS or is_everyday(word)
-    return is_known or not _load_vocabulary().isdisjoint(iter_base_forms(word))
-
-
-@cache
-def _load_vocabulary() -> frozenset[str]:
-    """Return frequent words of English: the vocabulary of the default embedder, whose code is imported on first use."""
-    from ..models.packaged_embedder import load_vocabulary
-
-    return load_vocabulary()

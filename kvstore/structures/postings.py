@@ -176,6 +176,23 @@ class Postings(ViewReader):
         chunk_arrays = [_decode_block(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)
 
+    def list_terms_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        """Return the first ``limit`` terms that begin with ``prefix``, in order of their bytes.
+
+        Long terms are omitted, because their keys have only the first bytes.
+        """
+        terms: list[str] = []
+        start = prefix.encode()
+        while len(terms) < limit:
+            record = next(self._view.scan(tables.POSTINGS, start, prefix.encode() + b"\xff"), None)
+            if record is None:
+                break
+            term = record[0][:-_SUFFIX_BYTES]
+            if len(term) <= _MAX_TERM_BYTES:
+                terms.append(term.decode())
+            start = term + b"\x01"  # after all blocks of the term
+        return terms
+
     def get_blocks(self, term: str) -> list[Record]:
         """Return all blocks (of up to 256 postings) of a term, ascending: keys and sealed values."""
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
@@ -268,6 +285,11 @@ class PostingWriter(ViewWriter, Postings):
         """Return the chunks with a term that begins with ``prefix``, after writing all collected changes."""
         self.flush()
         return super().find_chunks_by_prefix(prefix)
+
+    def list_terms_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        """Return the first ``limit`` terms that begin with ``prefix``, after writing all collected changes."""
+        self.flush()
+        return super().list_terms_with_prefix(prefix, limit)
 
     def flush(self, only_terms: Iterable[str] | None = None) -> None:
         """Write the collected changes of ``only_terms`` (None: all terms), each block of postings once.

@@ -1,0 +1,283 @@
+"""Unknown words in an English question: replace them with another form of the same term that the documents contain.
+
+In: a question and a state. Out: the words that no chunk has, each with its replacement, which chunks have:
+
+- a number: *twenty* becomes 20, and *20* becomes *twenty*;
+- a version: *v2* becomes *version 2*, and *version 2* becomes *v2*;
+- words that are written together or apart: *timezone* becomes *time zone*, and *time zone* becomes *timezone*;
+- a noun made of a verb and a particle: *lockout* becomes *lock out* ("they lock us out");
+- an acronym: *RTO* becomes *recovery time objective*;
+- a clipped word: *panto* becomes *pantomime*.
+
+Two words count as one term only if a chunk has them next to each other, with at most a few words between verb and
+particle. The long form of an acronym is looked for in the chunks with the most other words from the question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
+from typing import NamedTuple
+
+from ..structures.ranking import best
+from ..structures.state import State
+from ..structures.vectors.vectors import Ids
+from ..text.everyday_words import VERB, get_part_of_speech, iter_base_forms
+from ..text.normalize import fold_text
+from ..text.number_words import NUMBER_PATTERN, NUMBERS, write_number
+from ..text.patterns import compile_lazily
+from ..text.words import FUNCTION_WORDS, find_technical_tokens, list_content_terms, list_terms
+from .english_vocabulary import is_english
+from .evidence import ChunkReadRequest
+from .lexical_search import Scores, count_chunks_with_words, find_best_by_words, read_term_weights, score_by_weights
+
+#: Words without identifiers and parts of paths.
+_WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[A-Za-z]{2,}(?![\w/@='’]|\.\w)")
+_SMALL_NUMBER_PATTERN = compile_lazily(r"(?<![\w.,:/$€£#-])\d{1,3}(?![\w%]|[.,:/-]\d)")
+_VERSION_PATTERN = compile_lazily(
+    r"(?<![\w./-])(?P<label>v|version )(?P<number>\d+(?:\.\d+)*)(?![\w-]|\.\d)", re.IGNORECASE
+)
+_PAIR_PATTERN = compile_lazily(r"(?<![\w./@=-])(?=(?P<pair>(?P<first>[A-Za-z]+)[ -](?P<second>[A-Za-z]{2,}))(?![\w-]))")
+_ACRONYM_PATTERN = compile_lazily(r"[A-Z]{3,6}|[a-z]{3,6}")
+#: A part of a line in which the words of an acronym are consecutive.
+_CLAUSE_PATTERN = compile_lazily(r"[^.,;:!?()|\n]+")
+_CLAUSE_WORD_PATTERN = compile_lazily(r"[^\W\d_]+")
+#: Particles of phrasal verbs.
+_PARTICLES = ("out", "in", "up", "down", "off", "on", "over", "back", "away", "through", "around", "by")
+#: Those that also end many other English words, such as "season" and "cover".
+_WORD_ENDINGS = ("in", "on", "over", "by")
+#: Function words that an acronym can skip: *ETA* is the "estimated time of arrival".
+_LINK_WORDS = frozenset("of for and the to in on a an at by with".split())
+#: The minimum lengths of a part of a compound, of the verb in a noun such as *lockout*, and of a clipped word.
+_MIN_PART, _MIN_VERB, _MIN_CLIPPED = 2, 3, 4
+#: The minimum number of chunks with the word that a clipped word stands for.
+_MIN_CHUNKS = 2
+#: The maximum number of unknown words for which another form is searched: each takes about 1 ms.
+_MAX_UNKNOWN_WORDS = 8
+#: The maximum number of chunks that are read for a word, and of characters of a chunk.
+_MAX_CHUNKS, _MAX_CHARACTERS = 16, 10_000
+
+
+class _StoreWords(NamedTuple):
+    """The words of a store: they support the other form of a word. ``stem`` stems the words of the question."""
+
+    state: State
+    stem: Callable[[str], str]
+
+    def count_chunks(self, words: Sequence[str]) -> dict[str, int]:
+        """Return the number of chunks that have each word in any form."""
+        return count_chunks_with_words(words, self.state, self.stem)
+
+    def find_match(self, text: str, pattern: str) -> re.Match[str] | None:
+        """Return the first match of a pattern, in any case, in the best chunks with all terms of ``text``, or None."""
+        terms = list(dict.fromkeys(find_technical_tokens(text) or list_terms(text, self.stem)))
+        counts = self.state.postings.count_chunks_by_term(terms)
+        if not all(counts.values()):
+            return None
+        chunks = self.state.postings.find_chunks_with_terms(terms)
+        if self.state.allowed is not None:
+            chunks = chunks[self.state.allowed.get_chunk_mask(chunks)]
+        scores = score_by_weights(self.state, read_term_weights(self.state, terms), chunks)
+        matches = (re.search(pattern, chunk_text, re.IGNORECASE) for chunk_text in self._read_texts(chunks, scores))
+        return next((match for match in matches if match is not None), None)
+
+    def read_texts_about(self, question: str) -> list[str]:
+        """Return the texts of the best chunks by BM25 for the words in ``question``, with their titles and headings."""
+        weights = read_term_weights(self.state, list(dict.fromkeys(list_content_terms(question, self.stem))))
+        if not weights.rarities:
+            return []
+        return self._read_texts(*find_best_by_words(self.state, weights, _MAX_CHUNKS, self.state.allowed))
+
+    def _read_texts(self, chunks: Ids, scores: Scores) -> list[str]:
+        """Return the texts of the best ``_MAX_CHUNKS`` of ``chunks``, with their titles and headings."""
+        ranking = best(self.state, chunks, scores, _MAX_CHUNKS)
+        loaded_chunks = ChunkReadRequest([chunk for chunk, _ in ranking]).fetch(self.state)
+        return [
+            "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))[:_MAX_CHARACTERS]
+            for chunk in loaded_chunks
+        ]
+
+
+def find_form_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
+    """Return the unknown words of an English question that chunks write in another form, each with that form.
+
+    These are numbers, versions, and words written together or apart. A key can be several words ("time zone"). ``stem``
+    is the stemming function for the question. A word without another form in the chunks is omitted.
+    """
+    store_words = _StoreWords(state, stem)
+    replacements = dict(_iter_versions(question, store_words))
+    unknown_words = _find_unknown_words(question, store_words)
+    if unknown_words:
+        replacements |= _find_numbers(question, unknown_words, store_words)
+        replacements |= _find_joined_words(question, unknown_words, store_words)
+    for word in unknown_words:
+        is_name = not word.islower() and not question.startswith(word)
+        if not (is_name or any(word in words.split() for words in replacements)):
+            separate_words = _find_separate_words(word.lower(), store_words)
+            if separate_words is not None:
+                replacements[word] = separate_words
+    return replacements
+
+
+def find_abbreviation_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
+    """Return the unknown acronyms and clipped words of an English question, each with its long form in the chunks.
+
+    ``stem`` is the stemming function for the question.
+    """
+    store_words = _StoreWords(state, stem)
+    replacements: dict[str, str] = {}
+    for word in _find_unknown_words(question, store_words):
+        long_form = _find_long_form(word, question, store_words) or _find_clipped_word(word, store_words)
+        if long_form is not None:
+            replacements[word] = long_form
+    return replacements
+
+
+def _find_unknown_words(question: str, store_words: _StoreWords) -> list[str]:
+    """Return the words and small numbers in a question that no chunk has in any form, without function words.
+
+    At most ``_MAX_UNKNOWN_WORDS`` are returned.
+    """
+    words = list(dict.fromkeys([*_WORD_PATTERN.findall(question), *_SMALL_NUMBER_PATTERN.findall(question)]))
+    words = [word for word in words if word.lower() not in FUNCTION_WORDS]
+    counts = store_words.count_chunks([fold_text(word) for word in words])
+    return [word for word in words if not counts[fold_text(word)]][:_MAX_UNKNOWN_WORDS]
+
+
+def _iter_versions(question: str, store_words: _StoreWords) -> Iterator[tuple[str, str]]:
+    """Yield the versions in a question that chunks write in another form, each with that form."""
+    for match in _VERSION_PATTERN.finditer(question):
+        number = re.escape(match["number"])
+        forms = {"v": rf"(?<!\w)v{number}(?!\w|\.\d)", "version ": rf"\bversion\s+{number}(?!\w|\.\d)"}
+        label = match["label"].lower()
+        (other_label,) = forms.keys() - {label}
+        other_form = f"{other_label}{match['number']}"
+        if store_words.find_match(match.group(), forms[label]) is None and (
+            store_words.find_match(other_form, forms[other_label]) is not None
+        ):
+            yield match.group(), other_form
+
+
+def _find_numbers(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
+    """Return the unknown numbers of a question in words, with their digits, and the reverse, if chunks have these."""
+    forms = {word: write_number(int(word)) or "" for word in unknown_words if word.isdigit()}
+    for match in NUMBER_PATTERN.finditer(question):
+        words = re.split("[ -]", match.group())
+        if any(word in unknown_words for word in words):
+            forms[match.group()] = str(sum(NUMBERS[word.lower()] for word in words))
+    return {
+        written: form
+        for written, form in forms.items()
+        if form and store_words.find_match(form, rf"(?<![\w.,:-]){form.replace('-', '[ -]')}(?!\w|[.,:]\d)") is not None
+    }
+
+
+def _find_joined_words(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
+    """Return pairs of adjacent words of a question that chunks write as one word, each with that word.
+
+    At least one word of the pair is unknown. A verb before a particle can have any form: "locked out" is a *lockout*.
+    """
+    joined_words: dict[str, str] = {}
+    for match in _PAIR_PATTERN.finditer(question):
+        first, second = match["first"], match["second"]
+        if first in unknown_words or second in unknown_words:
+            bases = iter_base_forms(first.lower()) if second.lower() in _PARTICLES else [first.lower()]
+            words = [f"{base}{second.lower()}" for base in bases]
+            # The stem of two joined words can be that of another word.
+            is_known = (store_words.find_match(word, rf"\b{word.removesuffix('s')}s?\b") is not None for word in words)
+            joined_word = next(compress(words, is_known), None)
+            if joined_word is not None:
+                joined_words[match["pair"]] = joined_word
+    return joined_words
+
+
+def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
+    """Return a word in lower case as two words that some chunk has next to each other, or None.
+
+    With a particle as its second part, it is the noun of a phrasal verb, which can have an object ("lock us out").
+    """
+    singular = word.removesuffix("s")
+    divisions = [(word[:end], word[end:]) for end in range(_MIN_PART, len(word) - _MIN_PART + 1)]
+    divisions += [
+        (singular.removesuffix(end), end) for end in _PARTICLES if singular.endswith(end) and word != singular
+    ]
+    counts = store_words.count_chunks([part for parts in divisions for part in parts])
+    for first, second in divisions:
+        if not (counts[first] and counts[second]):
+            continue
+        is_phrasal = second in _PARTICLES and len(first) >= _MIN_VERB
+        can_be_phrasal = is_phrasal and (second not in _WORD_ENDINGS or get_part_of_speech(first) == VERB)
+        if is_english(word) and not can_be_phrasal and not {first, second}.isdisjoint((*FUNCTION_WORDS, *_PARTICLES)):
+            continue  # "inform" is not "in form", and "cabin" is not "cab in"
+        verb = rf"{first.removesuffix('e')}\w{{0,4}}(?:[\s-]+\w+){{0,3}}" if is_phrasal else first
+        pattern = rf"\b{verb}[\s-]+{second if is_phrasal else second.removesuffix('s') + 's?'}\b"
+        if store_words.find_match(f"{first} {second}", pattern) is not None:
+            return f"{first} {second}"
+    return None
+
+
+def _find_long_form(word: str, question: str, store_words: _StoreWords) -> str | None:
+    """Return the consecutive words of which an unknown word is the acronym, or None.
+
+    They are looked for in the chunks with the most other words from the ``question``; the form in the most of these
+    chunks is returned, and of several the one in the best chunk. In lower case, the word must not be English.
+    """
+    if not _ACRONYM_PATTERN.fullmatch(word) or (word.islower() and is_english(word)):
+        return None
+    counts: dict[str, int] = {}
+    for text in store_words.read_texts_about(re.sub(rf"\b{word}\b", " ", question)):
+        for form in dict.fromkeys(_iter_long_forms(word.lower(), text)):
+            counts[form] = counts.get(form, 0) + 1
+    return max(counts, key=counts.__getitem__, default=None)
+
+
+def _iter_long_forms(acronym: str, text: str) -> Iterator[str]:
+    """Yield the consecutive words in a text whose initials are the ``acronym``, in lower case.
+
+    >>> list(_iter_long_forms("eta", "Call with the estimated time of arrival, or each of the assets."))
+    ['estimated time of arrival']
+    """
+    for clause in _CLAUSE_PATTERN.findall(text):
+        words = [word.lower() for word in _CLAUSE_WORD_PATTERN.findall(clause)]
+        for start, word in enumerate(words):
+            if word[0] == acronym[0] and word not in FUNCTION_WORDS:
+                num_words = _match_initials(acronym[1:], words[start + 1 : start + 2 * len(acronym)])
+                if num_words:
+                    yield " ".join(words[start : start + num_words + 1])
+
+
+def _match_initials(initials: str, words: Sequence[str]) -> int:
+    """Return the number of the first ``words`` that have these initials, or 0; link words can be skipped.
+
+    >>> _match_initials("os", ["of", "service", "are"]), _match_initials("ta", ["time", "of", "arrival"])
+    (2, 3)
+    """
+    if not words:
+        return 0
+    word, following = words[0], words[1:]
+    if word[0] == initials[0]:
+        if len(initials) == 1 and (word not in FUNCTION_WORDS or word in _PARTICLES):
+            return 1
+        num_following = _match_initials(initials[1:], following) if len(initials) > 1 else 0
+        if num_following and (word in _LINK_WORDS or word not in FUNCTION_WORDS):
+            return num_following + 1
+    num_following = _match_initials(initials, following) if word in _LINK_WORDS else 0
+    return num_following + 1 if num_following else 0
+
+
+def _find_clipped_word(word: str, store_words: _StoreWords) -> str | None:
+    """Return the word of which an unknown word is the beginning, or None.
+
+    The word is not English, and exactly one word of the store begins with it, in at least ``_MIN_CHUNKS`` chunks.
+    """
+    if len(word) < _MIN_CLIPPED or not word.islower() or is_english(word):
+        return None
+    state = store_words.state
+    counts = state.postings.count_chunks_by_term(state.postings.list_terms_with_prefix(word, _MAX_CHUNKS))
+    terms = sorted(term for term, count in counts.items() if count)
+    # The stems of one family of words can differ: "administr" and "administrator".
+    if not terms or not all(term.startswith(terms[0]) for term in terms) or sum(counts.values()) < _MIN_CHUNKS:
+        return None
+    match = store_words.find_match(terms[0], rf"\b{word}\w+")
+    return None if match is None else match.group().lower()
