@@ -227,6 +227,8 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
     assert partial.outcome == "answered" and len(partial.citations) == 1
     assert "The documents do not say: who painted the lighthouse of Ferrol?" in partial.text
     assert partial.parts[1].citation is None
+    yes_no = harbor.ask("Did Ada Quill paint the lighthouse of Ferrol, and what do boats pay?")
+    assert [part.citation for part in yes_no.parts] == [None, 1] and "twelve euros" in yes_no.text
     assert harbor.ask("Where does the keeper live?").parts == ()
 
 

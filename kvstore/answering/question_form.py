@@ -173,12 +173,14 @@ def split_question(question: str) -> list[str]:
     ['Who approves the leave?', 'by when?']
     >>> split_question("When and where was she born?")
     ['When was she born?', 'where was she born?']
+    >>> split_question("May I bring a dog, and where do I leave it?")
+    ['May I bring a dog?', 'where do I leave it?']
     >>> len(split_question("Who explains what to do and how to do it?"))
     1
     """
     question = " ".join(question.split())  # the boundary takes quadratic time in the length of white space
     texts = [text.strip(" ?") for text in _BOUNDARY_PATTERN.split(question)]
-    if len(texts) < 2 or not _START_PATTERN.match(texts[0]):
+    if len(texts) < 2 or not (_START_PATTERN.match(texts[0]) or _YES_NO_PATTERN.match(texts[0])):
         return [question]
     if _START_PATTERN.fullmatch(texts[0]):  # "When", before "and where was she born": add the words after "where"
         texts[0] += _START_PATTERN.sub("", texts[1], count=1)
