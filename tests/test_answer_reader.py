@@ -255,6 +255,21 @@ def test_yes_or_no_is_returned_if_the_sentence_settles_it(
     assert harbor.ask(question).verdict == verdict
 
 
+def test_the_yes_or_no_below_the_same_question_is_quoted_and_settles_it(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "# Can I bring an assistance dog?\n\nYes. Tell the box office when you book, and your dog gets a seat.\n\n"
+        "# Can I pay by check?\n\nNo. We take cards and cash at the till.\n\n# Do cats stay at home?\n\n"
+        "No. Cats may come if they are in a basket."
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("faq", text, format="markdown")
+        dog, check, cats = map(
+            store.ask, ("Can I bring my assistance dog?", "Can I pay by check?", "Can cats come in a basket?")
+        )
+    assert dog.text.partition("[1]")[0].endswith("Yes. Tell the box office when you book, and your dog gets a seat. ")
+    assert (dog.verdict, check.verdict) == ("yes", "no") and cats.verdict != "no"
+
+
 def test_the_sentence_before_a_pronoun_does_not_settle_a_question(reader: AnswerReader, tmp_path: Path) -> None:
     text = "The harbor office opens at 7:30. It is closed on Sundays. The master is Ida Berg. She never rests."
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:

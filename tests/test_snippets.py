@@ -285,6 +285,14 @@ def test_a_question_is_the_heading_of_its_reply(text: str, headings: list[str]) 
     assert [snippet.heading for snippet in split_snippets(text, "markdown", "", False, None)] == headings
 
 
+def test_yes_or_no_belongs_to_the_next_sentence() -> None:
+    text = "# May I bring a dog?\n\nYes. Tell the box office first. It has water.\n\n- No. Cats stay at home.\n\nYes."
+    snippets = split_snippets(text, "markdown", "", False, None)
+    assert [snippet.text for snippet in snippets] == [
+        "Yes. Tell the box office first.", "It has water.", "No. Cats stay at home.", "Yes."
+    ]  # fmt: skip
+
+
 def test_a_sentence_with_the_reason_needs_the_sentence_before() -> None:
     text = "At most 46 people may sleep here. The reason is the single staircase."
     assert [snippet.needs_previous for snippet in split_snippets(text, "markdown", "", False, None)] == [False, True]

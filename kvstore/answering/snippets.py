@@ -89,6 +89,8 @@ _RELEASE_QUESTION_PATTERN = compile_lazily(
     r"(?=.*\b(?:when|date|day|month|year)\b).*\b(?:releas|publi(?:sh|cation)|launch|issue|ship|c[ao]me out)",
     re.IGNORECASE,
 )
+#: A sentence that only says yes or no, and needs the sentence after it.
+_SHORT_ANSWER_PATTERN = compile_lazily(r"(?:yes|no|ja|nein|nee|nej|oui|non|sí|sì|sim|não|да|нет)[.!]", re.IGNORECASE)
 #: The maximum number of lines in one piece of code.
 _MAX_CODE_LINES = 8
 
@@ -290,6 +292,7 @@ def split_prose(
     if question is not None:  # all of its sentences ask
         later_spans = [(max(first, question.end()), last) for first, last in spans if last > question.end()]
         spans = [question.span(), *later_spans]
+    spans = _join_short_answers(content, spans)
     for index, (sentence_start, sentence_end) in enumerate(spans):
         # The first snippet includes the marker of an item.
         snippet_start = start if index == 0 else content_start + sentence_start
@@ -302,6 +305,20 @@ def split_prose(
         yield Snippet(
             snippet_start, snippet_end, displayed, kind, block_index, label=label, term=term, is_lead_in=is_lead_in
         )
+
+
+def _join_short_answers(content: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans of sentences, with each yes or no joined to the sentence after it.
+
+    >>> _join_short_answers("Yes. Call us first. Done.", [(0, 4), (5, 19), (20, 25)])
+    [(0, 19), (20, 25)]
+    """
+    joined: list[tuple[int, int]] = []
+    for index, (start, end) in enumerate(spans):
+        if index and _SHORT_ANSWER_PATTERN.fullmatch(content, *spans[index - 1]):
+            start, _ = joined.pop()
+        joined.append((start, end))
+    return joined
 
 
 def _blank_out(match: re.Match[str]) -> str:

@@ -69,6 +69,8 @@ _UNIVERSAL_PATTERN = compile_lazily(r"\b(?:all|every|each|any)\b", re.IGNORECASE
 _LIGHT_TERMS = "ever still yet already made may s"
 _NAME_PATTERN = compile_lazily(r"(?<!^)\b[A-Z][\w-]+")
 _WORD_PATTERN = compile_lazily(r"\w+")
+#: A sentence that only says yes or no, at the start of a text.
+_STATED_VERDICT_PATTERN = compile_lazily(r"(yes|no)[.!](?:\s+|\Z)", re.IGNORECASE)
 #: The maximum number of words from a negation or permission to a content word from the question, both included.
 _MAX_DISTANCE = 5
 
@@ -128,6 +130,18 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     # In a different order, the names may have different roles.
     names = [name for name in find_names(question) if name in sentence]
     return "yes" if names == sorted(names, key=sentence.index) else None
+
+
+def split_stated_verdict(text: str) -> tuple[Verdict | None, str]:
+    """Return the yes or no that opens a text as a sentence of its own (None: it has no such sentence), and the rest.
+
+    >>> split_stated_verdict("No. Cats stay at home."), split_stated_verdict("No cats.")
+    (('no', 'Cats stay at home.'), (None, 'No cats.'))
+    """
+    match = _STATED_VERDICT_PATTERN.match(text)
+    if match is None:
+        return None, text
+    return ("yes" if match[1].lower() == "yes" else "no"), text[match.end() :]
 
 
 def find_names(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
-from ...text.words import list_terms
+from ...text.words import list_content_terms, list_terms
 from ..answer_span import Verdict
 from ..answer_types import detect_answer_type, find_contrasts, is_contrary
 from ..excerpts import (
@@ -20,7 +20,7 @@ from ..excerpts import (
 from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_form import find_asking_sentence, find_topic, is_yes_no_question
-from ..verdicts import decide_verdict, find_names
+from ..verdicts import decide_verdict, find_names, split_stated_verdict
 from .reader import AnswerReader, build_context_text, select_windows
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
@@ -231,7 +231,8 @@ def _split_field_names(text: str, question: str) -> str:
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
     """Return yes or no if the snippet at ``position`` settles the question of ``scorer``, otherwise None.
 
-    The title, heading and label of the snippet, and the sentence that it refers to, can name its subject.
+    The title, heading and label of the snippet, and the sentence that it refers to, can name its subject. "Yes." below
+    the same question settles it.
     """
     passage_index, index = position
     passage = passages[passage_index]
@@ -241,4 +242,10 @@ def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer
         previous = passage.snippets[index - 1]
         # A pronoun can stand for a name in the previous sentence; the rest of that sentence is another statement.
         context += [previous.text] if previous.is_question else find_names(previous.text)
-    return decide_verdict(scorer.question, snippet.text, " ".join(context), scorer.stem)
+    stated_verdict, text = split_stated_verdict(snippet.text)
+    if stated_verdict is not None:
+        terms = set(list_content_terms(scorer.question, scorer.stem))
+        questions = (*passage.heading.split(" > "), snippet.heading)
+        if any(set(list_content_terms(question, scorer.stem)) == terms for question in questions):
+            return stated_verdict
+    return decide_verdict(scorer.question, text, " ".join(context), scorer.stem)
