@@ -20,7 +20,7 @@ from pathlib import PurePath
 
 from ..arguments import format_count
 from ..registry import get_strategy, list_overview_strategies
-from ..retrieval.cover import CoverSentence, collect_cover_sentences, select_cover
+from ..retrieval.cover import CoverSentence, build_composed_hit, collect_cover_sentences, select_cover
 from ..retrieval.evidence import Evidence, Hit, TextSpan
 from ..retrieval.overview import SummaryRequest
 from ..retrieval.query import Query, Strategy
@@ -173,19 +173,8 @@ def _build_opening_hit(state: State, rank: int, record: DocumentRecord, title: s
         span = TextSpan(record.key, 0, start, start + len(text.encode()))
     else:
         span, text = opening.to_span(state), opening.text
-    return Hit(
-        rank=rank,
-        score=1.0,
-        document=span.document,
-        ordinal=span.ordinal,
-        text=text,
-        path="the opening sentence of the document",
-        start=span.start,
-        end=span.end,
-        heading="",
-        title=title,
-        kind="summary",
-    )
+    path = "the opening sentence of the document"
+    return build_composed_hit("summary", (span,), text, path, title=title, rank=rank, score=1.0)
 
 
 def _is_description(sentence: CoverSentence) -> bool:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -160,32 +160,35 @@ def evaluate_store(
         for name in _RERANKERS
         if name != reranker
     }
-    # The threshold only decides which answers are shown, so nothing is asked again.
+    # The threshold only decides which answers are shown, so nothing is asked again. An answer that was refused has no
+    # text, so a lower threshold counts it as answered but not as right.
     outcomes_by_threshold = {
-        f"{value}": _apply_threshold(current_outcomes, value) for value in sorted({*_THRESHOLDS, threshold})
+        f"{value}": [replace(outcome, answered=outcome.confidence >= value) for outcome in current_outcomes]
+        for value in sorted({*_THRESHOLDS, threshold})
     }
     outcomes_by_size = _ask_other_chunk_sizes(store, questions, model, progress) if compare_chunk_sizes else {}
     return _build_report(
         store,
         questions,
         [
-            ("strategy", strategy, outcomes_by_strategy),
-            ("reranker", reranker, outcomes_by_reranker),
-            ("least_confidence", f"{threshold}", outcomes_by_threshold),
-            ("chunk_tokens", f"{store.settings.chunk_tokens}", outcomes_by_size),
+            _Comparison("strategy", strategy, outcomes_by_strategy),
+            _Comparison("reranker", reranker, outcomes_by_reranker),
+            _Comparison("least_confidence", f"{threshold}", outcomes_by_threshold),
+            _Comparison("chunk_tokens", f"{store.settings.chunk_tokens}", outcomes_by_size),
         ],
     )
 
 
-def _build_report(
-    store: Store,
-    questions: Sequence[Question],
-    comparisons: Iterable[tuple[str, str, Mapping[str, Sequence[AskedQuestion]]]],
-) -> EvaluationReport:
-    """Return the report on a store, with a row for each value of each setting, and advice on the settings.
+class _Comparison(NamedTuple):
+    """The ``compared`` setting, its current value, and the outcomes of the questions by value."""
 
-    Each of ``comparisons`` is a setting, its current value, and the outcomes of the questions by value.
-    """
+    compared: str
+    current: str
+    outcomes_by_name: Mapping[str, Sequence[AskedQuestion]]
+
+
+def _build_report(store: Store, questions: Sequence[Question], comparisons: Iterable[_Comparison]) -> EvaluationReport:
+    """Return the report on a store, with a row for each value of each setting, and advice on the settings."""
     rows: list[ReportRow] = []
     advice: list[Advice] = []
     for compared, current, outcomes_by_name in comparisons:
@@ -229,14 +232,6 @@ def _build_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_c
     ms = round(statistics.median(outcome.ms for outcome in outcomes), 1) if outcomes else None
     metrics_by_column = {column: metrics.get(key) for column, key in COLUMNS.items()}
     return ReportRow(compared, name, metrics_by_column, ms, is_current)
-
-
-def _apply_threshold(outcomes: Sequence[AskedQuestion], threshold: float) -> list[AskedQuestion]:
-    """Return the outcomes that another value of ``least_confidence`` would give.
-
-    An answer that was refused has no text, so a lower threshold counts it as answered but not as right.
-    """
-    return [replace(outcome, answered=outcome.confidence >= threshold) for outcome in outcomes]
 
 
 def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:

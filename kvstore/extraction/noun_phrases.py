@@ -396,15 +396,20 @@ class NounPhrases:
         Examples are ``Faculty of Law`` and ``Bureau of Weights and Measures``.
         """
         words = self._words
+
+        def is_capitalized_name(index: int) -> bool:
+            """True if there is a word at ``index``, which is proper and begins with a capital letter."""
+            return index < len(words) and words[index].is_proper and words[index].text[:1].isupper()
+
         while last + 2 < len(words) and words[last + 1].text in _NAME_PREPOSITIONS:
-            next_index = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
-            if not (words[next_index].is_proper and words[next_index].text[:1].isupper()):
+            name_start = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
+            if not is_capitalized_name(name_start):
                 break
-            last = next_index
-            while last + 1 < len(words) and words[last + 1].is_proper and words[last + 1].text[:1].isupper():
+            last = name_start
+            while is_capitalized_name(last + 1):
                 last += 1
             has_conjunct = last + 2 < len(words) and words[last + 1].text == "and" and words[last + 2].is_proper
-            if has_conjunct and next_index == last and words[last + 2].head == next_index:
+            if has_conjunct and name_start == last and words[last + 2].head == name_start:
                 last += 2  # "Weights and Measures", but not "Law and the Faculty"
         return last
 

@@ -78,10 +78,9 @@ def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parame
     values_by_name = {parameter.name: parameter.value for parameter in query_parameters if parameter.name}
     query = text[start:end]
     if _FOREIGN_SPACE_PATTERN.search(query):
-        query = "".join(_replace_space(token) for token in iter_tokens(query))
+        # White space that SQLite does not know, such as a no-break space, becomes a space.
+        query = "".join(
+            _FOREIGN_SPACE_PATTERN.sub(" ", token.text) if token.kind == "space" else token.text
+            for token in iter_tokens(query)
+        )
     return s.Select(query, values_by_name or tuple(parameter.value for parameter in query_parameters))
-
-
-def _replace_space(token: Token) -> str:
-    """Return the text of a token, with a space for each other white space of the language, such as no-break spaces."""
-    return _FOREIGN_SPACE_PATTERN.sub(" ", token.text) if token.kind == "space" else token.text

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from .. import language
 from ..sql.assignments import ASSIGNABLE_COLUMNS
@@ -89,7 +89,22 @@ def complete_statement(typed_text: str, catalog: StatementCatalog) -> list[Compl
     start = len(typed_text) if partial is None else partial.start
     typed = typed_text[start:]
     statement = typed_text[statement_start:start]
-    return [Completion(text, start, kind) for text, kind in _iter_completions(statement, typed, catalog)]
+    return [
+        Completion(suggestion.text, start, suggestion.kind)
+        for suggestion in _iter_suggestions(statement, typed, catalog)
+    ]
+
+
+class _Suggestion(NamedTuple):
+    """A text that may follow a statement, and its kind."""
+
+    text: str
+    kind: str
+
+
+def _label(texts: Iterable[str], kind: str) -> Iterator[_Suggestion]:
+    """Yield a suggestion of this kind for each text."""
+    return (_Suggestion(text, kind) for text in texts)
 
 
 def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
@@ -106,8 +121,8 @@ def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
     return statement_start, None if is_finished else last_token
 
 
-def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield each completion, with its kind, of ``typed``, the unfinished token after the text of a statement.
+def _iter_suggestions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[_Suggestion]:
+    """Yield the suggestions to complete ``typed``, the unfinished token after the text of a statement.
 
     ``catalog`` lists the names in the store.
     """
@@ -118,25 +133,25 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     allowed = language.list_expected_terminals(statement) - _find_used_clauses(words)
     columns = _list_assignable_columns(words)
     if columns is not None:
-        yield from _filter_matching(((column, "column") for column in columns), typed.lstrip('"'))
+        yield from _filter_matching(_label(columns, "column"), typed.lstrip('"'))
         return
     if typed.startswith("'"):
         yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
         return
     if typed.startswith('"') and allowed & {"QUERY_TEXT", *_EXPRESSIONS}:
         names = dict.fromkeys(column for columns in catalog.list_tables().values() for column in columns)
-        yield from ((f'"{name}"', "column") for name in names if name.startswith(typed[1:]))
+        yield from _label((f'"{name}"' for name in names if name.startswith(typed[1:])), "column")
         return
     name_prefix = typed.lstrip('"')
     if "QUERY_TEXT" in allowed:
         yield from _filter_matching(_iter_query_words(words, catalog), name_prefix)
         return
     if allowed & _EXPRESSIONS:
-        yield from _filter_matching(((column, "column") for column in catalog.list_tables()["documents"]), name_prefix)
-        yield from _filter_matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), name_prefix)
-    yield from _filter_matching(((word, "keyword") for word in sorted(allowed & language.get_keywords())), name_prefix)
+        yield from _filter_matching(_label(catalog.list_tables()["documents"], "column"), name_prefix)
+        yield from _filter_matching(_label(sorted(_EXPRESSION_WORDS), "keyword"), name_prefix)
+    yield from _filter_matching(_label(sorted(allowed & language.get_keywords()), "keyword"), name_prefix)
     if "QUERY" in allowed:
-        yield from _filter_matching(((word, "keyword") for word in ("SELECT", "VALUES", "WITH")), name_prefix)
+        yield from _filter_matching(_label(("SELECT", "VALUES", "WITH"), "keyword"), name_prefix)
     if "NAME" in allowed:
         yield from _filter_matching(_iter_names(words, catalog), name_prefix)
     if "STRING" in allowed and "NAME" not in allowed:
@@ -172,64 +187,61 @@ def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
     return used_clauses | _DIRECTIONS if used_clauses & _DIRECTIONS else used_clauses
 
 
-def _filter_matching(candidates: Iterable[tuple[str, str]], typed: str) -> Iterator[tuple[str, str]]:
-    """Yield the completions (text, kind) whose texts begin with ``typed``, ignoring case."""
-    return ((text, kind) for text, kind in candidates if text.lower().startswith(typed.lower()))
+def _filter_matching(suggestions: Iterable[_Suggestion], typed: str) -> Iterator[_Suggestion]:
+    """Yield the suggestions whose texts begin with ``typed``, ignoring case."""
+    return (suggestion for suggestion in suggestions if suggestion.text.lower().startswith(typed.lower()))
 
 
 def _iter_strings(
     words: Sequence[str], allowed: frozenset[str], prefix: str, catalog: StatementCatalog
-) -> Iterator[tuple[str, str]]:
-    """Yield each key, name, path or tree that begins with ``prefix`` and is valid here, as a literal, with its kind.
+) -> Iterator[_Suggestion]:
+    """Yield each key, name, path or tree that begins with ``prefix`` and is valid here, as a literal.
 
     ``words`` are those of the statement before the literal, ``allowed`` the terminals of the grammar (kinds of tokens)
     that may follow them, and ``catalog`` lists the names in the store.
     """
     if "STRING" not in allowed or not words:
         return
-    candidates: Sequence[str]
+    names: Sequence[str]
     if words[-1] == "TREE":
-        kind, candidates = "tree", [tree for tree in catalog.list_trees() if tree.startswith(prefix)]
+        kind, names = "tree", [tree for tree in catalog.list_trees() if tree.startswith(prefix)]
     elif (words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2) or words[-2:] == [")", "TO"]:
         # The last is COPY (query) TO.
-        kind, candidates = "path", catalog.list_paths(prefix)
+        kind, names = "path", catalog.list_paths(prefix)
     elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
-        kind, candidates = "document", catalog.list_document_keys(prefix, _MAX_COMPLETIONS)
+        kind, names = "document", catalog.list_document_keys(prefix, _MAX_COMPLETIONS)
     elif words[-1] in ("LOOKUP", "EXPAND", "ENTITY", "UNDER", "INTO", "FOR", ",", "EDGE", "ALIAS"):
-        kind, candidates = "entity", catalog.list_entity_names(prefix, _MAX_COMPLETIONS)
+        kind, names = "entity", catalog.list_entity_names(prefix, _MAX_COMPLETIONS)
     else:
         return
-    for candidate in candidates:
-        yield format_literal(candidate), kind
+    yield from _label(map(format_literal, names), kind)
 
 
-def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield each name of ``catalog`` that is valid after ``words``, the beginning of a statement, with its kind."""
+def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[_Suggestion]:
+    """Yield each name of ``catalog`` that is valid after ``words``, the beginning of a statement."""
     last_word = words[-1] if words else ""
     if last_word in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
-        strategy_names = [
-            word
-            for word in catalog.list_strategies()
-            if words[0] != "SEARCH" or word in ("vector", "lexical", "hybrid")
-        ]
-        yield from ((strategy, "strategy") for strategy in strategy_names)
+        strategies: Iterable[str] = catalog.list_strategies()
+        if words[0] == "SEARCH":
+            strategies = [name for name in strategies if name in ("vector", "lexical", "hybrid")]
+        yield from _label(strategies, "strategy")
     elif last_word == "TABLE":
-        yield from ((table, "table") for table in catalog.list_tables())
+        yield from _label(catalog.list_tables(), "table")
     elif last_word == "DESCRIBE":
-        yield from ((table, "table") for table in catalog.list_tables())
-        yield from ((kind, "kind") for kind in language.list_described_kinds())
+        yield from _label(catalog.list_tables(), "table")
+        yield from _label(language.list_described_kinds(), "kind")
     elif last_word == "INDEX":
-        yield from ((kind, "index") for kind in language.list_index_kinds())
+        yield from _label(language.list_index_kinds(), "index")
     elif last_word == "EXPAND":
-        yield from ((kind, "index") for kind in language.list_outlined_kinds())
+        yield from _label(language.list_outlined_kinds(), "index")
     elif last_word == "EXTRACT":
-        yield from ((kind, "kind") for kind in language.list_extraction_kinds())
+        yield from _label(language.list_extraction_kinds(), "kind")
     elif last_word == "SET":
-        yield from ((setting, "setting") for setting in catalog.list_settings())
+        yield from _label(catalog.list_settings(), "setting")
     elif last_word in ("(", ",") and words[0] == "INGEST":
-        yield from ((option, "option") for option in language.list_ingest_options())
+        yield from _label(language.list_ingest_options(), "option")
     elif last_word in ("(", ","):
-        yield from ((format_identifier(option), "option") for option in _list_options(words, catalog))
+        yield from _label(map(format_identifier, _list_options(words, catalog)), "option")
 
 
 def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
@@ -247,20 +259,17 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
     return sorted({"reranker", *(option for options in strategies.values() for option in options)})
 
 
-def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield each table and column of ``catalog``, and each keyword, that can follow the words of a query.
-
-    Each is yielded with its kind: ``table``, ``column`` or ``keyword``.
-    """
+def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[_Suggestion]:
+    """Yield each table and column of ``catalog``, and each keyword, that can follow the words of a query."""
     tables = catalog.list_tables()
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
-        yield from ((table, "table") for table in tables)
+        yield from _label(tables, "table")
         return
     named_tables = [table for table in tables if table.upper() in words] or list(tables)
     columns = dict.fromkeys(column for table in named_tables for column in tables[table])
-    yield from ((f'"{column}"' if column.upper() in SQL_WORDS else column, "column") for column in columns)
-    yield from ((word, "keyword") for word in SQL_WORDS)
-    yield from ((table, "table") for table in tables)
+    yield from _label((f'"{column}"' if column.upper() in SQL_WORDS else column for column in columns), "column")
+    yield from _label(SQL_WORDS, "keyword")
+    yield from _label(tables, "table")
 
 
 def _is_after_from(words: Sequence[str]) -> bool:

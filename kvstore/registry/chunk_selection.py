@@ -20,7 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from ..text.languages import get_text_stemmer
 from ..text.words import list_content_terms, segment_words
 
 Floats = npt.NDArray[np.float64]
+_Ngram = tuple[str, ...]
 
 #: Parameters of KET-RAG: the damping factor, the number of neighbors of each kind, and the number of iterations.
 _DAMPING, _NUM_NEIGHBORS, _NUM_STEPS = 0.85, 5, 50
@@ -112,7 +113,8 @@ def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Float
     keys = sorted(state.documents.iter_keys())
     records = [record for record in map(state.documents.find_by_key, keys) if record is not None]
     chunks = np.array([chunk for record in records for chunk in record.chunk_ids()], np.uint64)
-    return chunks, compute_scores(state, chunks) if len(chunks) else np.empty(0)
+    values = compute_scores(state, chunks) if len(chunks) else np.empty(0)
+    return chunks, values
 
 
 def _load_vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
@@ -150,19 +152,13 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     lengths = np.sort(np.array([len(text) for text in texts]))
     matches, totals = np.zeros((len(texts), _MAX_ORDER)), np.zeros((len(texts), _MAX_ORDER))
     for order in range(1, _MAX_ORDER + 1):
-        # For each n-gram: its largest count in a text, the index of that text, and the next largest count.
-        largest_counts: dict[tuple[str, ...], tuple[int, int, int]] = {}
-        for index, text in enumerate(texts):
-            for gram, count in _count_ngrams(text, order).items():
-                max_count, max_index, second_count = largest_counts.get(gram, (0, -1, 0))
-                if count > max_count:
-                    largest_counts[gram] = (count, index, max_count)
-                elif count > second_count:
-                    largest_counts[gram] = (max_count, max_index, count)
-        for index, text in enumerate(texts):
-            for gram, count in _count_ngrams(text, order).items():
-                max_count, max_index, second_count = largest_counts[gram]
-                matches[index, order - 1] += min(count, second_count if max_index == index else max_count)
+        counts_by_text = [_count_ngrams(text, order) for text in texts]
+        largest_counts = _find_largest_counts(counts_by_text)
+        for index, counts in enumerate(counts_by_text):
+            for ngram, count in counts.items():
+                largest = largest_counts[ngram]
+                reference_count = largest.second_count if largest.text_index == index else largest.first_count
+                matches[index, order - 1] += min(count, reference_count)
                 totals[index, order - 1] += count
     scores = np.zeros(len(texts))
     for index, text in enumerate(texts):
@@ -176,7 +172,28 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     return scores
 
 
-def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+class _LargestCount(NamedTuple):
+    """The largest count of an n-gram in a text, the index of that text, and the largest count in another text."""
+
+    first_count: int = 0
+    text_index: int = -1
+    second_count: int = 0
+
+
+def _find_largest_counts(counts_by_text: Sequence[Counter[_Ngram]]) -> dict[_Ngram, _LargestCount]:
+    """Return the largest count of each n-gram; ``counts_by_text`` has the number of its occurrences in each text."""
+    largest_counts: dict[_Ngram, _LargestCount] = {}
+    for index, counts in enumerate(counts_by_text):
+        for ngram, count in counts.items():
+            largest = largest_counts.get(ngram, _LargestCount())
+            if count > largest.first_count:
+                largest_counts[ngram] = _LargestCount(count, index, largest.first_count)
+            elif count > largest.second_count:
+                largest_counts[ngram] = largest._replace(second_count=count)
+    return largest_counts
+
+
+def _count_ngrams(words: Sequence[str], order: int) -> Counter[_Ngram]:
     """Count the occurrences of each n-gram of ``order`` words."""
     return Counter(tuple(words[start : start + order]) for start in range(len(words) - order + 1))
 

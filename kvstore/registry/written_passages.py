@@ -70,16 +70,22 @@ class PassageTexts(NamedTuple):
     texts: tuple[str, ...]
 
 
+class UnassignedText(NamedTuple):
+    """A text that does not name its passage, and the name of the model that wrote it."""
+
+    model: str
+    text: str
+
+
 @frozen_dataclass
 class ModelTexts:
     """The texts that language models wrote about the passages of one document, by the digest of the passage.
 
-    ``unassigned`` are pairs (model, text) of texts that do not name their passage; one is assigned when they are
-    stored.
+    ``unassigned`` texts get a passage when they are stored.
     """
 
     by_digest: Mapping[bytes, PassageTexts] = field(default_factory=dict)
-    unassigned: tuple[tuple[str, str], ...] = ()
+    unassigned: tuple[UnassignedText, ...] = ()
 
     def __bool__(self) -> bool:
         """True if there is any text."""
@@ -88,7 +94,7 @@ class ModelTexts:
     def list_texts(self) -> list[str]:
         """Return all texts, in the order of the digests of their passages, then texts without a passage."""
         assigned_texts = (text for _, (_, texts) in sorted(self.by_digest.items()) for text in texts)
-        return [*assigned_texts, *(text for _, text in self.unassigned)]
+        return [*assigned_texts, *(unassigned.text for unassigned in self.unassigned)]
 
     def get_texts(self, digest: bytes) -> PassageTexts | None:
         """Return the texts about the passage with this digest, and their model, or None if there are no texts."""
@@ -143,8 +149,8 @@ class WrittenFact(DocumentFact[ModelTexts]):
     def label_passage(self, number: int, passage: SourcePassage) -> str:
         """Return the label of a passage, which the model repeats before it writes about the passage.
 
-        It is the number of the passage in its request, with the beginning of its description, so that weak models
-        write about this passage and not about the examples.
+        It is the number of the passage in its request, with the beginning of its description, so that weak models write
+        about this passage and not about the examples.
         """
         description = to_printable(" ".join(self.describe_passage(passage).split()))
         return f"{number}: {description[:_MAX_LABEL_CHARS]}".strip()
@@ -249,13 +255,13 @@ class WrittenFact(DocumentFact[ModelTexts]):
         """
         (rows,) = parts
         texts_by_digest: dict[bytes, PassageTexts] = {}
-        unassigned: list[tuple[str, str]] = []
+        unassigned: list[UnassignedText] = []
         try:
             for digest, model, texts in rows:
                 if not all(isinstance(text, str) and text.strip() for text in [model, *texts]):
                     raise ValueError
                 if digest is None:
-                    unassigned += ((model, text) for text in texts)
+                    unassigned += (UnassignedText(model, text) for text in texts)
                 else:
                     texts_by_digest[bytes.fromhex(digest)] = PassageTexts(model, tuple(texts))
         except (TypeError, ValueError):
@@ -385,13 +391,11 @@ def _parse_label(label: str | int, labels: Sequence[str]) -> int:
     raise ValueError(f"the answer names the passage {label!r}, and the passages are {', '.join(labels)}")
 
 
-def _assign_texts(
-    unassigned: Sequence[tuple[str, str]], passages: Sequence[SourcePassage]
-) -> dict[bytes, PassageTexts]:
+def _assign_texts(unassigned: Sequence[UnassignedText], passages: Sequence[SourcePassage]) -> dict[bytes, PassageTexts]:
     """Assign each text to the passage that shares the most words with it, the first of equal passages.
 
-    Return the texts by the digest of the passage; their model is the model of the last text. ``unassigned`` are pairs
-    (model, text). Only the passages' texts are compared, not their titles and headings.
+    Return the texts by the digest of the passage; their model is the model of the last text. Only the passages' texts
+    are compared, not their titles and headings.
     """
     if not unassigned or not passages:
         return {}

@@ -66,15 +66,22 @@ def draw_explanation(
     max_milliseconds = 0.0
     if total_milliseconds is not None:
         max_milliseconds = max((step.milliseconds or 0.0 for step in steps), default=0.0)
-    heading, steps_top = _draw_heading(question, summary)
-    drawn_steps, hits_top = _draw_steps(steps, steps_top, max_milliseconds)
-    drawn_hits, bottom = _draw_hits(hits, hits_top)
-    elements = [*heading, *drawn_steps, *drawn_hits]
-    return svg.render_picture(_WIDTH, bottom + 4, f"How this was found: {question}", elements)
+    heading = _draw_heading(question, summary)
+    drawn_steps = _draw_steps(steps, heading.bottom, max_milliseconds)
+    drawn_hits = _draw_hits(hits, drawn_steps.bottom)
+    elements = [*heading.elements, *drawn_steps.elements, *drawn_hits.elements]
+    return svg.render_picture(_WIDTH, drawn_hits.bottom + 4, f"How this was found: {question}", elements)
 
 
-def _draw_heading(question: str, summary: str) -> tuple[list[str], float]:
-    """Return the SVG elements of the question with a summary below it, and the y coordinate of what follows."""
+class _DrawnPart(NamedTuple):
+    """The SVG elements of a part of the picture, and the y coordinate of what follows it."""
+
+    elements: list[str]
+    bottom: float
+
+
+def _draw_heading(question: str, summary: str) -> _DrawnPart:
+    """Return the question with a summary below it."""
     elements: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, _QUESTION_SIZE, _WIDTH - 2 * _RIGHT_MARGIN, _MAX_LINES):
@@ -83,11 +90,11 @@ def _draw_heading(question: str, summary: str) -> tuple[list[str], float]:
     if summary:
         elements.append(svg.render_text(_RIGHT_MARGIN, y, summary, "quiet", size=_DETAIL_SIZE))
         y += _SUMMARY_LINE
-    return elements, y + _HEADING_GAP
+    return _DrawnPart(elements, y + _HEADING_GAP)
 
 
-def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float) -> tuple[list[str], float]:
-    """Return the SVG elements of steps whose first name is at y = ``top``, and the y coordinate of what follows.
+def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float) -> _DrawnPart:
+    """Return the steps; the name of the first is at y = ``top``.
 
     ``max_milliseconds`` is the time of the longest step, which has the longest bar; 0 if times are not drawn.
     """
@@ -102,13 +109,13 @@ def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float)
         y += _STEP_HEIGHT + _DETAIL_LINE * len(lines)
     endpoints = f'y1="{svg.format_number(top - _DOT_RISE)}" y2="{svg.format_number(last_y - _DOT_RISE)}"'
     rail = f'<line class="kv-line" x1="{_RAIL_X}" x2="{_RAIL_X}" {endpoints} stroke-width="2"/>'
-    return [rail, *dots, *elements], y  # the dots cover the line
+    return _DrawnPart([rail, *dots, *elements], y)  # the dots cover the line
 
 
-def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
-    """Return the SVG elements of the first hits below y = ``top``, and the y coordinate of what follows."""
+def _draw_hits(hits: Sequence[DrawnHit], top: float) -> _DrawnPart:
+    """Return the first hits, below y = ``top``."""
     if not hits:
-        return [], top
+        return _DrawnPart([], top)
     y = top + _EVIDENCE_GAP
     elements = [svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=_NAME_SIZE, bold=True)]
     y += _EVIDENCE_LINE
@@ -120,7 +127,7 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
         remaining = f"and {len(hits) - _MAX_HITS:,} more"
         elements.append(svg.render_text(_LEFT_MARGIN, y, remaining, "quiet", size=_DETAIL_SIZE))
         y += _EVIDENCE_LINE
-    return elements, y
+    return _DrawnPart(elements, y)
 
 
 def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds: float) -> list[str]:

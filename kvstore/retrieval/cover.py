@@ -17,7 +17,7 @@ from ..text.blocks import format_summary_sentence, skip_marker, split_chunk_bloc
 from ..text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
 from ..text.sentences import split_sentences
 from ..text.words import count_text_tokens
-from .evidence import TextSpan
+from .evidence import Hit, HitKind, TextSpan
 
 #: The number of times that a word from the question counts.
 _QUESTION_WORD_WEIGHT = 2.0
@@ -45,6 +45,28 @@ class CoverSentence(NamedTuple):
         return TextSpan(
             state.documents.get_key(self.document), state.chunks.get(self.chunk).ordinal, self.start, self.end
         )
+
+
+def build_composed_hit(
+    kind: HitKind,
+    spans: tuple[TextSpan, ...],
+    text: str,
+    path: str,
+    *,
+    heading: str = "",
+    title: str | None,
+    rank: int = 0,
+    score: float = 0.0,
+) -> Hit:
+    """Return a hit (a summary or a report) whose text consists of ``spans`` or was written from them, at the first.
+
+    ``path`` is the reason for the hit that EXPLAIN shows, and ``title`` the title of the document, topic or community
+    (None: no title). The rank is 0 if it is not known yet.
+    """
+    first = spans[0]
+    return Hit(
+        rank, score, first.document, first.ordinal, text, path, first.start, first.end, heading, title, kind, spans
+    )
 
 
 def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSentence]:

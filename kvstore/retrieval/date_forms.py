@@ -20,10 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import best
 from ..structures.state import State
-from ..structures.vectors.vectors import Ids
 from ..text.month_names import list_month_names
 from ..text.words import count_chunk_terms, find_technical_tokens, list_content_terms
 from .evidence import ChunkReadRequest, LoadedChunk
@@ -116,7 +114,8 @@ def _load_chunks_with_date(
         form for year, reading in product(years, asked_date.readings) for form in _list_numeric_forms(year, *reading)
     ]
     term_sets = {frozenset(_list_terms(form, stem)) for form in (asked_date.text, *forms)}
-    narrow = None if state.allowed is None else _make_restriction(state.allowed)
+    allowed = state.allowed
+    narrow = None if allowed is None else lambda chunks: chunks[allowed.get_chunk_mask(chunks)]
     counts = state.postings.count_chunks_by_term(list(frozenset().union(*term_sets)))
     found_chunks = [
         state.postings.find_chunks_with_terms(terms, narrow=narrow)
@@ -129,11 +128,6 @@ def _load_chunks_with_date(
     scores = score_by_weights(state, weights, chunks) if weights.rarities else np.zeros(len(chunks))
     ranking = best(state, chunks, scores, _MAX_CHUNKS)
     return ChunkReadRequest([chunk for chunk, _ in ranking]).fetch(state)
-
-
-def _make_restriction(allowed: AllowedDocuments) -> Callable[[Ids], Ids]:
-    """Return a function that removes, from an array of chunk ids, the chunks of documents that are not ``allowed``."""
-    return lambda chunks: chunks[allowed.get_chunk_mask(chunks)]
 
 
 def _list_terms(form: str, stem: Callable[[str], str]) -> list[str]:

@@ -409,23 +409,18 @@ def build_chunk_hits(
                 if num_tokens > within:
                     continue
                 within -= num_tokens
-            record = loaded.record
-            hits.append(
-                Hit(
-                    rank=len(hits) + 1,
-                    score=score,
-                    document=loaded.document.key,
-                    ordinal=record.ordinal,
-                    text=loaded.text,
-                    path=_get_explanation(explanations, loaded),
-                    start=record.start,
-                    end=record.end,
-                    heading=" > ".join(loaded.headings),
-                    title=loaded.document.title,
-                )
-            )
+            hits.append(build_chunk_hit(loaded, len(hits) + 1, score, _get_explanation(explanations, loaded)))
             chunk_ids.append(chunk)
     return RankedHits(hits, chunk_ids)
+
+
+def build_chunk_hit(loaded: LoadedChunk, rank: int, score: float, path: str) -> Hit:
+    """Return a chunk as a hit; ``path`` is the reason that EXPLAIN shows. The rank is 0 if it is not known yet."""
+    record, document = loaded.record, loaded.document
+    heading = " > ".join(loaded.headings)
+    return Hit(
+        rank, score, document.key, record.ordinal, loaded.text, path, record.start, record.end, heading, document.title
+    )
 
 
 def build_segment_hits(

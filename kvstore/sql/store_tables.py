@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..registry import INDEXES
 from ..registry.sql_table import (
@@ -34,8 +34,10 @@ from ..structures.state import State
 from ..text.normalize import to_entity_key
 
 if TYPE_CHECKING:
+    from ..structures.documents.chunks import ChunkRecord
     from ..structures.documents.document_triples import DocumentTriples, Triple
     from ..structures.indexes.index import IndexStatus
+    from ..structures.names.mentions import Mention
 
 # Entities ------------------------------------------------------------------------------------------------------------
 
@@ -95,22 +97,29 @@ def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
                 yield chunk, index
 
 
-#: A row is (chunk, index of the mention in it), and a record (chunk record, mention).
+class _MentionRecord(NamedTuple):
+    """A mention, and the record of its chunk."""
+
+    chunk: ChunkRecord
+    mention: Mention
+
+
+#: A row is (chunk, index of the mention in it).
 MENTIONS = SqlTable(
     "mentions",
     "occurrences of entities in chunks; start and end are byte offsets in the document's stored text",
     {
-        "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(record[1].entity)),
-        "document": ("TEXT", lambda reader, row, record: reader.get_document(record[0].document).key),
+        "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(record.mention.entity)),
+        "document": ("TEXT", lambda reader, row, record: reader.get_document(record.chunk.document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row[0]),
-        "start": ("INTEGER", lambda reader, row, record: record[0].start + record[1].start),
+        "start": ("INTEGER", lambda reader, row, record: record.chunk.start + record.mention.start),
         "end": (
             "INTEGER",
-            lambda reader, row, record: record[0].start + record[1].start + record[1].length,
+            lambda reader, row, record: record.chunk.start + record.mention.start + record.mention.length,
         ),
     },
     scan=lambda reader: _iter_mentions(reader, reader.iter_ids(tables.MENTIONS)),
-    load=lambda reader, row: (reader.state.chunks.get(row[0]), reader.list_mentions(row[0])[row[1]]),
+    load=lambda reader, row: _MentionRecord(reader.state.chunks.get(row[0]), reader.list_mentions(row[0])[row[1]]),
     number=lambda reader, row: row[0] << 16 | row[1],
     equal={
         "chunk": lambda reader, chunk: _iter_mentions(reader, make_row_lookup(tables.MENTIONS)(reader, chunk)),
@@ -208,7 +217,7 @@ def _make_entity_reader(index: int) -> ReadColumn:
     return lambda reader, row, record: reader.get_entity_name(reader.state.forest.get_node(row[index]).entity)
 
 
-#: A row is (child node, parent node, assertion), and has no record.
+#: A row is (child node, parent node, assertion), and a record the assertion.
 EDGES = SqlTable(
     "edges",
     "edges of the trees, one row for each document that states the edge; document is NULL for INSERT EDGE",
@@ -216,11 +225,11 @@ EDGES = SqlTable(
         "child": ("TEXT", _make_entity_reader(0)),
         "parent": ("TEXT", _make_entity_reader(1)),
         "tree": ("TEXT", lambda reader, row, record: reader.get_tree_name(reader.state.forest.get_node(row[0]).tree)),
-        "kind": ("TEXT", lambda reader, row, record: row[2].kind),
-        "confidence": ("REAL", lambda reader, row, record: row[2].confidence),
-        "document": ("TEXT", lambda reader, row, record: _get_stating_key(reader, row[2].document)),
-        "start": ("INTEGER", lambda reader, row, record: row[2].start),
-        "end": ("INTEGER", lambda reader, row, record: row[2].end),
+        "kind": ("TEXT", lambda reader, row, record: record.kind),
+        "confidence": ("REAL", lambda reader, row, record: record.confidence),
+        "document": ("TEXT", lambda reader, row, record: _get_stating_key(reader, record.document)),
+        "start": ("INTEGER", lambda reader, row, record: record.start),
+        "end": ("INTEGER", lambda reader, row, record: record.end),
         "accepted": (
             "INTEGER",
             lambda reader, row, record: reader.state.forest.get_edge_status(row[0], row[1]) == ACCEPTED,
@@ -229,6 +238,7 @@ EDGES = SqlTable(
     scan=lambda reader: (
         edge for pair in reader.state.forest.iter_edges() for edge in _iter_asserted_edges(reader, *pair)
     ),
+    load=lambda reader, row: row[2],
     number=hash_row,
     equal={
         "child": lambda reader, name: _iter_parent_edges(reader, _iter_entity_nodes(reader, name)),
@@ -241,16 +251,20 @@ EDGES = SqlTable(
 
 def _find_alias(reader: TableReader, name: str) -> TableRows:
     """Return an iterator over the key of the alias with this name, which is empty if no alias has it."""
-    key = to_entity_key(name)
-    can_be_key = 0 < len(key.encode()) <= MAX_KEY_BYTES
-    return iter_optional(key if can_be_key and reader.state.aliases.get(key) else None)
+    key = _find_possible_key(name)
+    return iter_optional(key if key and reader.state.aliases.get(key) else None)
 
 
 def _iter_aliases(reader: TableReader, name: str) -> TableRows:
     """Return an iterator over the keys of the direct aliases of the entity with this name."""
+    key = _find_possible_key(name)
+    return iter(reader.state.aliases.list_direct_aliases(key) if key else ())
+
+
+def _find_possible_key(name: str) -> str | None:
+    """Return the key of a name, or None if it is empty or too long to be stored."""
     key = to_entity_key(name)
-    can_be_key = 0 < len(key.encode()) <= MAX_KEY_BYTES
-    return iter(reader.state.aliases.list_direct_aliases(key) if can_be_key else ())
+    return key if 0 < len(key.encode()) <= MAX_KEY_BYTES else None
 
 
 ALIASES = SqlTable(
@@ -283,15 +297,19 @@ def _list_documents_with_triples(reader: TableReader) -> Iterator[int]:
     return iter(Triples(reader.state.lmdb).list_documents())
 
 
-def _load_triple(reader: TableReader, row: tuple[int, int]) -> tuple[Triple, str | None]:
-    """Return the triple of a row, and the name of the model that wrote it (None if it was imported).
+class _TripleRecord(NamedTuple):
+    """A triple, and the name of the model that wrote it (None if it was imported)."""
 
-    ``row`` is the document's id, and the index of the triple in it.
-    """
+    triple: Triple
+    written_by: str | None
+
+
+def _load_triple(reader: TableReader, row: tuple[int, int]) -> _TripleRecord:
+    """Return the triple of a row, which is the document's id, and the index of the triple in it."""
     document, index = row
     triples = reader.call_cached(_read_triples, document)
     triple = triples.triples[index]
-    return triple, triples.models.get(triple)
+    return _TripleRecord(triple, triples.models.get(triple))
 
 
 def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
@@ -324,16 +342,16 @@ def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     yield from _iter_triples(reader, iter({reader.state.chunks.get(chunk).document for chunk in chunks}))
 
 
-#: A row is (document, index of the triple in it), and a record (triple, name of the model that wrote it).
+#: A row is (document, index of the triple in it).
 TRIPLES = SqlTable(
     "triples",
     "triples that were imported for documents, or extracted from them by a model",
     {
-        "subject": ("TEXT", lambda reader, row, record: record[0].subject),
-        "relation": ("TEXT", lambda reader, row, record: record[0].relation),
-        "object": ("TEXT", lambda reader, row, record: record[0].object),
+        "subject": ("TEXT", lambda reader, row, record: record.triple.subject),
+        "relation": ("TEXT", lambda reader, row, record: record.triple.relation),
+        "object": ("TEXT", lambda reader, row, record: record.triple.object),
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0]).key),
-        "written_by": ("TEXT", lambda reader, row, record: record[1]),
+        "written_by": ("TEXT", lambda reader, row, record: record.written_by),
     },
     scan=lambda reader: _iter_triples(reader, _list_documents_with_triples(reader)),
     load=_load_triple,

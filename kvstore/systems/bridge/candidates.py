@@ -46,6 +46,13 @@ class AbstractRoute(NamedTuple):
     target: int
 
 
+class _TreeNeighbor(NamedTuple):
+    """An abstract ``levels`` levels above another (negative: below)."""
+
+    levels: int
+    abstract: int
+
+
 @dataclass(frozen=True, slots=True)
 class CandidatePool:
     """Candidate chunks, ids ascending, their cosines with the question, and the route to the abstract above each.
@@ -200,17 +207,16 @@ class _PoolBuilder:
                             yielded.add(chunk)
                             yield chunk, route
 
-    def _list_tree_neighbors(self, abstracts: Sequence[int], level: int) -> list[list[tuple[int, int]]]:
+    def _list_tree_neighbors(self, abstracts: Sequence[int], level: int) -> list[list[_TreeNeighbor]]:
         """Return, for each abstract, its descendants and its ancestor ``level`` levels away (Bridge-RAG, equation 1).
 
-        An abstract summarizes chunks or lower abstracts. Each result is a pair: the number of levels up (negative:
-        down), and the id of the abstract. With ``level`` 0, only the abstract itself is returned. Reads the abstracts
-        on the way into the cache.
+        An abstract summarizes chunks or lower abstracts. With ``level`` 0, only the abstract itself is returned. Reads
+        the abstracts on the way into the cache.
         """
         # The record of a leaf is needed only for its parent.
         self._cache_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
         if not level:
-            return [[(0, abstract)] for abstract in abstracts]
+            return [[_TreeNeighbor(0, abstract)] for abstract in abstracts]
         descendants = [[abstract] for abstract in abstracts]
         ancestors: list[int | None] = list(abstracts)
         for _ in range(level):
@@ -218,10 +224,10 @@ class _PoolBuilder:
             ancestors = [None if abstract is None else self._abstracts[abstract].parent for abstract in ancestors]
             self._cache_abstracts(child for group in descendants for child in group if child >= FIRST_UPPER_ABSTRACT)
             self._cache_abstracts(abstract for abstract in ancestors if abstract is not None)
-        neighbor_groups = [[(-level, descendant) for descendant in group] for group in descendants]
+        neighbor_groups = [[_TreeNeighbor(-level, descendant) for descendant in group] for group in descendants]
         for neighbors, ancestor in zip(neighbor_groups, ancestors, strict=True):
             if ancestor is not None:
-                neighbors.append((level, ancestor))
+                neighbors.append(_TreeNeighbor(level, ancestor))
         return neighbor_groups
 
     def _list_children(self, abstracts: Iterable[int]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ...registry.sql_table import SqlTable, TableRow, TableRows, hash_row, iter_optional
+from ...registry.sql_table import SqlTable, TableRows, hash_row, iter_optional
 from ...registry.table_reader import TableReader
 from ...structures.documents.documents import build_heading_path
 from ...structures.state import State
@@ -105,11 +105,6 @@ def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
         yield _UnitMention(unit, entity)
 
 
-def _hash_mention(reader: TableReader, row: TableRow) -> int:
-    """Return the ``rowid`` of a row of ``unit_mentions``: a hash of unit and entity."""
-    return hash_row(reader, (row.unit.id, row.entity))
-
-
 UNIT_MENTION_TABLE = SqlTable(
     "unit_mentions",
     "entities that each unit mentions, in its text or in the title above it",
@@ -120,7 +115,7 @@ UNIT_MENTION_TABLE = SqlTable(
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row.entity)),
     },
     scan=lambda reader: _iter_mentions(reader, _iter_document_units(reader, _iter_document_ids(reader))),
-    number=_hash_mention,
+    number=lambda reader, row: hash_row(reader, (row.unit.id, row.entity)),
     equal={
         "chunk": lambda reader, chunk: _iter_mentions(reader, _iter_chunk_units(reader, chunk)),
         "document": lambda reader, key: _iter_mentions(reader, _iter_units_by_document_key(reader, key)),

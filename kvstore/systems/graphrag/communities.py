@@ -47,7 +47,7 @@ from .community_rows import (
     MEMBERS,
 )
 from .entity_graph import compute_strengths
-from .stored_communities import HomeChunk, Member, StoredCommunities, Value, iter_largest
+from .stored_communities import CommunityMember, HomeChunk, StoredCommunities, Value, iter_largest
 
 #: Marks a community whose visibility is not yet known; otherwise the value is 0 or 1.
 _UNKNOWN = -1
@@ -114,11 +114,11 @@ class Communities(StoredCommunities):
         normalized_key = f"{level}/{to_entity_key(name)}"
         return next((community for community in candidates if self.get_key(community) == normalized_key), None)
 
-    def list_members(self, community: int) -> list[Member]:
+    def list_members(self, community: int) -> list[CommunityMember]:
         """Return the members that exist in the state, strongest first."""
         return list(self.iter_members(community))
 
-    def iter_members(self, community: int) -> Iterator[Member]:
+    def iter_members(self, community: int) -> Iterator[CommunityMember]:
         """Yield the members that exist in the state, strongest first; each is looked up when it is yielded."""
         return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
@@ -374,12 +374,12 @@ class Communities(StoredCommunities):
 
     # Reading rows -----------------------------------------------------------------------------------------------------
 
-    def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[Member]:
+    def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[CommunityMember]:
         """Yield the members in a stored row (None: no row) that exist in the state, in order."""
         values = iter(row or ())  # entity, weight, entity, weight, and so on
         for entity, weight in zip(values, values, strict=True):
             if self._is_complete or entity in self._state.entities:
-                yield Member(entity, weight / _WEIGHT_SCALE)
+                yield CommunityMember(entity, weight / _WEIGHT_SCALE)
 
     @cached_property
     def _is_complete(self) -> bool:

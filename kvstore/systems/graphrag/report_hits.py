@@ -1,8 +1,8 @@
 """Reports of communities as hits: written by a model, or else made of sentences from the documents.
 
 In: requests for the reports of some communities. Out: hits of the kind ``report``, whose spans are the sentences, or
-the sources that the model's findings cite. A model's report is shown only if all documents that it was written from
-are allowed.
+the sources that the model's findings cite. A model's report is shown only if all documents that it was written from are
+allowed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...errors import InputError
+from ...retrieval.cover import build_composed_hit
 from ...retrieval.evidence import Evidence, Hit, StoredSpan, TextSpan, convert_spans
 from ...retrieval.query import Query
 from ...structures.indexes.index_reading import bind_index
@@ -212,20 +213,9 @@ def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | N
     """
     if not content.spans:
         return None
-    first_span = content.spans[0]
-    return Hit(
-        rank=1,
-        score=score,
-        document=first_span.document,
-        ordinal=first_span.ordinal,
-        text=content.text,
-        path=path,
-        start=first_span.start,
-        end=first_span.end,
-        heading=content.key,  # of the community
-        title=content.title,
-        kind="report",
-        spans=tuple(content.spans),
+    heading = content.key  # of the community
+    return build_composed_hit(
+        "report", tuple(content.spans), content.text, path, heading=heading, title=content.title, rank=1, score=score
     )
 
 

@@ -57,7 +57,7 @@ class Community(NamedTuple):
     content: bytes
 
 
-class Member(NamedTuple):
+class CommunityMember(NamedTuple):
     """An entity of a community, and the total weight of its edges within the community."""
 
     entity: int

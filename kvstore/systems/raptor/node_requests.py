@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.evidence import ChunkReadRequest, Hit, TextSpan, convert_spans
+from ...retrieval.cover import build_composed_hit
+from ...retrieval.evidence import ChunkReadRequest, Hit, TextSpan, build_chunk_hit, convert_spans
 from ...structures.documents.chunks import GROUP_SIZE, AbstractRecord
 from ...structures.documents.documents import build_heading_path
 from ...structures.indexes.index_reading import bind_index
@@ -357,22 +358,10 @@ class _NodeReader:
     def build_chunk_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
         """Return the hits of chunk nodes, by node id, still without a rank (0)."""
         loaded_chunks = ChunkReadRequest([node.id.number for node in nodes]).fetch(self._state)
-        hits = {}
-        for node, loaded in zip(nodes, loaded_chunks, strict=True):
-            record, document = loaded.record, loaded.document
-            hits[node.id] = Hit(
-                rank=0,
-                score=node.cosine,
-                document=document.key,
-                ordinal=record.ordinal,
-                text=loaded.text,
-                path=f"cosine {node.cosine:.3f}",
-                start=record.start,
-                end=record.end,
-                heading=" > ".join(loaded.headings),
-                title=document.title,
-            )
-        return hits
+        return {
+            node.id: build_chunk_hit(loaded, 0, node.cosine, f"cosine {node.cosine:.3f}")
+            for node, loaded in zip(nodes, loaded_chunks, strict=True)
+        }
 
     def build_abstract_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
         """Return the hits of abstract nodes, by node id; their spans are the sentences of the abstracts."""
@@ -394,8 +383,8 @@ class _NodeReader:
             path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
             heading = " > ".join(build_heading_path(sections[document.id], abstract.section))
             text = self._state.abstracts.read_text(abstract)
-            hits[node.id] = build_summary_hit(
-                node.cosine, text, path, heading=heading, title=document.title, spans=spans
+            hits[node.id] = build_composed_hit(
+                "summary", spans, text, path, heading=heading, title=document.title, score=node.cosine
             )
         return hits
 
@@ -411,7 +400,7 @@ class _NodeReader:
                 related = " on related content" if topics.is_in_related_tree(topic) else ""
                 path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
                 text, title = topics.get_text(topic), topics.get_title(topic) or None
-                hits[node.id] = build_summary_hit(node.cosine, text, path, heading="", title=title, spans=spans)
+                hits[node.id] = build_composed_hit("summary", spans, text, path, title=title, score=node.cosine)
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
@@ -423,27 +412,3 @@ class _NodeReader:
         # The spans of all topics are converted together, which reads each document once.
         spans = iter(convert_spans(self._state, [*chain(*stored_spans_by_topic)]))
         return [tuple(next(spans) for _ in stored_spans) for stored_spans in stored_spans_by_topic]
-
-
-def build_summary_hit(
-    score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
-) -> Hit:
-    """Return a hit of the kind ``summary`` with rank 0, the text of an abstract or topic, at the first of its spans.
-
-    ``path`` is the reason that EXPLAIN shows, and ``title`` the title of the document or topic (None: no title).
-    """
-    first_span = spans[0]
-    return Hit(
-        rank=0,
-        score=score,
-        document=first_span.document,
-        ordinal=first_span.ordinal,
-        text=text,
-        path=path,
-        start=first_span.start,
-        end=first_span.end,
-        heading=heading,
-        title=title,
-        kind="summary",
-        spans=spans,
-    )

@@ -17,12 +17,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ...retrieval.cover import CoverSentence, compute_word_weights, extract_question_words, select_cover
+from ...retrieval.cover import (
+    CoverSentence,
+    build_composed_hit,
+    compute_word_weights,
+    extract_question_words,
+    select_cover,
+)
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.read_requests import BatchedReader
-from .node_requests import build_summary_hit
 from .summary_requests import (
     ChunkPositions,
     DocumentCandidates,
@@ -222,4 +227,4 @@ def _build_hit(
     """
     spans = tuple(TextSpan(*positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences)
     text = " ".join(sentence.text for sentence in sentences)
-    return build_summary_hit(0.0, text, path, heading, title, spans)
+    return build_composed_hit("summary", spans, text, path, heading=heading, title=title)

@@ -143,7 +143,7 @@ class DocumentPart(NamedTuple):
     heading: str
 
 
-class _ChunkRange(NamedTuple):
+class _PartChunks(NamedTuple):
     """Consecutive chunks of a document: the ids of the first and the last, and the section that contains them."""
 
     first: int
@@ -180,14 +180,14 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
             )
         return parts
 
-    def _split_documents(self, state: State) -> list[list[_ChunkRange]]:
+    def _split_documents(self, state: State) -> list[list[_PartChunks]]:
         """Return the parts of each document, in order.
 
         A part is the range of chunks of an abstract; the first parts are the whole documents. While there are fewer
         than ``limit`` parts, the abstract with the most chunks is split into its children. If there are too many
         children, they are joined into as many parts as still fit.
         """
-        parts: list[list[_ChunkRange]] = [[] for _ in self.documents]
+        parts: list[list[_PartChunks]] = [[] for _ in self.documents]
         # Abstracts still to be split: (negative number of chunks, index of the document, abstract), the largest first.
         # The documents have chunks, and therefore a root.
         heap = [(-record.chunk_count, index, record.root or 0) for index, record in enumerate(self.documents)]
@@ -200,7 +200,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
             num_groups = min(len(children), self.limit - num_parts + 1)  # parts that can replace this one
             num_parts += max(1, num_groups) - 1
             if num_groups < 2:
-                parts[document_index].append(_ChunkRange(record.first_chunk, record.last_chunk, record.section))
+                parts[document_index].append(_PartChunks(record.first_chunk, record.last_chunk, record.section))
             elif num_groups == len(children):
                 for child, child_record in zip(record.children, children, strict=True):
                     num_chunks = child_record.last_chunk - child_record.first_chunk + 1
@@ -208,7 +208,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
             else:
                 groups = _split_evenly(children, num_groups)
                 parts[document_index] += [
-                    _ChunkRange(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
+                    _PartChunks(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
                 ]
         return [sorted(document_parts) for document_parts in parts]
 

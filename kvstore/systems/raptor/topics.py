@@ -313,7 +313,11 @@ class Topics:
         """Build the record of a topic from its row and from the tree, which has its level, parent and children."""
         level = int(self.tree.levels[topic])
         children = self.tree.list_children(topic) if level else self.tree.list_chunks(topic)
-        return parse_topic((level, self.tree.get_parent(topic), children), row)
+        parent = self.tree.get_parent(topic)
+        num_chunks, num_documents, *packed_spans = row[:5]
+        title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in packed_spans)
+        # The other fields are the content, the vector sum and, in the tree of related content, the entities.
+        return Topic(level, parent, children, num_chunks, num_documents, title, summary, prompt_spans, *row[5:])
 
     def _filter_existing(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
         """Return the spans whose documents exist in the state."""
@@ -471,7 +475,7 @@ def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dic
     leaf_by_entity: dict[int, int] = {}
     for leaf, row in zip(leaves, leaf_rows, strict=True):
         if row is not None:
-            *_, entities = row
+            *_, entities = row  # they are the last field of a topic of related content
             leaf_by_entity.update(dict.fromkeys(entities, leaf))
     return leaf_by_entity
 
@@ -482,13 +486,3 @@ def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[t
         columns.append(topic)
         _, _, _, *fields, entities = topic  # level, parent and children are in ``columns``
         yield U32.pack(topic_id), [*fields, entities] if topic.is_in_related_tree else fields
-
-
-def parse_topic(tree_fields: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
-    """Return the topic of a stored row; ``tree_fields`` are its level, its parent (None: a root) and its children."""
-    # A topic of related content also has its entities.
-    chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities = row
-    title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in (title, summary, prompt_spans))
-    return Topic(
-        *tree_fields, chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities
-    )
