@@ -788,7 +788,7 @@ cdef class CodeGraphBuilder:
                 cosine = <float> kv_dot_codes(
                     get_code(self._graph, other), get_code(self._graph, selected_node), self._graph.code_length
                 ) * (self._graph.scales[other] * self._graph.scales[selected_node])
-                if not cosine < self._candidates[i].first:
+                if not cosine < self._candidates[i].first:  # the cosine of the candidate and the node
                     is_apart = False
                     break
             if is_apart:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import errors
 from .language import iter_tokens
+from .process.closed_on_exit import ClosedOnExit
 
 if TYPE_CHECKING:
     from .language import Cursor
@@ -281,7 +282,7 @@ class StoreConnection:
             self.rollback()
 
 
-class StoreCursor:
+class StoreCursor(ClosedOnExit):
     """A cursor that runs statements on a connection and holds the rows of the last one, one result at a time."""
 
     #: Always None: no statement assigns row ids.
@@ -401,12 +402,6 @@ class StoreCursor:
         self.connection._require_open()
         if self._closed:
             raise InterfaceError("the cursor is closed; cursor() returns another")
-
-    def __enter__(self) -> StoreCursor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _parse_first_words(operation: str) -> list[str]:

@@ -45,7 +45,7 @@ class UnlinkedDocuments:
         self._batch_chunks += num_chunks
 
     def begin_flush_if_due(self) -> bool:
-        """Return True if enough batches were begun to write their postings, and count them as written."""
+        """Return True if enough batches are new for the caller to write their postings now; count them as written."""
         if len(self.batches) < self._num_batches_flushed + _BATCHES_PER_FLUSH:
             return False
         self._num_batches_flushed = len(self.batches)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..arguments import MAX_DIGITS, check_arguments, check_text, format_value, is_representable
 from ..errors import ArgumentError, ClosedError, InputError, KvstoreError, ReadOnlyError
+from ..process.closed_on_exit import ClosedOnExit
 from ..process.collection_pause import import_without_collection
 from ..settings import FixedSettings, SessionSettings
 from ..structures import tables
@@ -57,7 +58,7 @@ def delete_unused_store(handle: Handle) -> bool:
     return True
 
 
-class Handle(Queryable):
+class Handle(ClosedOnExit, Queryable):
     """One user's access to an open store; :class:`~kvstore.database.database.Database` adds the operations."""
 
     def __init__(
@@ -168,12 +169,6 @@ class Handle(Queryable):
         transaction = None if self._last_transaction is None else self._last_transaction()
         if transaction is not None:
             transaction._end_with_store(self._session.lock_timeout)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def snapshot(self) -> Snapshot:
         """Open a snapshot: one state of the store, for several reads.

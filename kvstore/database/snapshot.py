@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
 
+from ..process.closed_on_exit import ClosedOnExit
 from ..storage.measured_view import MeasuredView
 from ..structures.state import State
 from .open_store import Session
 from .queryable import Queryable
 
 
-class Snapshot(Queryable):
+class Snapshot(ClosedOnExit, Queryable):
     """One state of a store, unaffected by later commits; created by :meth:`Store.snapshot`.
 
     It is closed by leaving its context or by ``close()``.
@@ -41,12 +41,6 @@ class Snapshot(Queryable):
         """Close the snapshot; using it afterwards raises ClosedError."""
         self._snapshot.close()
         self._state.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_state"):  # missing if opening failed

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from ..arguments import check_path, format_count, format_value
 from ..errors import InputError
+from ..process.closed_on_exit import ClosedOnExit
 from ..readers import RawFact
 from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
@@ -176,7 +177,7 @@ class IngestOptions(TypedDict, total=False):
     memory_limit: float | None
 
 
-class Ingestion(Iterator[IngestProgress]):
+class Ingestion(ClosedOnExit, Iterator[IngestProgress]):
     """An ingest that runs while it is iterated, in the iterating thread; each step reports the progress.
 
     ``report`` is the outcome so far. If the caller stops early, closes it or leaves its context, the committed part is
@@ -198,12 +199,6 @@ class Ingestion(Iterator[IngestProgress]):
     def close(self) -> None:
         """Stop the workers, and drop the documents that are not committed."""
         self._steps.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def list_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:

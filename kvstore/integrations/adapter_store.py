@@ -9,11 +9,12 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from .. import Store
 from .. import open as open_store
 from ..errors import InputError, StoreNotFoundError
+from ..process.closed_on_exit import ClosedOnExit
 from .framework_embedder import FrameworkEmbedder
 
 #: The prefix of the embedder name of a store without an embedder.
@@ -35,7 +36,7 @@ def make_async(
     return call
 
 
-class AdapterStore:
+class AdapterStore(ClosedOnExit):
     """A mixin for an adapter with a store, which leaving the adapter's context closes if the adapter opened it."""
 
     store: Store
@@ -45,12 +46,6 @@ class AdapterStore:
         """Close the store if this adapter opened it."""
         if self._owns_store:
             self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class QuestionStore(AdapterStore):

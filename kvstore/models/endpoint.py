@@ -82,12 +82,7 @@ def _clean_key(key: str, error: type[KvstoreError], name: str) -> str | None:
 
 
 class Endpoint:
-    """One server. ``base_url`` and ``api_key`` come from the arguments, else from the environment.
-
-    ``base_url_name`` is the name of the address in errors; ``key_variables`` are tried in order. Permanent failures
-    raise ``error``; a server that is down, busy or too slow raises ``unavailable`` (default: ``error``), with
-    ``remedy``.
-    """
+    """One server with its address and API key."""
 
     def __init__(
         self,
@@ -104,8 +99,8 @@ class Endpoint:
         """Resolve and check a server's address and API key, from the arguments or else the environment.
 
         ``base_url_name`` names the address in errors. The environment variables ``key_variables`` are tried in order.
-        A server that is down, busy or too slow raises ``unavailable`` with ``remedy``, other failures ``error``. Raises
-        ``error`` if one of them or a timeout is invalid.
+        A server that is down, busy or too slow raises ``unavailable`` (None: ``error``) with ``remedy``, other failures
+        ``error``. Raises ``error`` if one of them or a timeout is invalid.
         """
         source_name, url = self._resolve_base_url(base_url, base_url_name)
         check_address(url, error, source_name)

@@ -23,10 +23,11 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import KvstoreError
 from ..extensions.extras import import_extra
+from ..process.closed_on_exit import ClosedOnExit
 from .timeouts import Timeouts
 
 Result = TypeVar("Result")
@@ -43,7 +44,7 @@ _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _ENVIRONMENT_VARIABLES = (*_PROXY_VARIABLES, *map(str.upper, _PROXY_VARIABLES), *_CERTIFICATE_VARIABLES)
 
 
-class Reply:
+class Reply(ClosedOnExit):
     """An answer that is being received. Close it with ``close`` or by leaving its context.
 
     ``deadline`` (monotonic) ends every read.
@@ -118,12 +119,6 @@ class Reply:
         run = self._connections.start if is_in_loop else self._connections.run
         with suppress(OSError, ValueError):
             run(self._response.aclose(), self._timeouts.connect)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def post(

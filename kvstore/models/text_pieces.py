@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
+from ..process.closed_on_exit import ClosedOnExit
 from ..text.patterns import compile_lazily
 
 Result = TypeVar("Result")
@@ -27,7 +28,7 @@ def join_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-class TextPieces(Iterator[str], Generic[Result]):
+class TextPieces(ClosedOnExit, Iterator[str], Generic[Result]):
     """The pieces of a text as they arrive, and the result of their generator; leaving the context closes the generator.
 
     A piece can have any size.
@@ -55,12 +56,6 @@ class TextPieces(Iterator[str], Generic[Result]):
     def close(self) -> None:
         """Close the generator, so that a model stops writing."""
         self._pieces.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def collect_result(

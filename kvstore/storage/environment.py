@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import lmdb
 
@@ -28,6 +28,7 @@ from ..errors import (
     StoreFullError,
     StoreNotFoundError,
 )
+from ..process.closed_on_exit import ClosedOnExit
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
@@ -101,7 +102,7 @@ def _report_deletion() -> Iterator[None]:
         ) from error
 
 
-class Environment(OpenFile):
+class Environment(ClosedOnExit, OpenFile):
     """One open store directory: its transactions, copies and compaction. Any thread may use it."""
 
     #: True if this object created the store.
@@ -215,12 +216,6 @@ class Environment(OpenFile):
             self._close_file(self.lock_timeout if timeout is None else timeout)
             self.transaction_thread.stop()
             _environments.discard(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def refuse_changes(self, reason: str) -> None:
         """Make the environment read-only from now on, for a reason found in the store."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ..errors import ClosedError, CorruptionError, TransactionError
+from ..process.closed_on_exit import ClosedOnExit
 from . import engine_tables
 from .change_buffer import (
     UNCHANGED,
@@ -335,7 +336,7 @@ class LmdbView:
         self.is_counted = False
 
 
-class ReadTransaction(LmdbView):
+class ReadTransaction(ClosedOnExit, LmdbView):
     """A read transaction: the store as it was when the snapshot was taken, unaffected by later commits.
 
     A context manager. Any thread may use it, one at a time. Drop every buffer it returned before closing it: the bytes
@@ -400,12 +401,6 @@ class ReadTransaction(LmdbView):
                 transaction.abort()
             finally:  # an interrupt is raised after the abort has ended
                 self._owner.release_view(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         """End a snapshot that was dropped without being closed."""

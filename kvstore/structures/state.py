@@ -10,8 +10,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from ..process.closed_on_exit import ClosedOnExit
 from ..storage.view import ReadTransaction
 from .counters import Counters
 from .documents.chunks import Abstracts, Chunks
@@ -55,7 +56,7 @@ class StatePart(Protocol[Read]):
         ...
 
 
-class State:
+class State(ClosedOnExit):
     """The parts of a store in one view (a snapshot or a write transaction).
 
     ``allowed`` are the documents that the query's condition allows (None: all).
@@ -103,12 +104,6 @@ class State:
         # ``self.restricted_states`` would create the set, which is nearly never used.
         for state in list(self.__dict__.get("restricted_states", ())):
             state.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
         """Return what an additional structure (``part``), such as an index, reads from this state.

@@ -45,16 +45,13 @@ _END = b"\xff" * 5
 
 
 class MetadataIndex:
-    """The index over the values of documents in one state.
-
-    ``size`` is greater than every document id. ``cache`` caches the columns by ``change``, the number of the state's
-    last change.
-    """
+    """The index over the values of documents in one state."""
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
         """Read the index through ``view``, a snapshot or write transaction.
 
-        Masks have ``size`` documents. ``cache`` (None: no cache) holds the columns of change number ``change``.
+        Masks have ``size`` documents, which is greater than every document id. ``cache`` (None: no cache) holds the
+        columns of ``change``, the number of the state's last change.
         """
         self._view = view
         self.size = size

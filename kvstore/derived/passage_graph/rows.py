@@ -55,11 +55,7 @@ def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
 
 
 class DocumentRows:
-    """A builder of the rows of chunks of one document.
-
-    ``pairs`` are the pairs of entities that its triples join, ``sections`` its sections under headings. ``max_words``
-    is the maximum number of words of a name.
-    """
+    """A builder of the rows of chunks of one document."""
 
     def __init__(
         self,

@@ -327,11 +327,7 @@ class WorkerActor:
 
 
 class _SentContext:
-    """The data that an actor received about the store and the files of a task.
-
-    ``digests`` has the digests of stored documents by key, ``derivations`` the names and options of derivations,
-    ``signatures`` the size and modification time of files by path, and ``contents`` the content of files by path.
-    """
+    """The data that an actor received about the store and the files of a task."""
 
     def __init__(
         self,

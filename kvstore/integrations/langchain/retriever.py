@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
+from ...process.closed_on_exit import ClosedOnExit
 from ..adapter_store import QuestionStore
 from . import stored_documents
 from .embeddings import make_embedder
 
 
-class KvstoreRetriever(BaseRetriever):
+class KvstoreRetriever(ClosedOnExit, BaseRetriever):
     """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``metadata["evidence"]``.
 
     ``path`` is the path of a store, ``store`` an open one. ``embedding`` is what the store was created with, or the
@@ -52,12 +53,6 @@ class KvstoreRetriever(BaseRetriever):
     def close(self) -> None:
         """Close the store, if it was opened here."""
         self._question_store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _get_relevant_documents(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.retrievers import BaseRetriever
@@ -13,13 +13,14 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from ... import Store
 from ...errors import InputError
+from ...process.closed_on_exit import ClosedOnExit
 from ..adapter_store import QuestionStore
 from .embed_model import make_embedder
 from .filters import build_condition
 from .nodes import build_hit_nodes
 
 
-class KvstoreRetriever(BaseRetriever):
+class KvstoreRetriever(ClosedOnExit, BaseRetriever):
     """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``metadata["evidence"]``.
 
     ``path`` is the path of a store, ``store`` an open one. ``embed_model`` is what the store was created with, or the
@@ -71,12 +72,6 @@ class KvstoreRetriever(BaseRetriever):
     def close(self) -> None:
         """Close the store, if it was opened here."""
         self._question_store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Return the evidence of a question as nodes with scores, best first."""

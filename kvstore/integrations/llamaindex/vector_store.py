@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -21,6 +21,7 @@ from llama_index.core.vector_stores.types import (
 from ... import Hit, Snapshot, Store
 from ...arguments import check_integer, check_methods, check_number, format_value
 from ...errors import ArgumentError, InputError, StoreNotFoundError
+from ...process.closed_on_exit import ClosedOnExit
 from ..adapter_store import resolve_store
 from ..blank_texts import warn_blank_texts
 from ..framework_embedder import FrameworkEmbedder
@@ -35,7 +36,7 @@ _HYBRID_MODES = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBR
 _PREFETCH_FACTOR, _MIN_PREFETCH = 4, 20
 
 
-class KvstoreVectorStore(BasePydanticVectorStore):
+class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
     """A store as LlamaIndex's vector store, which also keeps texts and metadata.
 
     ``path`` is the path of a store, ``store`` an open one. A missing store is created at once with the ``embed_model``
@@ -105,12 +106,6 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         """Close the store, if it was opened here."""
         if self._store is not None and self._owns_store:
             self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored ones.

@@ -98,15 +98,12 @@ class WalkStep:
 
 
 class Forest(ViewReader):
-    """The entity forest of one view.
-
-    ``keys`` is a shared cache of the normal forms of node names, read in the same state.
-    """
+    """The entity forest of one view."""
 
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
         """Read the forest through ``view``, a snapshot or transaction.
 
-        ``keys`` is a shared cache of the names of nodes (None: a cache of its own).
+        ``keys`` is a shared cache of the normal forms of the names of nodes (None: a cache of its own).
         """
         super().__init__(view)
         self._entities = Entities(view)

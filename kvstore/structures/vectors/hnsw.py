@@ -190,16 +190,13 @@ def make_unlinked_graph(rows: CodedRows) -> HnswGraph:
 
 
 class HnswBuilder:
-    """Links rows to a graph. If ``base`` is given, the first rows are its rows, which are linked already.
-
-    Each row has ``m`` links per layer (twice as many in the lowest). ``ef_construction`` is the number of candidates
-    examined for them.
-    """
+    """Links rows to a graph."""
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
         """Prepare to link ``rows``; those of ``base``, a smaller graph, come first and are linked already (None: none).
 
-        ``m`` and ``ef_construction`` are the parameters of HNSW: links per row, and candidates examined for them.
+        Each row gets ``m`` links per layer (twice as many in the lowest), for which ``ef_construction`` candidates are
+        examined.
         """
         num_rows = len(rows.labels)
         self._rows = rows

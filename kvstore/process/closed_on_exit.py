@@ -1,0 +1,19 @@
+"""Closing of an object at the end of a ``with`` block."""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class ClosedOnExit:
+    """A mixin that calls ``close`` of its class at the end of a ``with`` block."""
+
+    def close(self) -> None:
+        """Release what the object holds; subclasses define it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
