@@ -196,10 +196,10 @@ class _SegmentBuilder:
         self._ranking = ranking
         self._plan = plan
         self._block_finder = BlockFinder(state.documents)
-        # Cached by document id.
-        self._get_record = cache(state.documents.get)
+        # Cached by document id. The functions must not refer to ``self``: a reference cycle would keep the store open.
+        self._get_record = get_record = cache(state.documents.get)
         self._get_sections = cache(state.documents.get_sections)
-        self._get_chunk_ids = cache(lambda document: list(self._get_record(document).chunk_ids()))
+        self._get_chunk_ids = cache(lambda document: list(get_record(document).chunk_ids()))
         #: The spans of finished segments by document; other segments must not overlap them.
         self._used_spans: dict[int, list[tuple[int, int]]] = {}
         chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
