@@ -229,6 +229,8 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
     assert partial.parts[1].citation is None
     yes_no = harbor.ask("Did Ada Quill paint the lighthouse of Ferrol, and what do boats pay?")
     assert [part.citation for part in yes_no.parts] == [None, 1] and "twelve euros" in yes_no.text
+    same_sentence = harbor.ask("Is a night in the harbor free of charge for boats, and what do boats pay?")
+    assert [part.citation for part in same_sentence.parts] == [1, 1] and "do not say" not in same_sentence.text
     assert harbor.ask("Where does the keeper live?").parts == ()
 
 

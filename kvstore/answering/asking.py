@@ -368,7 +368,7 @@ class Asker:
         answer, or if the reader does not read the passages of a part. The confidence is the lowest of the answered
         parts.
         """
-        from .question_form import complete_part, split_question
+        from .question_form import complete_part, is_yes_no_question, split_question
 
         texts = split_question(question)
         if len(texts) == 1:
@@ -393,6 +393,13 @@ class Asker:
         if not any(answered):
             return None
         lowest_confidence = min(compress(confidences, answered), key=lambda confidence: confidence.value)
+        # The sentence that answers "and for how long?" also answers "May I stay?", which the reader judges less surely.
+        answering_ids = {part.best_snippet_id for part in compress(parts, answered)}
+        answered = [
+            is_answered
+            or (part.best_snippet_id in answering_ids and is_yes_no_question(part.text) and not confidence.unknown)
+            for is_answered, part, confidence in zip(answered, parts, confidences, strict=True)
+        ]
         return make_extractive_answer(extract_part_answers(parts, answered), evidence, lowest_confidence)
 
     def _build_scorer(self, query: Query) -> SnippetScorer:

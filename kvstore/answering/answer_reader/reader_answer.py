@@ -104,6 +104,12 @@ class PartReading(NamedTuple):
     reading: PassageReading
     scorer: SnippetScorer
 
+    @property
+    def best_snippet_id(self) -> tuple[str, int]:
+        """The document key and the byte offset of the likeliest answer."""
+        position = self.reading.best.position
+        return _get_snippet_id(self.reading.passages[position.passage_index], position.snippet_index)
+
 
 def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool]) -> ExtractedAnswer:
     """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
@@ -125,7 +131,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
         best = part.reading.best
         passage_index, index = best.position
         passage = part.reading.passages[passage_index]
-        sentence = _get_snippet_id(passage, index)
+        sentence = part.best_snippet_id
         if sentence not in citation_places:
             first, last = _find_display_span(passage.snippets, index, part.text)
             if first == index and _refers_to_previous(passage.snippets, index):
