@@ -227,13 +227,14 @@ def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: in
 
 
 class HeadedAbstract(NamedTuple):
-    """A title or heading and the abstract below it.
+    """A title or heading, its normal form, and the abstract below it.
 
     ``whole_rank`` is the rank of the abstract for an entity whose name is the whole heading, and ``part_rank`` its rank
     for an entity whose name is a part of the heading.
     """
 
     text: str
+    key: str
     whole_rank: int
     part_rank: int
     abstract: int
@@ -243,7 +244,7 @@ class HeadedAbstract(NamedTuple):
 
         Its rank, by which places of the entity are sorted, is better if the name is the whole heading.
         """
-        rank = self.whole_rank if key == to_entity_key(self.text) else self.part_rank
+        rank = self.whole_rank if key == self.key else self.part_rank
         return HeadingOccurrence(entity, rank, self.abstract)
 
 
@@ -256,9 +257,11 @@ def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> It
     if record.title and record.root is not None:
         from ...text.blocks import to_plain_text
 
-        yield HeadedAbstract(to_plain_text(record.title), TITLE_WHOLE_RANK, TITLE_PART_RANK, record.root)
+        title = to_plain_text(record.title)
+        yield HeadedAbstract(title, to_entity_key(title), TITLE_WHOLE_RANK, TITLE_PART_RANK, record.root)
     for section in sections:
-        yield HeadedAbstract(section.title, HEADING_WHOLE_RANK, HEADING_PART_RANK, section.abstract)
+        key = to_entity_key(section.title)
+        yield HeadedAbstract(section.title, key, HEADING_WHOLE_RANK, HEADING_PART_RANK, section.abstract)
 
 
 def collect_mentioning_abstracts(
