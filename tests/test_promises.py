@@ -345,7 +345,7 @@ DESCRIPTIONS = {
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for "
     "retrieval-augmented generation (RAG).",
     "To install the explorer, run pip install '.[explore]'.",
-    'The page "Look at a store" describes the explorer.',
+    "For more about the explorer, see Look at a store.",
     "A strategy is a method of finding the chunks that answer a question.",
     "Some questions are multi-hop: they need several chunks, because one chunk names the subject of the next chunk.",
     "Some strategies use communities, which are groups of related entities (people, places and things).",
@@ -364,8 +364,8 @@ DESCRIPTIONS = {
     "although the documents cover its topic.",
     "kvstore does not run on Windows (except in WSL).",
     "This page lists kvstore's guarantees and the reasons for them.",
-    'The page "The source" describes how the source code processes a document and a question.',
-    'The page "The format on disk" describes the files of a store.',
+    "For how the source code processes a document and a question, see The source.",
+    "For the files of a store, see The format on disk.",
     "This law has these consequences:",
     "Derived data includes, for example, chunks, vectors, entities (people, places and things) and summaries.",
     "An edge states that one entity is below another entity in a hierarchy.",
@@ -378,8 +378,8 @@ DESCRIPTIONS = {
     "Some data would be expensive to update in every commit, such as summaries of many documents or the "
     "groups of related entities.",
     "LMDB, kvstore's storage library, stores all data in one memory-mapped, copy-on-write file.",
-    'The page "The source" has a picture of the layers.',
-    'The page "Ask" has figures for questions that no document answers, although the documents cover their subject.',
+    "For a picture of the layers, see The source.",
+    "For figures on unanswerable questions about subjects that the documents do cover, see Ask.",
     "Facts are the statements that users add, such as an alias of an entity.",
 }
 

@@ -74,16 +74,16 @@ def build_page(cli: click.Group) -> str:
         str(cli.help),
         "",
         "`kvstore COMMAND --help` (or `-h`) prints the section of this page about a command. After an installation,",
-        "`man kvstore` prints this page. The page [Ask](how-to/ask.md) has examples, and the",
-        "[glossary](glossary.md) explains terms such as *chunk*.",
+        "`man kvstore` prints this page. For examples, see [Ask](how-to/ask.md). The [glossary](glossary.md) explains",
+        "terms such as *chunk*.",
         "",
         "| exit status | meaning |",
         "|---|---|",
         *(f"| {status} | {meaning} |" for status, meaning in STATUS),
         "",
-        "kvstore prints results to standard output, and all other messages to standard error. The page",
-        "[Settings](settings.md#environment-variables) lists the environment variables of kvstore. Installed packages",
-        "can add commands, which `kvstore plugins` lists.",
+        "kvstore prints results to standard output, and all other messages to standard error. For the environment",
+        "variables of kvstore, see [Settings](settings.md#environment-variables). Installed packages can add commands,",
+        "which `kvstore plugins` lists.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {format_usage(command)}\n```"]
