@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import PurePath
+from typing import NamedTuple
 
 from ..arguments import format_count
 from ..registry import get_strategy, list_overview_strategies
@@ -183,6 +184,32 @@ def _is_description(sentence: CoverSentence) -> bool:
     return is_complete and _MIN_OPENING_WORDS <= sentence.words.length <= _MAX_OPENING_WORDS
 
 
+class _QuotedSpan(NamedTuple):
+    """The id of a document, and bytes of its text."""
+
+    document: int
+    start: int
+    end: int
+
+
+def _collect_sentences(evidence: Evidence, state: State) -> tuple[list[CoverSentence], dict[_QuotedSpan, Hit]]:
+    """Return the sentences of the hits of an overview, each once, and the first hit of each by its span."""
+    hits_by_span: dict[_QuotedSpan, Hit] = {}
+    sentences: list[CoverSentence] = []
+    for hit in evidence.hits:
+        for chunk, text_span in iter_spans(hit, state):
+            span = _QuotedSpan(state.chunks.get(chunk).document, text_span.start, text_span.end)
+            if span in hits_by_span:
+                continue
+            hits_by_span[span] = hit
+            text = state.documents.read_text_slice(*span)
+            if not LINK_DEFINITIONS_PATTERN.fullmatch(text):
+                displayed = format_summary_sentence(render_inline(text))
+                words = extract_sentence_words(displayed)
+                sentences.append(CoverSentence(span.document, chunk, span.start, span.end, displayed, words))
+    return sentences, hits_by_span
+
+
 def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_words: int | None) -> ExtractedAnswer:
     """Return an answer that quotes an overview, with a citation for each sentence.
 
@@ -191,19 +218,7 @@ def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_w
     content in ``_MAX_TOKENS`` tokens are included, and a summary without such a sentence is omitted. ``max_words``
     limits the length of the answer (None: no limit), but the first sentence is always included.
     """
-    hits_by_span: dict[tuple[int, int, int], Hit] = {}
-    sentences: list[CoverSentence] = []
-    for hit in evidence.hits:
-        for chunk, span in iter_spans(hit, state):
-            document = state.chunks.get(chunk).document
-            if (document, span.start, span.end) not in hits_by_span:
-                hits_by_span[document, span.start, span.end] = hit
-                text = state.documents.read_text_slice(document, span.start, span.end)
-                if LINK_DEFINITIONS_PATTERN.fullmatch(text):
-                    continue
-                displayed = format_summary_sentence(render_inline(text))
-                words = extract_sentence_words(displayed)
-                sentences.append(CoverSentence(document, chunk, span.start, span.end, displayed, words))
+    sentences, hits_by_span = _collect_sentences(evidence, state)
     is_listing = evidence.strategy == _LISTING
     if not (is_listing or include_all):
         sentences = select_cover(sentences, max_words or _MAX_TOKENS) or sentences[:1]
@@ -214,7 +229,7 @@ def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_w
         num_words += sentence.words.length
         if max_words is not None and num_words > max_words and citations:
             break
-        hit = hits_by_span[sentence.document, sentence.start, sentence.end]
+        hit = hits_by_span[_QuotedSpan(sentence.document, sentence.start, sentence.end)]
         # Bracketed numbers of the document would look like citations.
         text = neutralize_citations(sentence.text)
         paragraphs.setdefault(hit.rank, [_format_label(hit, is_listing=is_listing)]).append(f"{text} [{number}]")

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from lark import Lark
 from lark import Token as Terminal
@@ -203,8 +203,8 @@ def parse_by_grammar(
     position = 0
     offset_map: conditions.OffsetMap = ()
     while position < len(tokens):
-        position, condition_offsets = _feed_token(parser, text, tokens, position, parameters)
-        offset_map = offset_map or condition_offsets
+        read = _feed_token(parser, text, tokens, position, parameters)
+        position, offset_map = read.next_position, offset_map or read.offset_map
     try:
         tree = parser.feed_eof(_make_terminal("$END", tokens[-1]))
     except UnexpectedToken:
@@ -260,7 +260,7 @@ def _list_terminals_after(text: str, tokens: list[Token], *, is_cut: bool = Fals
         if "ASSIGNMENTS" in choices:
             condition_terminals = frozenset({"CONDITION_TEXT", "WHERE"})
         try:
-            position, _ = _feed_token(parser, text, tokens, position, parameters)
+            position = _feed_token(parser, text, tokens, position, parameters).next_position
         except StatementError:
             return condition_terminals  # a parenthesis of the condition may still be closed
     if is_cut:
@@ -277,41 +277,65 @@ def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int
     )
 
 
+class _ReadTerminal(NamedTuple):
+    """A terminal of the grammar, and the position of the token after it.
+
+    ``offset_map`` maps the offsets in the text of a condition or of assignments to offsets in the statement; it is
+    empty for other terminals.
+    """
+
+    terminal: Terminal
+    next_position: int
+    offset_map: conditions.OffsetMap = ()
+
+
 def _feed_token(
     parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
-) -> tuple[int, conditions.OffsetMap]:
-    """Feed the token at ``position`` to the parser; a query, a condition or assignments are one terminal.
+) -> _ReadTerminal:
+    """Feed the terminal that begins at ``position`` to the parser, and return it.
 
-    ``parameters`` has the parameters by offset. Returns the position of the next token, and the map from the offsets of
-    a condition or assignments, whose parameters are replaced by their values, to the offsets in ``text`` (empty for
-    other tokens).
+    ``parameters`` has the parameters by offset.
     """
     token = tokens[position]
     conditions.check_token(text, token)
     choices = parser.choices()
-    next_position = position + 1
-    offset_map: conditions.OffsetMap = ()
     if _is_query_start(token, choices):
-        next_position = _find_query_end(tokens, position)
-        for query_token in tokens[position:next_position]:
-            conditions.check_token(text, query_token)
-        query_end = tokens[next_position - 1].end
-        terminal = _make_terminal("QUERY", token, text=text[token.start : query_end], end=query_end)
+        read = _read_query(text, tokens, position)
     elif kinds := choices.keys() & _EXPRESSION_TERMINALS:
         (kind,) = kinds
-        next_position = conditions.find_condition_end(text, tokens, position, with_where=kind == "ASSIGNMENTS")
-        if next_position == position:
-            raise _make_unexpected_error(text, token, kinds)
-        parameter_values = {offset: parameter.value for offset, parameter in parameters.items()}
-        source, offset_map = conditions.inline_parameters(tokens[position:next_position], parameter_values)
-        terminal = _make_terminal(kind, token, text=source, end=tokens[next_position - 1].end)
+        read = _read_expression(kind, text, tokens, position, parameters)
     else:
-        terminal = _make_terminal(_get_terminal_name(token, choices), token)
+        read = _ReadTerminal(_make_terminal(_get_terminal_name(token, choices), token), position + 1)
     try:
-        parser.feed_token(terminal)
+        parser.feed_token(read.terminal)
     except UnexpectedToken:
         raise _make_unexpected_error(text, token, parser.accepts(), tokens) from None
-    return next_position, offset_map
+    return read
+
+
+def _read_query(text: str, tokens: list[Token], position: int) -> _ReadTerminal:
+    """Return the query that begins at ``position``, as one terminal."""
+    end_position = _find_query_end(tokens, position)
+    for token in tokens[position:end_position]:
+        conditions.check_token(text, token)
+    start, end = tokens[position].start, tokens[end_position - 1].end
+    return _ReadTerminal(_make_terminal("QUERY", tokens[position], text=text[start:end], end=end), end_position)
+
+
+def _read_expression(
+    kind: str, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
+) -> _ReadTerminal:
+    """Return the condition or assignments (``kind``) that begin at ``position``, as one terminal.
+
+    Its text has the values of the parameters in place of them.
+    """
+    end_position = conditions.find_condition_end(text, tokens, position, with_where=kind == "ASSIGNMENTS")
+    if end_position == position:
+        raise _make_unexpected_error(text, tokens[position], {kind})
+    values = {offset: parameter.value for offset, parameter in parameters.items()}
+    source, offset_map = conditions.inline_parameters(tokens[position:end_position], values)
+    terminal = _make_terminal(kind, tokens[position], text=source, end=tokens[end_position - 1].end)
+    return _ReadTerminal(terminal, end_position, offset_map)
 
 
 def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:

@@ -53,14 +53,15 @@ class UnitGraph:
         self.weights = weights
         self._rarities = weights.rarities
         self._total_rarity = math.fsum(self._rarities.values()) or 1.0  # not 0, because it is a divisor
-        #: Caches: rarity fraction by word mask; row by unit id; rows by entity; chunks whose units were read; entities
-        #: by row; key by entity.
-        self._rarity_fractions: dict[int, float] = {}
-        self._rows_by_id: dict[int, int] = {}
+        # Caches. A word mask has a bit for each of the question's words that a unit has.
+        self._rarity_fractions: dict[int, float] = {}  # by word mask
+        self._rows_by_id: dict[int, int] = {}  # by unit id
         self._rows_by_entity: dict[int, UnitRows] = {}
-        self._known_chunks: set[int] = set()
+        self._known_chunks: set[int] = set()  # their units were read
         self._entities_by_row: dict[int, list[int]] = {}
-        self._keys: dict[int, str] = {}
+        self._keys: dict[int, str] = {}  # by entity
+        self._word_masks: dict[int, int] = {}  # by row
+        self._contents: dict[int, UnitContent] = {}  # by row
         #: The id, the chunk and the document key of each row's unit.
         self.ids: list[int] = []
         self.chunks: list[int] = []
@@ -68,9 +69,6 @@ class UnitGraph:
         self.vectors: Matrix = np.empty((0, query.reading.settings.dimension), np.float32)
         self.cosines: npt.NDArray[np.float64] = np.empty(0)
         self.squared_norms: npt.NDArray[np.float64] = np.empty(0)
-        #: Caches by row: the bit mask of the question's words, and the texts.
-        self._word_masks: dict[int, int] = {}
-        self._contents: dict[int, UnitContent] = {}
 
     @property
     def num_chunks(self) -> int:
