@@ -314,7 +314,7 @@ class StoreCursor(ClosedOnExit):
         A statement that changes something begins a transaction unless one is open. If such a first statement fails, the
         transaction is rolled back.
         """
-        self._run_statement(operation, parameters or ())
+        self._run_statement(operation, () if parameters is None else parameters)
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Iterable[StatementValues]) -> StoreCursor:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kvstore
@@ -194,6 +195,8 @@ def test_a_connection_may_be_a_session_of_an_open_store(store: kvstore.Store) ->
         ((b"SELECT 1",), "a statement must be text, not bytes"),
         ((None,), "a statement must be text, not NoneType"),
         (("SELECT ?", 5), "parameters must be a sequence, or a mapping of names to values, not int"),
+        (("SELECT 1", 0), "parameters must be a sequence, or a mapping of names to values, not int"),
+        (("SELECT ?, ?", np.arange(2)), "parameters must be a sequence, or a mapping .* not ndarray"),
         (("SELECT ?, ?", {"a", "b"}), "parameters must be a sequence, or a mapping of names to values, not set"),
     ],
 )
