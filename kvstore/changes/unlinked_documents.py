@@ -15,9 +15,9 @@ from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.state import State
 
 #: The number of chunks linked together, of documents whose linking was deferred. Each takes 20 kB of memory meanwhile.
-_MAX_LINKED_CHUNKS = 512
+_MAX_LINKED_CHUNKS = 1024
 #: The number of batches whose postings are written together, because most terms occur in every batch.
-_BATCHES_PER_FLUSH = 4
+_BATCHES_PER_FLUSH = 2
 
 
 @dataclass(slots=True)
