@@ -360,6 +360,7 @@ def test_a_missing_reader_is_reported_once(
     [
         ("What does the plumber charge?", "The plumber charges 85 euros.", False),
         ("What does the plumber charge?", "The plumber came on 3 May 2024.", True),
+        ("What does the plumber charge?", "Plumber 0171 99 12 44", True),
         ("How much is the rent?", "Rent: 1,150", False),
         ("What does the tour cost?", "Service: tour; Price: free of charge", False),
         ("What does the tour cost?", "Members pay half the price.", False),
@@ -820,3 +821,51 @@ def test_the_first_settings_of_a_passage_have_the_keys_that_contain_them(reader:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.ingest(tmp_path / "files", workers=0)
         assert "depths.berth_150: 6  # meters" in store.ask("How many meters of water are at berth_150?").text
+
+
+def test_an_item_of_a_quoted_mail_is_shown_alone(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "On Tue, Oct 14, 2025 at 6:03 PM Ann Voss wrote:\n\n> What the flood has ruined:\n"
+        "> - the carpet of the hall, 200 sq ft\n> - dimmer rack 2\n> - the left end of the piano\n>\n> Keep out.\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("mail.md", text, format="markdown")
+        first = store.ask("Which end of the piano is ruined?").citations[0]
+    assert first.text.endswith("wrote: the left end of the piano"), first.text
+
+
+def test_the_address_of_another_person_is_only_the_nearest(reader: AnswerReader, tmp_path: Path) -> None:
+    mail = "From: Ruth Castle <ruth@harbor.example>\nSubject: hire\n\nThe hire is settled with Jonah Aber."
+    team = "# Crew\n\n- Becca Lind, tickets: becca@harbor.example, 555-0171\n- Jonah Aber, engines\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("mail", mail)
+        store.put("crew.md", team, format="markdown")
+        assert store.ask("What is Jonah Aber's e-mail address?").abstained
+        becca = store.ask("What is Becca Lind's e-mail address?")
+        assert not becca.abstained and "becca@harbor.example" in becca.text.partition("[1]")[0]
+        phone = store.ask("What is Becca Lind's phone number?")
+        assert not phone.abstained and "555-0171" in phone.text.partition("[1]")[0]
+
+
+def test_a_sentence_with_few_words_of_the_question_has_less_confidence(
+    reader: AnswerReader, harbor: kvstore.Store
+) -> None:
+    asker = harbor._make_asker()
+    with asker.open_query("Who built the crane of the harbor?", {}) as (strategy, query):
+        _, reading = asker._read_evidence(query, asker.retrieve_evidence(strategy, query), {})
+    assert reading is not None and reading.best.coverage > 0.3
+    weak = reading._replace(readings=[reading.best._replace(coverage=0.1)])
+    assert weak.compute_confidence_logit(9.0, 0.0) == pytest.approx(reading.compute_confidence_logit(9.0, 0.0) - 0.8)
+
+
+@pytest.mark.parametrize("question", ["How do I get the new key of the depot?", "How can we get a new depot key?"])
+def test_a_short_procedure_is_shown_whole(reader: AnswerReader, tmp_path: Path, question: str) -> None:
+    steps = "You have to phone. Ask for Mr. Toth at the depot on weekdays. He reads you the new key. Write it down."
+    text = (
+        f"# Keys\n\n## Depot\n\n{steps}\n\nThe key of the depot changes in May.\n\n## Office\n\nIts lock has a code.\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("keys.md", text, format="markdown")
+        store.set("least_confidence", 0)
+        assert steps in store.ask(question).text
+        assert steps not in store.ask("Who reads the new key of the depot?").text

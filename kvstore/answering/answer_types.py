@@ -61,12 +61,12 @@ _TYPE_PATTERNS = {
         re.IGNORECASE,
     ),
     "number": compile_lazily(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
-    # An amount in a list of prices has no currency; a number with a unit, a year or a clock time is not a price. A
-    # share answers "How much of the pay", and "free of charge" any question for a price.
+    # An amount in a list of prices has no currency; a number with a unit, a year, a clock time or a telephone
+    # number is not a price. A share answers "How much of the pay", and "free of charge" any question for a price.
     "money": compile_lazily(
         rf"\d ?(?:%|per ?cent\b)"
         rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us)){{0,6}}[ -]?(?:{_CURRENCIES})(?!\w)"
-        r"|(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\d.,]*\d(?![\w%:/-])"
+        r"|(?<![\w.,:/-])(?<!\d )(?!(?:19|20)\d\d\b|0\d)\d[\d.,]*\d(?![\w%:/-]| \d)"
         rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)|{_build_field_pattern(_CURRENCIES)}"
         r"|\b(?:free of charge|for free|half (?:of|price|the)|(?:costs?|pays?) nothing|no (?:charge|costs?|fees?))\b"
         r"|(?:\b(?:are|is)|:) free\b(?! (?:from|of|to)\b)",
@@ -94,7 +94,8 @@ _TYPE_PATTERNS = {
         r"(?:tel|phone|fax|mobile|call|ring|dial)[a-z]*\.?:?(?: us| me)?(?: at| on| under)? ?[+(]?\d[\d ()/.-]{3,}\d"
         r"|\b(?:tele)?(?:phone|tel)\b[^:\d]{0,10}:? ?\d{2}"
         rf"|\bext(?:ension)?\.?:? ?(?:is )?\d{{2,}}(?![\d%]| (?:{_TIME_UNITS}|{_LENGTH_UNITS}|{_CURRENCIES})(?!\w))"
-        r"|[+]\d[\d ()/.-]{6,}\d|(?<![\d.-])\(?0\d{1,4}\)?[ /-]\d[\d -]{3,}\d|\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}\b",
+        r"|[+]\d[\d ()/.-]{6,}\d|(?<![\d.-])\(?0\d{1,4}\)?[ /-]\d[\d -]{3,}\d|\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}\b"
+        r"|(?<![\w.-])\d{3}-\d{4}(?![\w-])",
         re.IGNORECASE,
     ),
     "e-mail address": compile_lazily(r"(?<![\w.+-])[\w.+-]++(?:@| at )[\w-]+(?:(?:\.| dot )[\w-]+)+", re.IGNORECASE),

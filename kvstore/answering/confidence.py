@@ -48,7 +48,7 @@ from ..text.words import (
     list_informative_words,
     list_search_words,
 )
-from .answer_types import detect_answer_type, find_missing_answer_type
+from .answer_types import KNOWN_BY_FORM, detect_answer_type, find_missing_answer_type
 from .confidence_weights import (
     OTHER_LANGUAGE_WEIGHTS,
     UNSPACED_WEIGHTS,
@@ -74,6 +74,8 @@ _ABBREVIATION_PATTERN = compile_lazily(r"[b-df-hj-np-tv-xz]{2,}")
 _HOW_MUCH_PATTERN = compile_lazily(
     r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
 )
+#: The amount added to the logit if the best sentence lacks a form that can be recognized, such as that of an address.
+_FORMLESS_LOGIT = -4.0
 #: The number of chunks from other texts assumed in addition to the store's, to smooth the rarity of terms.
 BACKGROUND_CHUNKS = 1000
 
@@ -232,10 +234,13 @@ def estimate_confidence(
         signals["nearby"] = math.fsum(best_cosines) / len(best_cosines)
     logit = _compute_logit(weights, signals, reading, has_unknown_names=bool(unknown_names))
     formless = ""
+    answer_type = detect_answer_type(query.question, question_language)
+    if reading is not None and reading.best.lacks_answer_type and answer_type.name in KNOWN_BY_FORM:
+        logit += _FORMLESS_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reading is None or reading.best.lacks_answer_type:
         formless = find_missing_answer_type(
-            detect_answer_type(query.question, question_language),
+            answer_type,
             passages,
             coverages,
             names=list(question_terms.names),

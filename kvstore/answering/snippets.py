@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from html.entities import html5
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
@@ -31,6 +31,8 @@ _QUOTE_PATTERN = compile_lazily(r"^[ \t]*>(?!>>)[ \t]?", re.MULTILINE)
 _BLANK_QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[> \t]*$", re.MULTILINE)
 #: The marker of a definition on the line below its term, as in PHP Markdown Extra.
 _DEFINITION_MARKER_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
+#: The start of an item of a list in a quoted mail.
+_QUOTED_ITEM_PATTERN = compile_lazily(r"^[ \t]*>[> \t]*[-*+•][ \t]+(?=\S)", re.MULTILINE)
 #: The name of a field, which can be bold, at the start of its line.
 _FIELD_NAME_PATTERN = compile_lazily(r"^(?:\*\*)?[^\W\d_a-z][^\n:.!?*]{0,40}(?::\*\*|\*\*:|:) +\S", re.MULTILINE)
 #: A question in bold that opens a paragraph, as in a list of questions and answers.
@@ -292,7 +294,7 @@ def split_prose(
     if question is not None:  # all of its sentences ask
         later_spans = [(max(first, question.end()), last) for first, last in spans if last > question.end()]
         spans = [question.span(), *later_spans]
-    spans = _join_short_answers(content, spans)
+    spans = _join_short_answers(content, list(_split_quoted_items(content, spans)))
     for index, (sentence_start, sentence_end) in enumerate(spans):
         # The first snippet includes the marker of an item.
         snippet_start = start if index == 0 else content_start + sentence_start
@@ -300,11 +302,21 @@ def split_prose(
         displayed = strip_item_marker(render_inline(text[snippet_start:snippet_end]))
         if not displayed:
             continue
-        label = "" if index == 0 and has_own_term else term
         is_lead_in = introduces_next and snippet_end == end
-        yield Snippet(
-            snippet_start, snippet_end, displayed, kind, block_index, label=label, term=term, is_lead_in=is_lead_in
-        )
+        snippet = Snippet(snippet_start, snippet_end, displayed, kind, block_index, is_lead_in=is_lead_in)
+        snippet.label, snippet.term = "" if index == 0 and has_own_term else term, term
+        if _QUOTED_ITEM_PATTERN.match(text, snippet_start, snippet_end):
+            snippet.kind = "item"
+        yield snippet
+
+
+def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of sentences, divided before the items of lists in a quoted mail (lines such as ``> - milk``)."""
+    starts = [match.start() for match in _QUOTED_ITEM_PATTERN.finditer(content)]
+    for first, last in spans:
+        bounds = [first, *(start for start in starts if first < start < last), last]
+        for start, end in pairwise(bounds):
+            yield start, start + len(content[start:end].rstrip())
 
 
 def _join_short_answers(content: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

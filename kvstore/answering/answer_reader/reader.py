@@ -190,6 +190,7 @@ class _CandidateEstimator:
             if snippet.hit and _is_row(snippet)
         ]
         self._row_names = [name for name in names if any(map(name.issubset, row_words))]
+        self._name_words = set().union(*names)
 
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
         """Return a score from the terms and the rank of a snippet, lowered if it lacks what the question asks for."""
@@ -213,6 +214,7 @@ class _CandidateEstimator:
         A table row is about the things in its cells: one of them must have a term from the question, or name the
         quality that it asks for. If a row has an identifier or a name in the question, rows without any of these are
         about something else. A name in the title or a heading counts for each row below it.
+        An e-mail address is that of another person if it has no word of a name in the question next to it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
@@ -227,7 +229,12 @@ class _CandidateEstimator:
             quality = self._quality
             if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cells, self._scorer.stem):
                 return True
-        return self._answer_type.is_missing_in(_render_with_block(passage.snippets, index))
+        text = _render_with_block(passage.snippets, index)
+        if self._answer_type.name == "e-mail address" and self._name_words:
+            context = " ".join([passage.document, *passage.list_labels(index), text]).lower()
+            if not any(word in context for word in self._name_words):
+                return True
+        return self._answer_type.is_missing_in(text)
 
 
 def _find_identifiers(text: str) -> set[str]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
+from ...text.everyday_words import VERB, get_part_of_speech
 from ...text.patterns import compile_lazily
 from ...text.words import segment_words
 from ..answer_span import AnswerPart, AnswerSpan
@@ -50,6 +51,12 @@ _CONSEQUENCE_PATTERN = compile_lazily(
 #: Pronouns that refer to the sentence before, and the maximum number of words of a sentence with such a pronoun.
 _PRONOUN_PATTERN = compile_lazily(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
 _MAX_PRONOUN_WORDS = 12
+#: Questions for a procedure, the start of a step other than a verb, and the maximum number of words of a procedure.
+_PROCEDURE_QUESTION_PATTERN = compile_lazily(
+    r"\bhow (?:(?:can|could|do|must|should|would) (?:i|one|we|you)|to)\b", re.IGNORECASE
+)
+_STEP_PATTERN = compile_lazily(r"(?:after|afterwards|finally|first|next|now|once|then|you)\b", re.IGNORECASE)
+_MAX_PROCEDURE_WORDS = 70
 #: Questions whose answer is several items.
 _LIST_QUESTION_PATTERN = compile_lazily(
     r"\b(?:how (?:do|can|could|should|to|does)|what (?:are|were|do|does|must|should|can)|which \w+s|list|steps)\b",
@@ -220,7 +227,8 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
 
     A snippet is displayed with the list, table or code that it introduces or the definition that it begins. An item is
     displayed with the sentence that introduces it, and code with the snippets that it requires. If the question asks
-    for a reason, a consequence is displayed with the sentence before it. If the question asks for steps, a list or the
+    for a reason, a consequence is displayed with the sentence before it. If it asks how to do something, a sentence of
+    a short paragraph of steps is displayed with the whole paragraph. If the question asks for steps, a list or the
     persons of a list, an item is displayed with the whole list, up to ``_MAX_WORDS`` words, unless the question names
     the term that the item defines.
     """
@@ -229,6 +237,10 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     first = index - 1 if snippet.kind == "item" and required_first < index and snippets[index - 1].is_lead_in else index
     if snippet.kind == "code":
         first = required_first
+    if snippet.kind == "prose" and _PROCEDURE_QUESTION_PATTERN.search(question):
+        procedure = _find_procedure(snippets, index)
+        if procedure is not None:
+            return procedure
     if (
         index
         and snippets[index - 1].block_index == snippet.block_index
@@ -258,6 +270,30 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
             break
         last += 1
     return first, last
+
+
+def _find_procedure(snippets: Sequence[Snippet], index: int) -> tuple[int, int] | None:
+    """Return the indexes of the first and last sentence of the paragraph of snippet ``index`` if it is a procedure.
+
+    At least half of its sentences begin as a step does. Return None if the paragraph is long or describes no steps.
+    """
+    block = [
+        other
+        for other, snippet in enumerate(snippets)
+        if snippet.block_index == snippets[index].block_index and snippet.section == snippets[index].section
+    ]
+    sentences = snippets[block[0] : block[-1] + 1]
+    num_steps = sum(map(_is_step, sentences))
+    is_short = sum(sentence.num_words for sentence in sentences) <= _MAX_PROCEDURE_WORDS
+    has_hits = all(sentence.hit is not None for sentence in sentences)
+    is_procedure = num_steps > 1 and 2 * num_steps >= len(sentences)
+    return (block[0], block[-1]) if is_procedure and is_short and has_hits else None
+
+
+def _is_step(sentence: Snippet) -> bool:
+    """True if a sentence begins as an instruction does: with a verb, or with a word such as "then" or "you"."""
+    first_word, *_ = segment_words(sentence.text) or [""]
+    return get_part_of_speech(first_word) == VERB or _STEP_PATTERN.match(sentence.text) is not None
 
 
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:

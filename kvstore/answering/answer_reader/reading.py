@@ -49,6 +49,10 @@ _MAX_UNJUDGED_LOGIT, _MAX_VERDICT_LOGIT = 0.0, 2.5
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
 MISSING_TYPE_SCORE, MISSING_TYPE_LOGIT = -3.0, -2.0
+#: The coverage below which a snippet is likely to be about something else than the question, and the weight of the
+#: difference in the confidence. With them, 72 instead of 80 of 215 near misses about folders, notes and articles are
+#: answered, and none of 225 right answers is lost.
+_MIN_COVERAGE, _UNCOVERED_WEIGHT = 0.3, 4.0
 #: The weight of a snippet with the opposite of a word in the question. It is three quarters of the logarithm of the
 #: ratio of two shares of questions with such a sentence: of the near misses and of the other questions of SQuAD 2.0,
 #: outside the held-out articles.
@@ -69,7 +73,8 @@ class SnippetReading(NamedTuple):
 
     ``answer`` has the words that answer, which are in the snippet, or in a title, heading or sentence before it.
     ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money.
-    ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title and heading.
+    ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title (or the name of
+    its document, without a title) and heading.
     ``is_contrary`` is True if it has the opposite of a word in the question instead.
     """
 
@@ -132,9 +137,9 @@ class PassageReading(NamedTuple):
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name. A
-        snippet that lacks what the question asks for, or is contrary to it, gets a lower logit. A yes or no
-        (``verdict``), and an answer that the reader cannot judge, have the logit of the rules, up to a maximum. For a
-        topic, both logits count.
+        snippet that lacks what the question asks for or most of its words, or is contrary to it, gets a lower logit. A
+        yes or no (``verdict``), and an answer that the reader cannot judge, have the logit of the rules, up to a
+        maximum. For a topic, both logits count.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)
@@ -145,6 +150,7 @@ class PassageReading(NamedTuple):
             + unknown_logit
             + MISSING_TYPE_LOGIT * self.best.lacks_answer_type
             + _CONTRARY_LOGIT * self.best.is_contrary
+            + _UNCOVERED_WEIGHT * min(0.0, self.best.coverage - _MIN_COVERAGE)
         )
         if self.needs_topic_excerpts:
             return _TOPIC_WEIGHT * (logit + min(rule_logit, _MAX_TOPIC_LOGIT)) + _TOPIC_CONSTANT
@@ -174,7 +180,10 @@ def read_passages(
     for window, reading in zip(windows, reader.read(question, texts), strict=True):
         rule_score = rule_scores.scores[window.position]
         logit = reading.logit
-        cells = get_snippet(passages, window.position).cells
+        passage = passages[window.position.passage_index]
+        read_text = f"{window.text} {get_snippet(passages, window.position).cells}"
+        if not passage.title:  # the file name can name the subject
+            read_text += f" {passage.document}"
         if _opens_document_about(passages, window.position, subject_terms, scorer):
             logit = max(logit, _OPENING_LOGIT)
         readings.append(
@@ -187,7 +196,7 @@ def read_passages(
                 rule_score=rule_score,
                 lacks_answer_type=window.lacks_answer_type,
                 answer=window.text[reading.start : reading.end],
-                coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(f"{window.text} {cells}")),
+                coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(read_text)),
                 is_contrary=bool(contrasts) and is_contrary(contrasts, window.text),
             )
         )
