@@ -177,7 +177,7 @@ def connect(
     ``durability``). Raises OperationalError or ProgrammingError.
     """
     from .arguments import check_clauses
-    from .storage.environment import check_lock_timeout
+    from .storage.open_options import check_lock_timeout
     from .store.opening import open_store
     from .store.store import Store
 

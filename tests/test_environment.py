@@ -1406,7 +1406,7 @@ def test_a_map_that_was_too_small_grows_before_the_next_transaction(tmp_path: Pa
 
 
 def test_a_large_file_is_mapped_with_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kvstore.storage.environment.MIN_MAP_BYTES", SMALL_MAP)
+    monkeypatch.setattr("kvstore.storage.open_options.MIN_MAP_BYTES", SMALL_MAP)
     with Environment.open(tmp_path / "store") as environment:
         environment.write_with_growth(put_numbered_records)
         size = environment.statistics().bytes
@@ -1418,9 +1418,9 @@ def test_a_large_file_is_mapped_with_room(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_readers_of_two_processes_read_on_while_the_map_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A map of 1 MiB grows 100-fold under threads that read here and a process that reads the same file."""
-    monkeypatch.setattr("kvstore.storage.environment.MIN_MAP_BYTES", SMALL_MAP)
+    monkeypatch.setattr("kvstore.storage.open_options.MIN_MAP_BYTES", SMALL_MAP)
     code = """
-import kvstore.storage.environment as module
+import kvstore.storage.open_options as module
 module.MIN_MAP_BYTES = 1 << 20
 with Environment.open(path, readonly=True, lock_timeout=60) as environment:
     print("open", flush=True)

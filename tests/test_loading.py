@@ -23,8 +23,8 @@ from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.process.collection_pause import pause_collection
 from kvstore.registry.contract import AddedChunk
-from kvstore.storage.environment import MIN_MAP_BYTES
 from kvstore.storage.lmdb_errors import MapFull
+from kvstore.storage.open_options import MIN_MAP_BYTES
 from kvstore.storage.view import LmdbView
 from kvstore.structures import tables
 from kvstore.structures.documents.documents import Documents

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kvstore
+from kvstore.derived.metadata_index import column_blocks
 from kvstore.derived.metadata_index import metadata_encoding as encoding
 from kvstore.derived.metadata_index.metadata_encoding import (
     FIELD,
@@ -362,9 +363,9 @@ def test_columns_of_distant_numbers_stay_exact() -> None:
     row = (3, 1, 1, 5, (1 << 53) + 1, 0, 0)
     other = (4, 2, 1, 5, -(1 << 62), 0, 0)
     key = bytes(4)
-    stored = memoryview(encoding.pack_rows(np.array([row, other])))
-    unpacked = encoding.unpack_columns(0, stored, "t", key)
-    assert [column.dtype for column in unpacked] == [np.int64] * len(encoding.COLUMN_NAMES)
+    stored = memoryview(column_blocks.pack_rows(np.array([row, other])))
+    unpacked = column_blocks.unpack_columns(0, stored, "t", key)
+    assert [column.dtype for column in unpacked] == [np.int64] * len(column_blocks.COLUMN_NAMES)
     assert list(zip(*(column.tolist() for column in unpacked), strict=True)) == [row, other]
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..arguments import check_clauses, check_integer, check_options
-from ..errors import InputError, LockTimeoutError
+from ..errors import InputError
 from ..process.logger import get_logger
 from ..settings import TIME_LIMIT
 from ..storage.environment import CompactReport
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast
     from ..ingest.ingest_interface import Ingestion, IngestOptions, IngestProgress, IngestReport
-    from ..models.llm import LanguageModel
     from ..structures.indexes.generation_building import WritingForecast
     from ..structures.indexes.index_building import IndexProgress
     from ..structures.spending import Spending
@@ -461,12 +459,6 @@ class Database(Handle):
             return self._session.store.indexing.refresh(kind, progress, StructuredModel(language_model, within))
         finally:
             self._record_spending("REFRESH", language_model)
-
-    def _record_spending(self, statement: str, model: LanguageModel) -> None:
-        """Record the requests to a model at once, or with a later commit if another process holds the lock."""
-        self._session.record_spending(statement, model)
-        with suppress(LockTimeoutError):
-            self._session.store.flush()
 
     def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
         """Return what :meth:`refresh` would let a model write, by kind of index; changes nothing and calls no model.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..arguments import MAX_DIGITS, check_arguments, check_text, format_value, is_representable
-from ..errors import ArgumentError, ClosedError, InputError, KvstoreError, ReadOnlyError
+from ..errors import ArgumentError, ClosedError, InputError, KvstoreError, LockTimeoutError, ReadOnlyError
 from ..process.closed_on_exit import ClosedOnExit
 from ..process.collection_pause import import_without_collection
 from ..settings import FixedSettings, SessionSettings
@@ -266,6 +266,12 @@ class Handle(ClosedOnExit, Queryable):
         'http://localhost:11434/v1/chat/completions'
         """
         return self._session.get_language_model(name)
+
+    def _record_spending(self, statement: str, model: LanguageModel) -> None:
+        """Record the requests to a model at once, or with a later commit if another process holds the lock."""
+        self._session.record_spending(statement, model)
+        with suppress(LockTimeoutError):
+            self._session.store.flush()
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
         """Return all settings as (name, value, fixed); fixed settings cannot change after the store is created.

@@ -29,7 +29,7 @@ from ..errors import (
     StoreNotFoundError,
 )
 from ..process.closed_on_exit import ClosedOnExit
-from .data_file import SMALLEST_MAP, CompactReport, FileStatistics
+from .data_file import CompactReport, FileStatistics
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
 from .location import (
@@ -47,8 +47,8 @@ from .locks import WriterLock, get_file_identity, release_lock
 from .mapped_pages import PageTransaction
 from .new_file import create_store_copy
 from .open_file import OpenFile
+from .open_options import check_options, compute_map_size
 from .partial_files import remove_directory
-from .records import PAGE_SIZE
 from .view import ReadTransaction, View, WriteView
 from .write_transaction import WriteTransaction
 
@@ -71,22 +71,8 @@ __all__ = [
 
 Result = TypeVar("Result")
 
-#: The default size of the map of a small file. The map is address space, not disk space, so it is larger than the file.
-#: It can grow only while no transaction is open. A process has 128 TiB of address space on most systems, enough for
-#: thousands of stores.
-MIN_MAP_BYTES = 16 << 30
-#: The size of the map of a large file, in multiples of the file's size.
-_MAP_FACTOR = 16
-
-DURABILITIES = ("full", "relaxed")
-
+#: The environments that this process has opened, without those closed.
 _environments: weakref.WeakSet[Environment] = weakref.WeakSet()
-
-
-def check_lock_timeout(lock_timeout: float) -> None:
-    """Raise InputError if a lock timeout is negative."""
-    if lock_timeout < 0:
-        raise InputError(f"lock_timeout={lock_timeout} is negative; give seconds, 0 for one attempt")
 
 
 @contextlib.contextmanager
@@ -140,7 +126,7 @@ class Environment(ClosedOnExit, OpenFile):
         space to begin), ReadOnlyError (no permission to write), LockTimeoutError (another process is creating or
         compacting this store), InputError.
         """
-        _check_options(durability, map_size, max_bytes, lock_timeout)
+        check_options(durability, map_size, max_bytes, lock_timeout)
         directory = Path(path)
         create = create and not readonly
         try:
@@ -151,9 +137,7 @@ class Environment(ClosedOnExit, OpenFile):
                 is_missing = is_creation_needed(directory, create=create)
         if not is_missing:
             _require_not_open(path)
-        size = map_size or max(MIN_MAP_BYTES, 0 if is_missing else _MAP_FACTOR * get_data_file_size(directory))
-        if max_bytes is not None:
-            size = min(size, max_bytes // PAGE_SIZE * PAGE_SIZE)
+        size = compute_map_size(map_size, max_bytes, 0 if is_missing else get_data_file_size(directory))
         if is_missing:
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
@@ -477,27 +461,6 @@ class Environment(ClosedOnExit, OpenFile):
         """
         with self._exclude_writers():
             return self.data.verify()
-
-    def release_pages(self) -> None:
-        """Release the memory that holds pages of the file, which can all be read again."""
-        with self.hold_open() as data:
-            data.release_pages()
-
-    def statistics(self) -> FileStatistics:
-        """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""
-        with self.gate.lock:  # keeps the file open and its map unchanged
-            self.require_open()
-            return self.data.statistics()
-
-
-def _check_options(durability: str, map_size: int | None, max_bytes: int | None, lock_timeout: float) -> None:
-    """Raise InputError if an option of :meth:`Environment.open` is invalid."""
-    if durability not in DURABILITIES:
-        raise InputError(f"durability={durability!r} is unknown; use one of {', '.join(DURABILITIES)}")
-    for name, size in (("map_size", map_size), ("max_bytes", max_bytes)):
-        if size is not None and size < SMALLEST_MAP:
-            raise InputError(f"{name}={size} is too small for any store; allow at least {SMALLEST_MAP}")
-    check_lock_timeout(lock_timeout)
 
 
 def _lock_for_opening(lock: WriterLock, timeout: float, *, is_new: bool) -> bool:

@@ -22,7 +22,7 @@ import lmdb
 
 from ..errors import ClosedError, KvstoreError, StoreFullError, StoreNotFoundError, TransactionError
 from .change_buffer import ChangeBufferReader
-from .data_file import CompactReport, DataFile, OvertakenError
+from .data_file import CompactReport, DataFile, FileStatistics, OvertakenError
 from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE, flush
 from .locks import FileIdentity, SharedOpenLock, WriterLock, get_file_identity, release_lock
@@ -221,6 +221,17 @@ class OpenFile:
             yield self.data
         finally:
             self.gate.leave()
+
+    def statistics(self) -> FileStatistics:
+        """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""
+        with self.gate.lock:  # keeps the file open and its map unchanged
+            self.require_open()
+            return self.data.statistics()
+
+    def release_pages(self) -> None:
+        """Release the memory that holds pages of the file, which can all be read again."""
+        with self.hold_open() as data:
+            data.release_pages()
 
     def _close_file(self, wait: float) -> None:
         """Close the file once no transaction is open; after ``wait`` seconds, raise TransactionError and stay open."""

@@ -29,9 +29,10 @@ from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
 from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings, check_fixed_names
 from ..storage import records
-from ..storage.environment import Environment, View, WriteTransaction, WriteView, check_lock_timeout
+from ..storage.environment import Environment, View, WriteTransaction, WriteView
 from ..storage.location import DATA_FILE, WRITER_FILE, require_accessible
 from ..storage.locks import MAX_PAUSE, get_file_identity, has_living_holder
+from ..storage.open_options import check_lock_timeout
 from ..structures import tables
 from ..text.segmenters import SEGMENTERS
 from .store import Store

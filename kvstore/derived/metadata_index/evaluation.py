@@ -25,6 +25,7 @@ from ...structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS
 from ...structures.state import State
 from ...structures.text_candidates import find_chunks_with_word, iter_patterns
 from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, find_candidates
+from .column_blocks import ColumnValues
 from .conditions import (
     COMPARISONS,
     DOCUMENT_TEXT,
@@ -55,7 +56,6 @@ from .metadata_encoding import (
     TEXT,
     UNCLEAR,
     UNINDEXED_KEY,
-    ColumnValues,
     DocumentMask,
     decode_value,
     encode_column_prefix,
@@ -262,11 +262,8 @@ class Evaluation:
             # Brackets of GLOB are left to SQLite: `make_pattern_matcher` matches them literally.
             if len(pattern) > MAX_PATTERN_CHARS or "\0" in pattern or (glob and "[" in pattern):
                 return None
-            prefixes, matches, include_numbers = (
-                list_prefixes(pattern, glob),
-                make_pattern_matcher(pattern, glob),
-                not condition.same_kind,
-            )
+            prefixes, matches = list_prefixes(pattern, glob), make_pattern_matcher(pattern, glob)
+            include_numbers = not condition.same_kind
         if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
             return self._evaluate_values(
                 field, lambda field_prefix: self._match_texts(field_prefix, prefixes, matches, include_numbers)
@@ -424,13 +421,9 @@ class Evaluation:
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
         """Return the documents for whose key ``matches`` is true. Every such key begins with one of ``prefixes``."""
-        certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
-        for prefix in prefixes:
-            low = prefix.encode()
-            bounds = self._scan_keys(low, _make_end_key(low) if low else None, matches)
-            certain |= bounds.certain
-            possible |= bounds.possible
-        return Bounds(certain, possible)
+        ranges = ((prefix.encode(), _make_end_key(prefix.encode()) if prefix else None) for prefix in prefixes)
+        all_bounds = (self._scan_keys(low_key, high_key, matches) for low_key, high_key in ranges)
+        return reduce(partial(_combine_bounds, np.logical_or), all_bounds)
 
     def _scan_keys(self, low_key: bytes, high_key: bytes | None, matches: Callable[[str], bool]) -> Bounds:
         """Return the documents for whose key ``matches`` is true.

@@ -1,4 +1,4 @@
-"""The metadata index on disk: the keys of values, the sets of documents with a value, and the numeric columns.
+"""The metadata index on disk: the keys of values, and the sets of documents with a value.
 
 Keys sort in the order in which SQLite compares values. In: a document's record and language. Out: a key for each value
 that a condition can ask for: its title, source and language, the fields of its metadata, and the elements of lists in
@@ -9,11 +9,8 @@ evaluates conditions on it.
 
 Sets of documents are bitmaps divided into containers. In: the offsets of documents in a container, below 8,192. On
 disk: the smallest of three forms, as in roaring bitmaps (Chambi, Lemire et al. 2016): the offsets, runs of offsets, or
-one bit each. Equal sets have equal bytes. Out: the offsets, or a mask over all documents.
-
-Columns are in blocks of 256 documents. Each column is stored as distances from its minimum, in as few bytes as the
-greatest distance needs (frame of reference: Goldstein, Ramakrishnan and Shaft 1998). Out: arrays with one row per
-document. A container or block that fails its checksum raises CorruptionError.
+one bit each. Equal sets have equal bytes. Out: the offsets, or a mask over all documents. A container that fails its
+checksum raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -410,92 +407,3 @@ def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:
     lengths = runs[:, 1] - runs[:, 0] + 1
     starts = np.cumsum(lengths) - lengths  # of each run in the result
     return (np.repeat(runs[:, 0] - starts, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)
-
-
-#: Documents per block.
-DOCUMENTS_PER_BLOCK = 256
-
-#: The columns of a row, in order. ``document`` is the position in the block on disk, and the id in memory.
-COLUMN_NAMES = ("document", "first_group", "groups", "chunks", "bytes", "changed", "left_out")
-ColumnValues = npt.NDArray[np.int64]
-DocumentColumns = tuple[int, ...]
-
-#: The number of documents in a block.
-_COUNT = struct.Struct("<H")
-#: The minimum of a column, and the bytes per distance.
-_FRAME = struct.Struct("<qB")
-#: The type of the distances, by bytes per distance; with 0 bytes, all are 0.
-_TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
-
-
-def get_column_values(record: DocumentRecord) -> DocumentColumns:
-    """Return the values of a document's numeric columns, in the order of :data:`COLUMN_NAMES`."""
-    return (
-        record.id,
-        record.first_group,
-        len(record.groups),
-        record.chunk_count,
-        record.size,
-        record.changed_at,
-        record.left_out,
-    )
-
-
-def pack_rows(rows: ColumnValues) -> bytes:
-    """Encode the numeric columns of one block's documents, in order of the document id, as a block with a checksum.
-
-    Each column is stored as distances from its minimum, in as few bytes as they need (frame of reference). ``rows`` has
-    the shape (documents, columns).
-    """
-    columns = np.array(rows.T, order="C")
-    columns[0] %= DOCUMENTS_PER_BLOCK  # the positions of the documents in the block
-    minima = columns.min(axis=1)
-    # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
-    distances = columns.astype(np.uint64) - minima.astype(np.uint64)[:, None]
-    headers = [_COUNT.pack(len(rows))]
-    encoded_columns = []
-    for minimum, maximum, column in zip(minima.tolist(), distances.max(axis=1).tolist(), distances, strict=True):
-        width = next(width for width in _TYPES if maximum < 1 << (8 * width))
-        headers.append(_FRAME.pack(minimum, width))
-        if width:
-            encoded_columns.append(column.astype(_TYPES[width]).tobytes())
-    return records.seal(b"".join((*headers, *encoded_columns)))
-
-
-def unpack_columns(
-    block_number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
-) -> list[ColumnValues]:
-    """Decode the columns ``names`` of block ``block_number``, in order. ``table`` and ``key`` are named in errors.
-
-    ``names`` is a subset of :data:`COLUMN_NAMES` in the same order, beginning with ``document``. Raises CorruptionError
-    for an invalid block.
-    """
-    body = records.unseal(stored, table, key)
-    try:
-        (num_rows,) = _COUNT.unpack_from(body)
-        data_offset = _COUNT.size + len(COLUMN_NAMES) * _FRAME.size
-        columns: list[ColumnValues] = []
-        for index, name in enumerate(COLUMN_NAMES):
-            minimum, width = _FRAME.unpack_from(body, _COUNT.size + index * _FRAME.size)
-            if name in names:
-                number_type = _TYPES[width]
-                if number_type is None:
-                    columns.append(np.full(num_rows, minimum, np.int64))
-                else:
-                    distances = np.frombuffer(body, number_type, num_rows, data_offset).astype(np.int64)
-                    columns.append(distances + np.int64(minimum))
-            data_offset += width * num_rows
-    except (struct.error, ValueError, KeyError) as error:
-        raise CorruptionError(f"table {table}, key {key.hex()}: not a block of columns: {error}") from error
-    columns[0] += block_number * DOCUMENTS_PER_BLOCK  # ``document``: the positions in the block become ids
-    return columns
-
-
-def concatenate_blocks(
-    blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = COLUMN_NAMES
-) -> dict[str, ColumnValues]:
-    """Concatenate the columns of several blocks, and return them by name. ``names`` are the columns of each block."""
-    block_list = list(blocks)
-    if not block_list:
-        return {name: np.empty(0, np.int64) for name in names}
-    return {name: np.concatenate([block[index] for block in block_list]) for index, name in enumerate(names)}

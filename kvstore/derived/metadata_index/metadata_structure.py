@@ -1,8 +1,8 @@
 """The metadata, language and columns of documents as a structure: read by conditions, maintained in the commit.
 
 On disk: ``metadata_sets`` (key of a value, index of a container of 8,192 documents u32 → the documents that have it,
-see :mod:`.metadata_encoding`), ``metadata_columns`` (index of a block of 256 documents u32 → their columns). Out: sets
-of documents, as masks by id, and columns.
+see :mod:`.metadata_encoding`), ``metadata_columns`` (index of a block of 256 documents u32 → their columns, see
+:mod:`.column_blocks`). Out: sets of documents, as masks by id, and columns.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ...structures.documents.documents import DocumentRecord
 from ...structures.logical import LogicalNames
 from ...structures.state import State
 from ...text.languages import get_language_code
+from . import column_blocks
 from . import metadata_encoding as encoding
+from .column_blocks import ColumnValues, DocumentColumns
 from .metadata_encoding import (
     LANGUAGE_COLUMN,
     NUMBER,
     TEXT,
-    ColumnValues,
-    DocumentColumns,
     DocumentMask,
     build_index_keys,
     decode_value,
@@ -91,7 +91,7 @@ class MetadataIndex:
         """Return the columns of all documents, in order of id. The caller must not modify them."""
         all_columns = None if self._cache is None else self._cache.get_columns(self._change)
         if all_columns is None:
-            all_columns = encoding.concatenate_blocks(
+            all_columns = column_blocks.concatenate_blocks(
                 self._read_block(key, value) for key, value in self._view.scan(METADATA_COLUMNS)
             )
             if self._cache is not None:
@@ -103,9 +103,9 @@ class MetadataIndex:
 
         ``documents`` are the ids of these documents, ascending.
         """
-        block_numbers = np.unique(documents // encoding.DOCUMENTS_PER_BLOCK)
+        block_numbers = np.unique(documents // column_blocks.DOCUMENTS_PER_BLOCK)
         # If most blocks are needed, all are read, because all columns together are cached.
-        if 2 * len(block_numbers) * encoding.DOCUMENTS_PER_BLOCK > self.size:
+        if 2 * len(block_numbers) * column_blocks.DOCUMENTS_PER_BLOCK > self.size:
             column_values = self.read_columns()
         else:
             keys = [records.encode_u32(block_number) for block_number in block_numbers.tolist()]
@@ -113,7 +113,7 @@ class MetadataIndex:
             blocks = (
                 self._read_block(key, value, _EXTENT_COLUMNS) for key, value in stored_blocks if value is not None
             )
-            column_values = encoding.concatenate_blocks(blocks, _EXTENT_COLUMNS)
+            column_values = column_blocks.concatenate_blocks(blocks, _EXTENT_COLUMNS)
         rows = np.flatnonzero(np.isin(column_values["document"], documents, assume_unique=True))
         ids, first_groups, group_counts = (
             column_values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups")
@@ -168,10 +168,10 @@ class MetadataIndex:
         return {"values": self._view.count(METADATA_SETS)}
 
     def _read_block(
-        self, key: bytes, value: memoryview, names: Sequence[str] = encoding.COLUMN_NAMES
+        self, key: bytes, value: memoryview, names: Sequence[str] = column_blocks.COLUMN_NAMES
     ) -> list[ColumnValues]:
         """Return the columns ``names`` of a stored block of documents, in order; ``key`` is the number of the block."""
-        return encoding.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
+        return column_blocks.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 
 class MetadataMaintainer:
@@ -191,7 +191,7 @@ class MetadataMaintainer:
     def remove_document(self, record: DocumentRecord) -> None:
         """Collect the removal of a document's values and columns in memory. :meth:`apply_delta` writes it."""
         self._collect_set_changes(record, self._find_language(record.id), is_removed=True)
-        self._row_changes.setdefault(record.id // encoding.DOCUMENTS_PER_BLOCK, {})[record.id] = None
+        self._row_changes.setdefault(record.id // column_blocks.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
         """Add the values and columns of the new and changed documents in ``delta``, and write all changes.
@@ -217,8 +217,8 @@ class MetadataMaintainer:
     def _add_document(self, record: DocumentRecord, language: str | None) -> None:
         """Collect the values and columns of a document, whose language has the code ``language``."""
         self._collect_set_changes(record, language, is_removed=False)
-        rows = self._row_changes.setdefault(record.id // encoding.DOCUMENTS_PER_BLOCK, {})
-        rows[record.id] = encoding.get_column_values(record)
+        rows = self._row_changes.setdefault(record.id // column_blocks.DOCUMENTS_PER_BLOCK, {})
+        rows[record.id] = column_blocks.get_column_values(record)
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Add a document to the changes of the sets of all its values, or with ``is_removed`` remove it from the sets.
@@ -252,14 +252,14 @@ class MetadataMaintainer:
         for block_number, key, stored_block in zip(block_numbers, keys, stored_blocks, strict=True):
             row_changes = self._row_changes[block_number]
             new_rows = [row for row in row_changes.values() if row is not None]
-            rows = np.array(new_rows, np.int64).reshape(-1, len(encoding.COLUMN_NAMES))
+            rows = np.array(new_rows, np.int64).reshape(-1, len(column_blocks.COLUMN_NAMES))
             if stored_block is not None:
-                stored = encoding.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
+                stored = column_blocks.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
                 documents = stored[0].tolist()  # the first column
                 is_unchanged = np.array([document not in row_changes for document in documents], np.bool_)
                 rows = np.concatenate((np.stack(stored, axis=1)[is_unchanged], rows))
             if len(rows):
-                changes[key] = encoding.pack_rows(rows[np.argsort(rows[:, 0])])
+                changes[key] = column_blocks.pack_rows(rows[np.argsort(rows[:, 0])])
             elif stored_block is not None:
                 changes[key] = None
         self._write_view.change_many(METADATA_COLUMNS, changes)
@@ -284,7 +284,7 @@ class MetadataStructure:
         """Return the rows of both tables, with the keys of documents in place of their ids."""
         column_values = content.read_columns()
         # Ids of chunks, and the time when a document was stored, are not part of its content.
-        dumped_names = [name for name in encoding.COLUMN_NAMES if name not in ("first_group", "changed")]
+        dumped_names = [name for name in column_blocks.COLUMN_NAMES if name not in ("first_group", "changed")]
         document_rows = zip(*(column_values[name].tolist() for name in dumped_names), strict=True)
         return {
             METADATA_SETS: (

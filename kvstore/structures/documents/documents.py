@@ -249,7 +249,7 @@ class Documents(ViewReader):
     def find_id(self, key: str) -> int | None:
         """Return the id of the document with this key, or None.
 
-        Raises CorruptionError if the key leads to another document.
+        Raises CorruptionError if the document stored under the key has another key.
         """
         record = self.find_by_key(key)
         return None if record is None else record.id
@@ -284,9 +284,9 @@ class Documents(ViewReader):
         return key
 
     def get_keys(self, documents: Iterable[int]) -> Mapping[int, str]:
-        """Return a mapping from id to key that contains at least ``documents``, which must exist.
+        """Return the keys of ``documents``, by id; the mapping can also contain other documents.
 
-        The mapping is the cache of keys itself. Raises CorruptionError if one of ``documents`` does not exist.
+        It is the cache of keys itself, which later calls extend. Raises CorruptionError if a document does not exist.
         """
         missing = [document for document in documents if document not in self._key_cache]
         if missing:
@@ -296,7 +296,7 @@ class Documents(ViewReader):
     def find_by_key(self, key: str) -> DocumentRecord | None:
         """Return the record of the document with this key, or None.
 
-        Raises CorruptionError if the key leads to another document.
+        Raises CorruptionError if the document stored under the key has another key.
         """
         value = self._view.get(tables.DOCUMENT_KEYS, encode_key(key)) if key else None  # LMDB has no empty keys
         if value is None:
@@ -408,10 +408,10 @@ class DocumentWriter(ViewWriter, Documents):
     """The documents of one write transaction."""
 
     def iter_by_keys(self, keys: Iterable[str]) -> Iterator[list[DocumentRecord]]:
-        """Yield the records of the documents with these keys in order, at most 512 at a time.
+        """Yield the records of the documents with these keys in order, in lists of at most 512.
 
-        Keys that do not exist are skipped, and no list is empty. Raises CorruptionError if a key leads to another
-        document.
+        Keys without a document are skipped, and no list is empty. Raises CorruptionError if the document stored under a
+        key has another key.
         """
         nonempty_keys = (key for key in keys if key)  # LMDB has no empty keys
         while batch := list(islice(nonempty_keys, _MAX_READ_DOCUMENTS)):
@@ -452,7 +452,7 @@ class DocumentWriter(ViewWriter, Documents):
 
     def put_record(self, record: DocumentRecord) -> None:
         """Store or replace the record of a document."""
-        # Omit ``own_chunks`` if it is not set, as for nearly all documents.
+        # ``own_chunks``, the last field, is omitted if it is not set, as for nearly all documents.
         fields = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
         self._write_view.put(tables.DOCUMENTS, records.encode_u64(record.id), records.pack(fields))
 

@@ -43,7 +43,7 @@ class IngestedFiles(ViewReader):
         if value is None:
             return None
         file = IngestedFile(**records.unpack(value, tables.INGESTED_FILES, encode_key(source)))
-        return file if file.source == source else None
+        return file if file.source == source else None  # the key of a long source is only a prefix and a digest
 
     def scan(self) -> Iterator[IngestedFile]:
         """Yield the records of all completely ingested files, in order of their sources."""
@@ -58,10 +58,10 @@ class IngestedFileWriter(ViewWriter, IngestedFiles):
         """Record a file as completely ingested, unless a writer has since changed or removed one of its documents.
 
         ``digests`` are the digests that its documents were stored with, in the order of ``file.documents``.
-        ``documents`` reads the stored ones.
+        ``documents`` reads their current digests.
         """
-        stored_records = map(documents.find_by_key, file.documents)
-        if all(record and record.digest == digest for record, digest in zip(stored_records, digests, strict=True)):
+        records_with_digests = zip(map(documents.find_by_key, file.documents), digests, strict=True)
+        if all(record is not None and record.digest == digest for record, digest in records_with_digests):
             self._write_view.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
 
     def remove(self, sources: Iterable[str | None]) -> None:

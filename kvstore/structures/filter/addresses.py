@@ -28,7 +28,7 @@ def compute_body_rank(occurrences: int) -> int:
     The place is an abstract, the summary of some chunks, and they contain the occurrences. The rank is a part of the
     address, by which an entity's places are sorted: more occurrences give a smaller rank, which sorts first.
     """
-    return MAX_BODY_RANK + 1 - occurrences if occurrences <= MAX_BODY_RANK - MIN_BODY_RANK else MIN_BODY_RANK
+    return max(MIN_BODY_RANK, MAX_BODY_RANK + 1 - occurrences)
 
 
 def make_address(rank: int, target_id: int) -> int:

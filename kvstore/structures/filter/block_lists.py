@@ -109,10 +109,11 @@ class BlockLists:
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
     def change_many(self, changes: ListChanges) -> dict[int, ChangeCounts]:
-        """Remove and add numbers in the lists of many entities, and return the counts of effective changes by entity.
+        """Remove and add numbers in the lists of many entities; return by entity how many were removed and new.
 
         ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending. A list is split
-        into blocks of ascending numbers, each of which is a record of the table.
+        into blocks of ascending numbers, each of which is a record of the table. Numbers to remove that are not in the
+        list, and numbers to add that are in it, are not counted.
         """
         view = cast(WriteView, self.view)
         totals = dict.fromkeys(changes, ChangeCounts(0, 0))
@@ -173,11 +174,11 @@ class BlockLists:
             block_changes[next_key] = None
 
     def take(self, entity: int) -> bytes:
-        """Remove the whole list of an entity, and return its numbers (addresses) as packed little-endian u64."""
+        """Remove the whole list of an entity, and return its numbers, such as addresses, as little-endian u64 bytes."""
         return self.take_many([entity])[entity]
 
     def take_many(self, entities: Collection[int]) -> dict[int, bytes]:
-        """Remove the whole lists of entities, and return the numbers of each as packed little-endian u64."""
+        """Remove the whole lists of entities, and return the numbers of each entity as little-endian u64 bytes."""
         view = cast(WriteView, self.view)
         blocks = view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         numbers = dict.fromkeys(entities, b"")

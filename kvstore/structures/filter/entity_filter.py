@@ -207,7 +207,10 @@ class EntityFilter:
         return self._look_up(key, limit, start=0)
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """Return the entity of each name and its first address; 0 and 0 for an unknown name."""
+        """Return two arrays: the entity of each name, and its first address. Both are 0 for an unknown name.
+
+        An address is a place where the name occurs, packed into an integer.
+        """
         entities, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         with self._pin_snapshot():
             # The kernel returns the positions of the names whose addresses are in a long list.
@@ -370,7 +373,7 @@ class EntityFilter:
     def compute_statistics(self) -> FilterStatistics:
         """Return statistics of the whole entity filter: its names, addresses, pages and load."""
         pages, directory = self._pages, self._pages.directory
-        tables = pages.buckets, pages.block_pages, pages.directory_table, pages.forks
+        page_tables = pages.buckets, pages.block_pages, pages.directory_table, pages.forks
         return FilterStatistics(
             entities=self._index.entities,
             addresses=self._index.addresses,
@@ -384,7 +387,7 @@ class EntityFilter:
             kicks=directory.kicks,
             splits=directory.splits,
             merges=directory.merges,
-            bytes=sum(table.live for table in tables) * records.PAGE_SIZE,
+            bytes=sum(page_table.live for page_table in page_tables) * records.PAGE_SIZE,
         )
 
     def iter_pages(self) -> Iterator[FilterPage]:

@@ -156,7 +156,7 @@ class PageReader:
         return page
 
     def list_pages(self, prefix: bytes, page_table: str | None, last_number: int) -> list[int]:
-        """Return up to 64 page numbers above ``last_number``, ascending, of the stored list under ``prefix``.
+        """Return the next page numbers of the stored list under ``prefix``: up to 64 above ``last_number``, ascending.
 
         For a list of free pages, ``page_table`` is the table of the pages; None for any other list. Raises
         CorruptionError if the table has a page that is listed as free.
@@ -187,13 +187,16 @@ class FilterPages:
     """
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
-        """Read the filter's header, and set up the compiled page tables, which read pages on demand."""
-        self._sample = hasher(_SAMPLE_NAME)
+        """Read the filter's header, and set up the compiled page tables, which read pages on demand.
+
+        ``hasher`` hashes names with the store's seed. Pages are read from ``view`` while ``lock`` is held.
+        """
+        self._sample_hash = hasher(_SAMPLE_NAME)
         #: Reads the pages from the view.
         self.reader = PageReader(view, lock)
         header = self._read_header()
         self.reader.is_stored = header is not None
-        header = header or _FilterHeader(ENCODING, self._sample)
+        header = header or _FilterHeader(ENCODING, self._sample_hash)
         self.counts = header.entities, header.addresses
         num_address_bits, *_ = header.directory
         directory_pages = -(-(1 << num_address_bits) // DIRECTORY_ENTRIES)  # rounded up
@@ -235,7 +238,7 @@ class FilterPages:
         self.blocks.forget()  # the pages with room are now in the stored list
         header = _FilterHeader(
             encoding=ENCODING,
-            sample=self._sample,
+            sample=self._sample_hash,
             entities=entities,
             addresses=addresses,
             bucket_pages=(self.buckets.count, self.buckets.live),
@@ -288,10 +291,8 @@ class FilterPages:
             page_changes[page_kind.prefix + key] = bytes(page)
             if is_block_kind and page[ROOMY_OFFSET] != has_room_flags.get(number):
                 has_room_flags[number] = page[ROOMY_OFFSET]
-                if page[ROOMY_OFFSET]:
-                    view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED_VALUE)
-                else:
-                    view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
+                listed_value = _LISTED_VALUE if page[ROOMY_OFFSET] else None  # None removes the page from the list
+                view.change_many(tables.FILTER_DIRECTORY, {ROOMY_BLOCKS + key: listed_value})
             if len(page_changes) == _WRITE_BATCH:
                 view.change_many(page_kind.table, page_changes)
                 page_changes.clear()
@@ -300,7 +301,8 @@ class FilterPages:
     def _read_header(self) -> _FilterHeader | None:
         """Return the stored header of the filter (counts and directory state), or None if the store has no filter.
 
-        Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed.
+        Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed: the
+        hash of a fixed name, ``header.sample``, then differs from the hash with this seed.
         """
         value = self.reader.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
         if value is None:
@@ -309,10 +311,10 @@ class FilterPages:
         header = _decode_header(fields)
         if header is None:
             raise CorruptionError(
-                f"table {tables.FILTER_DIRECTORY}: the head is not one of the encoding {ENCODING}; use the version of "
-                "kvstore that wrote it, or restore from a backup"
+                f"table {tables.FILTER_DIRECTORY}: the header is not valid in the encoding {ENCODING}; use the version "
+                "of kvstore that wrote it, or restore from a backup"
             )
-        if header.sample != self._sample:
+        if header.sample != self._sample_hash:
             raise SettingsMismatchError("the entity filter has another hash seed; open it with the store's own")
         return header
 

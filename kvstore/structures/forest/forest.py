@@ -233,13 +233,13 @@ class Forest(ViewReader):
     def compute_strength(self, child: int, parent: int) -> Strength:
         """Compute the strength of an edge's evidence from its assertions by documents and the user.
 
-        The strongest edge sorts first.
-
-        The confidences are added in thousandths, so that the sum does not depend on their order.
+        Strengths sort the strongest first. The edge must be stated.
         """
         assertions = list(self.iter_assertions(child, parent))
+        # Integers, thousandths of the confidences, because a sum of floats would depend on the order. Negative, so that
+        # more support sorts first.
         return Strength(
-            support=-sum(round(1000 * assertion.confidence) for assertion in assertions),  # negative, to sort first
+            support=-sum(round(1000 * assertion.confidence) for assertion in assertions),
             distance=min(
                 0 if assertion.kind in DATA_KINDS else assertion.end - assertion.start for assertion in assertions
             ),
@@ -259,17 +259,18 @@ class Forest(ViewReader):
         return Strength(*STRENGTH_STRUCT.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
 
     def sort_strongest_first(self, edges: Collection[Edge]) -> list[Edge]:
-        """Return edges on cycles, the edge with the strongest evidence first, ties in order of the names of their ends.
+        """Sort edges that lie on cycles by the strength of their evidence, the strongest first.
 
-        Of two :class:`Strength` values, the stronger is less than the other.
+        Equally strong edges are ordered by the names of the child and the parent. Raises CorruptionError if an edge is
+        on no cycle, because only the strengths of edges on cycles are stored.
         """
         strengths = {edge: self.get_strength(*edge) for edge in edges}
         ordered: list[Edge] = []
         for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
-            tied_edges = list(group)
-            if len(tied_edges) > 1:  # names are read only if they decide
-                tied_edges.sort(key=lambda edge: [self.get_key(node) for node in edge])
-            ordered += tied_edges
+            equally_strong = list(group)
+            if len(equally_strong) > 1:  # names are read only if they decide
+                equally_strong.sort(key=lambda edge: [self.get_key(node) for node in edge])
+            ordered += equally_strong
         return ordered
 
     def get_key(self, node: int) -> str:
@@ -362,7 +363,7 @@ class Forest(ViewReader):
             yield child, parent, StatedEdge(*records.unpack(value, tables.STATED_EDGES, bytes(key)))
 
     def walk(self, starts: Sequence[int], *, up: bool, depth: int) -> Iterator[WalkStep]:
-        """Yield the accepted edges above (or below) some nodes of one tree, at most ``depth`` steps away.
+        """Yield the accepted edges above (``up``) or below some nodes of one tree, at most ``depth`` steps away.
 
         The nearest edges come first. The edges of one node are ordered by the names at their other ends. A node is
         yielded once for each edge that leads to it, but its own edges are followed only once.
@@ -380,12 +381,15 @@ class Forest(ViewReader):
                     queue.append((neighbor, distance + 1))
 
     def compute_level(self, node: int) -> int:
-        """Return the number of edges up to the nearest root; 0 for a root, or if a bounded search finds no root."""
+        """Return the number of accepted edges from a node up to the nearest root (node without parents).
+
+        Also 0 if the search visits ``_MAX_LEVEL_NODES`` nodes without finding a root.
+        """
         queue = deque([(node, 0)])
         visited = {node}
         while queue and len(visited) < _MAX_LEVEL_NODES:
-            next_node, distance = queue.popleft()
-            parents = list(self.iter_parents(next_node))
+            current_node, distance = queue.popleft()
+            parents = list(self.iter_parents(current_node))
             if not parents:
                 return distance
             for parent in parents:

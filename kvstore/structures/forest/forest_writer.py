@@ -214,7 +214,10 @@ class TransitiveReduction:
                 self._insert_acyclic_edge(*edge)
 
     def _find_newly_redundant(self, child: int, parent: int) -> list[Edge]:
-        """Return the accepted edges that have a longer path once ``child`` is placed under ``parent``."""
+        """Return the accepted edges that have a longer path once ``child`` is placed under ``parent``.
+
+        They lead from a node at or below ``child`` to a node at or above ``parent``.
+        """
         forest = self._forest
         nodes, is_below = self._find_smaller_side(child, parent)
         if is_below:
@@ -373,7 +376,10 @@ class ForestWriter(ViewWriter, Forest):
     """The entity forest of one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
-        """Change the forest through ``view``, a transaction; ``counters`` has the next ids and the number of edges."""
+        """Change the forest through ``view``, a write transaction.
+
+        ``counters`` has the next ids of nodes and trees, and the number of edges; changes update it.
+        """
         super().__init__(view)
         self._counters = counters
         self.reduction = TransitiveReduction(view, counters)
@@ -386,9 +392,10 @@ class ForestWriter(ViewWriter, Forest):
         ``edges`` holds the assertions by tree name, child entity and parent entity.
         """
         new_nodes: NodeEntityPairs = []
-        node_edges = []
-        for (tree, child, parent), assertions in edges.items():
-            node_edges.append(self._put_statement(tree, child, parent, assertions, new_nodes))
+        node_edges = [
+            self._put_statement(tree, child, parent, assertions, new_nodes)
+            for (tree, child, parent), assertions in edges.items()
+        ]
         if node_edges:
             rows = b"".join(EDGE_STRUCT.pack(*edge) for edge in sorted(node_edges))
             self._write_view.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows))
@@ -403,7 +410,10 @@ class ForestWriter(ViewWriter, Forest):
         return removed_nodes
 
     def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodeEntityPairs:
-        """Add an edge stated by the user, with the child's and the parent's name as typed; return the added nodes."""
+        """Add an edge that the user states between two entities; return the added nodes with their entities.
+
+        ``names`` are the names of the child and the parent as the user typed them.
+        """
         new_nodes: NodeEntityPairs = []
         child_node, parent_node = self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes)
         key = records.U64_PAIR.pack(child_node, parent_node)
@@ -411,7 +421,7 @@ class ForestWriter(ViewWriter, Forest):
         return new_nodes
 
     def remove_user_edge(self, child: int, parent: int) -> NodeEntityPairs:
-        """Withdraw the user's statement of an edge; return the removed nodes."""
+        """Withdraw the user's statement of the edge between two nodes; return the removed nodes with their entities."""
         removed_nodes: NodeEntityPairs = []
         self._write_view.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
         self._remove_assertions(child, parent, USER, removed_nodes)

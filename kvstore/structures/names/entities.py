@@ -73,7 +73,7 @@ class EntityRecord:
     @property
     def is_introduced(self) -> bool:
         """True if a document, an edge, a triple or an alias makes the name known (introduces it)."""
-        return bool(self.row)
+        return bool(self.row)  # free slots at the end are removed, so a row without introductions is empty
 
     @property
     def key(self) -> str:
@@ -272,13 +272,16 @@ class Entities(ViewReader):
     def iter_with_prefix(self, prefix: str) -> Iterator[EntityRecord]:
         """Yield the records of the entities whose normal form begins with ``prefix``, in byte order.
 
-        Raises CorruptionError if a name leads to another name's entity.
+        Raises CorruptionError if the entity stored under a name has another name.
         """
         for key, entity in self.iter_names(prefix):
             yield self._get_with_key(key, entity)
 
     def _get_with_key(self, key: str, entity: int) -> EntityRecord:
-        """Return the record of the entity that a name leads to; raise CorruptionError if it has another name."""
+        """Return the record of ``entity``, whose id is stored under the name ``key`` (a normal form).
+
+        Raises CorruptionError if the entity has another name.
+        """
         record = self.get(entity)
         if record.key != key:
             raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
@@ -296,9 +299,9 @@ class Entities(ViewReader):
         return zip(ids_by_block, values, ids_by_block.values(), strict=True)
 
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
-        """Return the names that the documents make known, in one list: each as an entity id and the index of a slot.
+        """Return the names that documents make known, in one list, as pairs of an entity id and a slot index.
 
-        The slot of the entity's record has the spelling and the kind.
+        The slot with this index in the entity's record has the spelling and the kind of the name.
         """
         keys = list(map(records.encode_u64, documents))
         introductions: list[tuple[int, int]] = []

@@ -43,7 +43,7 @@ _BODY_START = 8  # the start of the checksummed part
 _MAX_BLOCK_PAGES, _MAX_BLOCK_ROWS, _SUFFICIENT_FILL = 64, 65535, 0.97
 #: The id of a free row.
 FREE_ID = 2**64 - 1
-#: A flag that distinguishes a recorded checksum from a missing one.
+#: Bit 32 of a recorded checksum, which has 32 bits: it distinguishes a checksum of 0 from a missing one.
 _VERIFIED_FLAG = 1 << 32
 #: The number of blocks that are read between two checks of the mapped memory.
 _READ_BATCH = 256
@@ -168,7 +168,7 @@ class VerifiedBlocks:
 
     def __init__(self) -> None:
         """Start without any verified block."""
-        #: By number of the block: its checksum with the flag 2^32; 0 if it was not verified.
+        #: By number of the block: its checksum with bit 32 set; 0 if it was not verified.
         self._checksums = np.zeros(0, np.uint64)
 
     def __contains__(self, block: tuple[int, int]) -> bool:
@@ -182,9 +182,9 @@ class VerifiedBlocks:
         self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
 
     def get_many(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksum of each verified block, plus the flag 2^32, and 0 for each other block.
+        """Return the checksum of each verified block, with bit 32 set, and 0 for each other block.
 
-        ``numbers`` are the numbers of the blocks, ascending.
+        ``numbers`` are the numbers of the blocks, ascending. Bit 32 distinguishes a checksum of 0 from a missing one.
         """
         checksums = self._checksums
         block_checksums = np.zeros(len(numbers), np.uint64)
@@ -193,7 +193,7 @@ class VerifiedBlocks:
         return block_checksums
 
     def put_many(self, numbers: npt.NDArray[np.int64], block_checksums: npt.NDArray[np.uint64]) -> None:
-        """Record blocks as verified, given their ``numbers``, ascending, and their checksums plus the flag 2^32."""
+        """Record blocks as verified: their ``numbers``, ascending, and their checksums, with bit 32 set."""
         checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
             # Add room for more blocks than these, so that the array rarely grows.
@@ -312,7 +312,10 @@ class Vectors:
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
 
     def _get_verified_checksums(self, block_numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksum of each block of vectors verified before, plus the flag 2^32, and 0 for other blocks."""
+        """Return for each block its checksum if it was verified before, with bit 32 set, and 0 otherwise.
+
+        The bit distinguishes a checksum of 0 from a missing one. The compiled code expects this form.
+        """
         if self._verified_blocks is None:
             return np.zeros(len(block_numbers), np.uint64)
         return self._verified_blocks.get_many(block_numbers)
