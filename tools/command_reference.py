@@ -89,7 +89,7 @@ def build_page(cli: click.Group) -> str:
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {format_usage(command)}\n```"]
         for text in split_help(command):
             lines += ["", f"```plain\n{text}\n```" if "\n" in text else text]
-        lines += ["", "| option | |", "|---|---|"] if any(iter_options(command)) else []
+        lines += ["", "| option | effect |", "|---|---|"] if any(iter_options(command)) else []
         lines += [f"| `{syntax}` | {help_text} |" for syntax, help_text in _iter_cells(command)]
     return "\n".join(lines) + "\n"
 
