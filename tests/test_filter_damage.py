@@ -239,7 +239,7 @@ def test_a_head_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
             {"encoding": "kvfilter1", "entities": "many"},
         ):
             with opened.write() as view:
-                sample = EntityFilter(view, hash_seed=SEED)._pages._sample
+                sample = EntityFilter(view, hash_seed=SEED)._pages._sample_hash
                 if isinstance(head, dict):
                     head["sample"] = sample
                 view.put(tables.FILTER_DIRECTORY, b"h", records.pack(head))
