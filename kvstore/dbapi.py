@@ -237,7 +237,7 @@ class StoreConnection:
         return self.session.in_transaction
 
     def cursor(self) -> StoreCursor:
-        """Return a new cursor. All cursors of a connection share its transaction."""
+        """Return a new cursor; all cursors of a connection share its transaction. Raises InterfaceError if closed."""
         self._require_open()
         return StoreCursor(self)
 
@@ -250,11 +250,11 @@ class StoreConnection:
         self._end_transaction("COMMIT")
 
     def rollback(self) -> None:
-        """Undo the changes since the last commit."""
+        """Undo the changes since the last commit. Does nothing if there are none."""
         self._end_transaction("ROLLBACK")
 
     def _end_transaction(self, statement: str) -> None:
-        """Run COMMIT or ROLLBACK if a transaction is open."""
+        """Run ``statement``, COMMIT or ROLLBACK, if a transaction is open."""
         self._require_open()
         if self.session.in_transaction:
             with _ErrorTranslation():
@@ -300,12 +300,15 @@ class StoreCursor(ClosedOnExit):
 
     @property
     def description(self) -> tuple[tuple[str, str | None, None, None, None, None, None], ...] | None:
-        """The name and type code of each column, or None if the last statement returns no rows."""
+        """The columns of the last statement, or None if it returns no rows.
+
+        Each column is the 7-tuple of PEP 249: its name, its type code, such as "TEXT" (None: unknown), and five None.
+        """
         return None if self._result is None else self._result.description
 
     @property
     def message(self) -> str | None:
-        """The message of the last statement, in addition to its rows."""
+        """The message that the last statement returned in addition to its rows, such as "1 document inserted"."""
         return None if self._result is None else self._result.message
 
     def execute(self, operation: str, parameters: StatementValues | None = ()) -> StoreCursor:
@@ -320,7 +323,8 @@ class StoreCursor(ClosedOnExit):
     def executemany(self, operation: str, seq_of_parameters: Iterable[StatementValues]) -> StoreCursor:
         """Run one statement, which must not return rows, with each of several sets of parameters; return this cursor.
 
-        ``rowcount`` is then the number of changed documents of all runs together.
+        ``rowcount`` is then the number of changed documents of all runs together. Raises ProgrammingError if the
+        statement returns rows.
         """
         num_changed = 0
         self._result = None
@@ -337,7 +341,11 @@ class StoreCursor(ClosedOnExit):
         return self
 
     def _run_statement(self, operation: str, parameters: StatementValues) -> Cursor:
-        """Run one statement, in a new transaction if it needs one, and return its result."""
+        """Run one statement, after BEGIN if it is a change outside of a transaction, and return its result.
+
+        The result also replaces that of this cursor. If the first statement of a transaction fails, the transaction is
+        rolled back. Raises the errors of this module.
+        """
         self._require_open()
         if self._result is not None:
             self._result.close()
@@ -360,12 +368,12 @@ class StoreCursor(ClosedOnExit):
         return self._result
 
     def fetchone(self) -> Row | None:
-        """Return the next row, or None after the last."""
+        """Return the next row, or None after the last. Raises ProgrammingError if the statement returns no rows."""
         with _ErrorTranslation():
             return self._get_result().fetchone()
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """Return the next rows, at most ``size``, by default ``arraysize``."""
+        """Return the next rows, at most ``size`` (None: ``arraysize``); an empty list after the last."""
         with _ErrorTranslation():
             return self._get_result().fetchmany(self.arraysize if size is None else size)
 

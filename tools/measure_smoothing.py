@@ -41,7 +41,7 @@ def measure_max_activations(weights: E5Weights) -> dict[str, Any]:
     import onnx
 
     graph = _RecordingE5Graph(weights)
-    graph.add_bert(CONFIG, mean=True)
+    graph.add_bert(CONFIG, use_mean=True)
     input_names = list(dict.fromkeys(graph.inputs.values()))
     with tempfile.TemporaryDirectory() as folder:
         graph.save(Path(folder) / "model.onnx", WIDTH)

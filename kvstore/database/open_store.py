@@ -176,10 +176,10 @@ def _replace_settings(settings: FixedSettings, values: Mapping[str, str]) -> Fix
     """Return settings with the given values; a new embedder also sets the dimension and the digest of its weights."""
     if "embedder" not in values:
         return settings.replace(values)
-    from ..models.embedder import get_weights, open_embedder
+    from ..models.embedder import find_weights_digest, open_embedder
 
     embedder = open_embedder(values["embedder"])
-    return settings.replace({**values, "dimension": embedder.dimension, "weights": get_weights(embedder)})
+    return settings.replace({**values, "dimension": embedder.dimension, "weights": find_weights_digest(embedder)})
 
 
 class OpenStore:

@@ -64,7 +64,7 @@ def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGr
             if config.get(name, expected) != expected:
                 raise EmbedderError(f"its {name} is {config[name]!r}, but only {expected!r} is supported")
         graph = (make_graph or BertGraph)(read_safetensors(network / "model.safetensors"))
-        graph.add_bert(config, mean=_is_mean_pooling(_read_json(modules["Pooling"] / "config.json")))
+        graph.add_bert(config, use_mean=_is_mean_pooling(_read_json(modules["Pooling"] / "config.json")))
         tokenizer = _read_tokenizer(network)
         limits = _read_json(network / "sentence_bert_config.json")
         if limits.get("do_lower_case"):
@@ -147,11 +147,11 @@ class BertGraph:
         self._constants: dict[str, Any] = {}
         self._nodes: list[Any] = []
 
-    def add_bert(self, config: Mapping[str, Any], *, mean: bool) -> None:
+    def add_bert(self, config: Mapping[str, Any], *, use_mean: bool) -> None:
         """Add all layers of BERT to the graph, from the input ``input_ids`` to the output ``vectors``.
 
-        ``config`` is the content of the model's ``config.json``. With ``mean``, the vector of a text is the mean of its
-        tokens' vectors, else the vector of its first token. Raises EmbedderError if the model has other weights.
+        ``config`` is the content of the model's ``config.json``. With ``use_mean``, the vector of a text is the mean of
+        its tokens' vectors, else the vector of its first token. Raises EmbedderError if the model has other weights.
         """
         width, num_heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         epsilon = float(config["layer_norm_eps"])
@@ -176,7 +176,7 @@ class BertGraph:
             inner = self._add_gelu(self._add_linear_layer(tokens, f"{layer}.intermediate.dense"), f"{layer}.gelu")
             tokens = self._add_sum(self._add_linear_layer(inner, f"{layer}.output.dense"), tokens, f"{layer}.sum")
             tokens = self._add_layer_norm(tokens, f"{layer}.output.LayerNorm", epsilon)
-        if mean:
+        if use_mean:
             self._add_operation("ReduceMean", [tokens], "vectors", axes=[1], keepdims=0)
         else:
             self._add_operation("Gather", [tokens, self._add_integers("first", 0)], "vectors", axis=1)
@@ -272,13 +272,13 @@ class BertGraph:
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
-        """Add the sum of two results, which ``first`` and ``second`` name; return ``name``."""
+        """Add the sum of the results named ``first`` and ``second`` to the graph; return ``name``, its name."""
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, parameter: str = "weight") -> npt.NDArray[np.float32]:
         """Remove the ``weight`` or ``bias`` parameter of the layer ``name`` from the model's weights, and return it.
 
-        Weights that remain at the end are not used by the graph.
+        It is removed so that weights that the graph does not use can be found at the end.
         """
         return self._weights.pop(f"{name}.{parameter}")
 

@@ -56,7 +56,7 @@ def write_e5(folder: Path) -> None:
     """Write the installed model multilingual-e5-small to ``folder`` in ONNX; raises EmbedderError or OSError."""
     weights = E5Weights()
     graph = QuantizedE5Graph(weights, read_smoothing())
-    graph.add_bert(CONFIG, mean=True)
+    graph.add_bert(CONFIG, use_mean=True)
     graph.save(folder / MODEL_FILE, WIDTH)
     (folder / VOCABULARY_FILE).write_bytes(weights.get_vocabulary())
     prompts = {"query": "query: ", "passage": "passage: "}

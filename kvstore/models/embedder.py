@@ -128,7 +128,7 @@ def open_recorded_embedder(name: str, weights: str) -> Embedder:
 
         return OriginalMiniLM(name)
     embedder = open_embedder(name)
-    installed = get_weights(embedder)
+    installed = find_weights_digest(embedder)
     if installed != weights:
         raise EmbedderError(
             f"this store was created with other weights of {name} (digest {weights or 'none'}; installed: "
@@ -138,8 +138,8 @@ def open_recorded_embedder(name: str, weights: str) -> Embedder:
     return embedder
 
 
-def get_weights(embedder: Embedder) -> str:
-    """Return the digest of the embedder's weights, which a store records, or an empty string if it has none."""
+def find_weights_digest(embedder: Embedder) -> str:
+    """Return the digest of the embedder's weights, which a store records; empty if the embedder names none."""
     return str(getattr(embedder, "weights", ""))
 
 
@@ -278,8 +278,8 @@ def collect_vectors(
     ]
 
 
-def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> Embeddings:
-    """Scale a user's vectors to length 1; return them in shape (rows, dimension). A single vector is repeated.
+def normalize_rows(vectors: npt.ArrayLike, dimension: int, num_rows: int) -> Embeddings:
+    """Return a user's vectors scaled to length 1, in shape (num_rows, dimension). A single vector is repeated.
 
     Raises InputError if the shape is wrong, or if a vector is zero or not finite.
     """
@@ -289,8 +289,8 @@ def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> Embeddi
         raise InputError(f"vectors must be rows of {dimension} numbers: {error}") from None
     if matrix.ndim != 2 or matrix.shape[1] != dimension:
         raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
-    if matrix.shape[0] not in (1, rows):
-        raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
+    if matrix.shape[0] not in (1, num_rows):
+        raise InputError(f"give one vector, or one for each of the {num_rows} chunks, not {matrix.shape[0]}")
     # Compute norms row by row, so that a vector's norm does not depend on the other rows.
     norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
     # Unit rows stay as they are, bit for bit, so that importing an export changes nothing.
@@ -299,4 +299,4 @@ def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> Embeddi
         if not np.isfinite(norms).all() or (norms == 0).any():
             raise InputError("the numbers of a vector must be finite, and at least one must not be zero")
         matrix = np.where(is_unit, matrix, matrix / norms).astype(np.float32)
-    return matrix.copy() if len(matrix) == rows else matrix.repeat(rows, axis=0)
+    return matrix.copy() if len(matrix) == num_rows else matrix.repeat(num_rows, axis=0)

@@ -96,11 +96,11 @@ class Endpoint:
         unavailable: type[KvstoreError] | None = None,
         remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
     ) -> None:
-        """Resolve and check a server's address and API key, from the arguments or else the environment.
+        """Take a server's address and API key from the arguments or else the environment, and check them.
 
-        ``base_url_name`` names the address in errors. The environment variables ``key_variables`` are tried in order.
-        A server that is down, busy or too slow raises ``unavailable`` (None: ``error``) with ``remedy``, other failures
-        ``error``. Raises ``error`` if one of them or a timeout is invalid.
+        ``base_url_name`` names the address in messages, and ``key_variables`` are the environment variables for the
+        key, tried in order. Raises ``error`` if the address, the key or a timeout is invalid. Later requests raise
+        ``unavailable`` (None: ``error``), with ``remedy``, if the server is down, busy or too slow, else ``error``.
         """
         source_name, url = self._resolve_base_url(base_url, base_url_name)
         check_address(url, error, source_name)

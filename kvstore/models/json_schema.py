@@ -138,8 +138,8 @@ def check_keywords(schema: Mapping[str, Any]) -> None:
     unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
         raise ValueError(f"the JSON Schema has unsupported keywords: {', '.join(sorted(unknown))}")
-    for inner in schema.get("properties", {}).values():
-        check_keywords(inner)
+    for property_schema in schema.get("properties", {}).values():
+        check_keywords(property_schema)
     if "items" in schema:
         check_keywords(schema["items"])
 
@@ -152,7 +152,7 @@ def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answ
     """
     type_names = schema.get("type", ())
     type_names = (type_names,) if isinstance(type_names, str) else tuple(type_names)
-    if type_names and not any(_is_type(value, kind) for kind in type_names):
+    if type_names and not any(_is_type(value, type_name) for type_name in type_names):
         raise ValueError(f"{location} must be of type {' or '.join(type_names)}, not {_get_type_name(value)}")
     if "enum" in schema and value not in schema["enum"]:
         raise ValueError(f"{location} must be one of {', '.join(map(str, schema['enum']))}")
@@ -160,8 +160,8 @@ def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answ
         _check_object(value, schema, location)
     elif isinstance(value, list):
         _check_length(len(value), schema, "Items", f"{location} has", "entries")
-        for index, entry in enumerate(value):
-            check_value(entry, schema.get("items", {}), f"{location}[{index}]")
+        for index, item in enumerate(value):
+            check_value(item, schema.get("items", {}), f"{location}[{index}]")
     elif isinstance(value, str):
         _check_length(len(value), schema, "Length", f"{location} has", "characters")
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -183,9 +183,9 @@ def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location:
         for name in value:
             if name not in properties:
                 raise ValueError(f"{location} has a field {name!r} that the schema does not have")
-    for name, inner in properties.items():
+    for name, property_schema in properties.items():
         if name in value:
-            check_value(value[name], inner, f"{location}.{name}")
+            check_value(value[name], property_schema, f"{location}.{name}")
 
 
 def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject: str, unit: str) -> None:
@@ -201,13 +201,14 @@ def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject:
         raise ValueError(f"{subject} {length} {unit}; it must have at most {high}")
 
 
-def _is_type(value: Any, kind: str) -> bool:
-    """True if a value is of the JSON Schema type ``kind``; 1.0 is an integer, and true is not a number."""
+def _is_type(value: Any, type_name: str) -> bool:
+    """True if a value is of a JSON Schema type, such as "string"; 1.0 is an integer, and true is not a number."""
     if isinstance(value, bool):
-        return kind == "boolean"
-    return isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, float) and value.is_integer())
+        return type_name == "boolean"
+    is_whole_float = isinstance(value, float) and value.is_integer()
+    return isinstance(value, _TYPES[type_name]) or (type_name == "integer" and is_whole_float)
 
 
 def _get_type_name(value: Any) -> str:
     """Return the name of the first JSON Schema type that a value has."""
-    return next(kind for kind in _TYPES if _is_type(value, kind))
+    return next(type_name for type_name in _TYPES if _is_type(value, type_name))

@@ -91,7 +91,7 @@ class Embedder(Protocol):
 
 
 def normalised(vectors: npt.ArrayLike) -> Embeddings:
-    """Return vectors, the rows of an array or a single one, as float32, scaled to length 1; zeros are unchanged."""
+    """Return vectors (the rows of an array, or a single one) as float32, scaled to length 1; zeros are unchanged."""
     rows = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: Embeddings = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)

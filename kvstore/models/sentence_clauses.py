@@ -37,14 +37,14 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
     words = list(map(split_written_words, phrases))
     verbs = [find_verb(phrase_words, index == 0) for index, phrase_words in enumerate(words)]
     # The main clause ends with the first phrase that has a verb; the words before the verb are its subject.
-    main = next((index for index, verb in enumerate(verbs) if verb is not None), len(phrases))
-    if main == len(phrases):
+    main_index = next((index for index, verb in enumerate(verbs) if verb is not None), None)
+    if main_index is None:
         return
-    subject = list(filter(None, [*phrases[:main], " ".join(words[main][: verbs[main]])]))
+    subject = list(filter(None, [*phrases[:main_index], " ".join(words[main_index][: verbs[main_index]])]))
     # A subject, an attribute between punctuation marks, and the predicate, as in "Ann, a singer, sailed".
     predicate_index = 2
-    has_bare_predicate = main == predicate_index and verbs[main] == 0  # the third phrase begins with the verb
-    if has_bare_predicate and not connectives[predicate_index].strip().isalpha():
+    begins_with_verb = main_index == predicate_index and verbs[predicate_index] == 0
+    if begins_with_verb and not connectives[predicate_index].strip().isalpha():
         subject_words, attribute_words, predicate_words = words[:3]
         for attribute in _iter_attributes(subject_words, attribute_words, predicate_words[0].lower()):
             subject = phrases[:1]  # the later clauses do not repeat the attribute
@@ -55,7 +55,7 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
     shared_subject: list[str] | None = []
     for index, joined_words in enumerate(map(_find_joined_words, words, connectives)):
         verb = find_verb(joined_words, False)
-        if index <= main or verb is None:
+        if index <= main_index or verb is None:
             continue
         clause_words = {word.lower() for phrase_words in words[start:index] for word in phrase_words}
         if shared_subject is not None and _PAIRING_WORDS.isdisjoint(clause_words):
@@ -77,6 +77,9 @@ def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:
     """Return the words of a phrase if a conjunction or semicolon joins it to the phrase before it, else no words.
 
     A conjunction at the beginning is dropped. ``connective`` is the text between the two phrases.
+
+    >>> _find_joined_words(["and", "Bo", "swims"], ", "), _find_joined_words(["who", "swims"], ", ")
+    (['Bo', 'swims'], [])
     """
     if words and words[0].lower() in _CONJUNCTIONS:
         return words[1:]
@@ -91,7 +94,7 @@ def _can_begin_noun_phrase(word: str) -> bool:
 
 
 def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bool:
-    """True if words can be a further predicate of a clause, as "and sings" in "Ann swims and sings".
+    """True if ``words`` can be a further predicate of a clause, as "sings" in "Ann swims and sings".
 
     ``verb`` is the index of their verb, and ``clause_words`` are the lower-case words of the clause before them. False
     for words with a subject of their own, for a participle ("was sold and burned") or infinitive ("may sing and
@@ -108,8 +111,8 @@ def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bo
 def _iter_attributes(subject: Sequence[str], words: Sequence[str], verb: str) -> Iterator[str]:
     """Yield predicates that ``words``, an apposition or a relative clause, state about the ``subject`` before them.
 
-    Nothing is yielded for a pronoun as the subject. ``verb`` is the verb of the sentence, whose tense decides between
-    "is" and "was" before an article.
+    No predicate is yielded for a pronoun as the subject. ``verb`` is the verb of the sentence, whose tense decides
+    between "is" and "was" before an article.
 
     >>> list(_iter_attributes(["Ann"], "a singer".split(), "sailed")), list(_iter_attributes(["It"], ["born"], "is"))
     (['was a singer'], [])

@@ -109,22 +109,22 @@ class _QualifiedPhrase:
 class ParsedSentence:
     """A sentence or statement: its phrases, and all its words in lower case without accents.
 
-    ``ends`` are the numbers of words before the end of each phrase. ``clauses`` are the phrases of each clause that
-    means the same without the rest of the sentence; they are known for English only.
+    ``phrase_ends`` are the numbers of words before the end of each phrase. ``clauses`` are the phrases of each clause
+    that means the same without the rest of the sentence; they are known for English only.
     """
 
     phrases: Sequence[_QualifiedPhrase]
     words: Sequence[str]
-    ends: Collection[int]
+    phrase_ends: Collection[int]
     is_question: bool
     clauses: Sequence[Sequence[_QualifiedPhrase]]
 
 
 def parse_sentence(text: str, language: str | None) -> ParsedSentence:
-    """Divide a sentence or a statement at punctuation marks and conjunctions, so that the two can be compared.
+    """Divide a sentence or a statement into phrases at punctuation marks and conjunctions, to compare the two.
 
-    Each phrase has its words and its qualifiers, words such as "not" or "may" that change what is said. Pass None as
-    ``language`` if it is unknown.
+    Each phrase has the stems of its words, and its qualifiers: words such as "not" or "may" that change what is said.
+    Pass None as ``language`` if it is unknown.
     """
     function_words = get_function_words(language)
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
@@ -154,21 +154,20 @@ def parse_sentence(text: str, language: str | None) -> ParsedSentence:
 
     texts, connectives = _split_phrases(text)
     words: list[str] = []
-    ends: list[int] = []
+    phrase_ends: list[int] = []
     for phrase in texts:
         words += map(fold_text, split_written_words(phrase))
-        ends.append(len(words))
+        phrase_ends.append(len(words))
+    clauses = iter_clauses(texts, connectives) if language == "english" else ()
     return ParsedSentence(
         phrases=[
             build_phrase(phrase, connective.strip().isalpha())
             for phrase, connective in zip(texts, connectives, strict=True)
         ],
         words=words,
-        ends=ends,
+        phrase_ends=phrase_ends,
         is_question=_QUESTION_PATTERN.search(text) is not None,
-        clauses=[list(map(build_phrase, clause)) for clause in iter_clauses(texts, connectives)]
-        if language == "english"
-        else [],
+        clauses=[list(map(build_phrase, clause)) for clause in clauses],
     )
 
 
@@ -191,10 +190,9 @@ def _split_phrases(text: str) -> tuple[list[str], list[str]]:
 def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]) -> bool:
     """True unless a statement that a model wrote changes the meaning of ``sentences``, its sources.
 
-    Only words are compared. Qualifiers are words such as "not" or "may". The statement must have no qualifiers that the
-    sentences lack, and all qualifiers of each phrase that it uses. It uses a phrase whose qualifiers hold for the whole
-    sentence, or a phrase that alone has one of its content words. It must be a question exactly if the last sentence is
-    one. It must not be the beginning of a sentence, cut within a clause.
+    It may neither add nor leave out qualifiers, words such as "not" or "may", of the phrases that it uses. It must be a
+    question exactly if the last sentence is one, and must not be the beginning of a sentence, cut within a clause. Only
+    words are compared.
     """
     phrases = [phrase for sentence in sentences for phrase in sentence.phrases]
     qualifiers = _union(phrase.qualifiers for phrase in statement.phrases)
@@ -206,6 +204,7 @@ def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]
     num_phrases_by_stem = Counter(stem for phrase in phrases for stem in phrase.stems)
     stems = _union(phrase.stems for phrase in statement.phrases)
     for phrase in phrases:
+        # The statement uses a phrase that alone has one of its content words, or that governs the whole sentence.
         is_used = phrase.governs_sentence or any(num_phrases_by_stem[stem] == 1 for stem in phrase.stems & stems)
         if is_used and phrase.qualifiers - qualifiers:
             return False
@@ -215,10 +214,10 @@ def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]
 def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSentence], known_stems: Set[str]) -> bool:
     """True if a statement consists of whole phrases of some sentences, or of a clause of a single sentence, in order.
 
-    Phrases are between punctuation marks or conjunctions. The statement has the first phrase of the first sentence or
-    clause, and a phrase of the last sentence. With a count or a subordinate clause, it has every phrase, because a
-    phrase left out could change what is counted. ``known_stems`` are the first letters of names that can replace a
-    pronoun.
+    Phrases are between punctuation marks or conjunctions. The statement must have the first phrase of the first
+    sentence or clause, and a phrase of the last sentence. With a count ("both", "two") or a subordinate clause, it must
+    have every phrase, because a phrase left out could change what is counted. ``known_stems`` are the first letters of
+    names that can replace a pronoun.
     """
     # A pronoun that no sentence has would refer to another person: "her wife" is not "his wife".
     if not _PRONOUNS.intersection(statement.words) <= {word for sentence in sentences for word in sentence.words}:
@@ -240,19 +239,20 @@ def _consists_of_whole_phrases(
     replace a pronoun.
     """
     terms = [term for phrase in statement.phrases for term in phrase.terms]
-    uses = [_uses_phrase(set(terms), phrase) for phrase in phrases]
-    content_uses = [is_used for phrase, is_used in zip(phrases, uses, strict=True) if phrase.stems]
+    are_used = [_uses_phrase(set(terms), phrase) for phrase in phrases]
+    # The same for the phrases with content words only.
+    are_content_used = [is_used for phrase, is_used in zip(phrases, are_used, strict=True) if phrase.stems]
     num_last_content_phrases = sum(bool(phrase.stems) for phrase in phrases[-num_last_phrases:])
-    if not any(content_uses[:1]) or not any(content_uses[-num_last_content_phrases:]):
+    if not any(are_content_used[:1]) or not any(are_content_used[-num_last_content_phrases:]):
         return False
     # A phrase joined by a conjunction alone ("red and blue") must not be separated from the phrase before it.
-    if any(phrase.is_joined and uses[index] != uses[index - 1] for index, phrase in enumerate(phrases)):
+    if any(phrase.is_joined and are_used[index] != are_used[index - 1] for index, phrase in enumerate(phrases)):
         return False
-    if not all(content_uses) and not _WHOLE_SENTENCE_WORDS.isdisjoint(statement.words):
+    if not all(are_content_used) and not _WHOLE_SENTENCE_WORDS.isdisjoint(statement.words):
         return False
-    if any(phrase.governs_sentence and not is_used for phrase, is_used in zip(phrases, uses, strict=True)):
+    if any(phrase.governs_sentence and not is_used for phrase, is_used in zip(phrases, are_used, strict=True)):
         return False
-    used_terms = [term for phrase, is_used in zip(phrases, uses, strict=True) if is_used for term in phrase.terms]
+    used_terms = [term for phrase, is_used in zip(phrases, are_used, strict=True) if is_used for term in phrase.terms]
     return _is_interleaved(terms, used_terms, known_stems)
 
 
@@ -281,7 +281,7 @@ def _is_interleaved(terms: Sequence[str], required_terms: Sequence[str], known_s
 
 
 def is_incomplete(sentence: str) -> bool:
-    """True if no word of an English sentence can be its verb, or if it ends with an article or a conjunction."""
+    """True if an English sentence has no word that can be its verb, or if it ends with an article or a conjunction."""
     phrases = [split_written_words(phrase) for phrase in _PHRASE_END_PATTERN.split(sentence)]
     words = segment_words(sentence)
     return not words or words[-1] in _OPEN_ENDS or not has_predicate(phrases)
@@ -299,7 +299,7 @@ def _is_truncated_copy(words: Sequence[str], sentence: ParsedSentence) -> bool:
     A copy is complete if a phrase ends there, or if a preposition or conjunction follows.
     """
     num_words = len(words)
-    ends_with_phrase = num_words in sentence.ends
+    ends_with_phrase = num_words in sentence.phrase_ends
     if ends_with_phrase or list(sentence.words[:num_words]) != list(words):
         return False
     return sentence.words[num_words] not in _CONTINUATIONS

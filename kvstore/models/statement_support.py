@@ -107,19 +107,28 @@ class _WordOrder:
             min_count = count - (num_pronouns if stem in self.names else 0)
             if 0 < counts[stem] < min_count:
                 return False
-        present = [stem for stem in self.stems if stem in counts]
-        if not self.is_title and (len(present) < _MIN_ORDERED_WORDS or self.has_by != ("by" in counts)):
+        shared_stems = [stem for stem in self.stems if stem in counts]
+        is_order_known = len(shared_stems) >= _MIN_ORDERED_WORDS and self.has_by == ("by" in counts)
+        if not (self.is_title or is_order_known):
             return True
-        # Find the longest increasing subsequence of positions by patience sorting: ``ends`` has the lowest end of a
-        # subsequence of each length. A word's positions come in decreasing order, so that only one of them counts.
-        ends: list[int] = []
-        for stem in present:
-            for position in reversed(range(len(words))):
-                if words[position] == stem:
-                    index = bisect_left(ends, position)
-                    ends[index : index + 1] = [position]
         min_fraction = 1 if self.is_title else _MIN_ORDERED_FRACTION
-        return len(ends) >= min_fraction * len(present)
+        return _count_common_in_order(shared_stems, words) >= min_fraction * len(shared_stems)
+
+
+def _count_common_in_order(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence of two sequences of words.
+
+    Source: Hunt and Szymanski, "A Fast Algorithm for Computing Longest Common Subsequences", 1977.
+    """
+    # The lowest position in ``second`` at which a common subsequence of each length, from 1, can end.
+    ends: list[int] = []
+    for word in first:
+        # Positions are in decreasing order, so that a word of ``first`` matches only one of them.
+        for position in reversed(range(len(second))):
+            if second[position] == word:
+                index = bisect_left(ends, position)
+                ends[index : index + 1] = [position]
+    return len(ends)
 
 
 @frozen_dataclass
@@ -140,18 +149,18 @@ class _PassageSentence:
     tenses: set[str]
     refers_back: bool
 
-    def count_missing(self, clause: _StatedClause) -> float:
+    def count_missing_words(self, clause: _StatedClause) -> float:
         """Return how many words of a statement's clause this sentence lacks; infinity if it cannot support the clause.
 
         The sentence cannot support it if it lacks a name of the clause, or disagrees about a negation or the tense of
-        "be". All its pronouns must stand for names of one earlier sentence.
+        "be". The names of one earlier sentence count as words of this one, because its pronouns can stand for them.
         """
-        if clause.tenses and self.tenses and clause.tenses.isdisjoint(self.tenses):
-            return math.inf
-        if (clause.is_negated and not self.is_negated) or (not clause.is_negated and clause.stems & self.denied_stems):
+        has_other_tense = clause.tenses and self.tenses and clause.tenses.isdisjoint(self.tenses)
+        has_other_negation = not self.is_negated if clause.is_negated else clause.stems & self.denied_stems
+        if has_other_tense or has_other_negation:
             return math.inf
         missing_stems = clause.stems - self.stems
-        # Its pronouns stand for the names of no sentence, or of the one that leaves the fewest words missing.
+        # The names of no earlier sentence, or of the one that leaves the fewest words missing.
         missing_stems = min((missing_stems - names for names in (set[str](), *self.earlier_names)), key=len)
         return math.inf if missing_stems & clause.names else len(missing_stems)
 
@@ -208,7 +217,7 @@ class _CheckedStatement:
         previous: _PassageSentence | None = None
         previous_counts: list[float] = []
         for sentence in passage.sentences:
-            missing_counts = [sentence.count_missing(clause) for clause in self.clauses]
+            missing_counts = [sentence.count_missing_words(clause) for clause in self.clauses]
             if sum(missing_counts) <= self.max_missing and self._agrees_with([sentence], passage):
                 return True
             if sentence.refers_back and previous is not None:
@@ -219,10 +228,10 @@ class _CheckedStatement:
         return False
 
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
-        """True unless one or two ``sentences`` of a passage, which have the statement's words, say something else.
+        """True unless one or two ``sentences`` of a passage say something else with the words of the statement.
 
-        They do so if their words are in a different order, or if the statement leaves out or adds what changes the
-        meaning.
+        They do so if their words are in a different order, or if the statement adds or leaves out words that change the
+        meaning, such as "not".
         """
         if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):
             return False
@@ -252,7 +261,7 @@ class SourcePassages:
         self.is_english = all(passage.language == "english" for passage in self._passages)
 
     def find_supporting(self, statement: str, *, is_title: bool = False, must_keep_phrases: bool = False) -> list[int]:
-        """Return the indices of the passages that support a statement, at least one.
+        """Return the indices of the passages that have a sentence with the words and the meaning of a statement.
 
         All words of a title (``is_title``) must be in the order of a passage. With ``must_keep_phrases``, the statement
         must also have all words or no word of each phrase (between punctuation marks or conjunctions) of a sentence, or
@@ -283,16 +292,16 @@ class SourcePassages:
 
 
 def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
-    """Split a passage into sentences, with what a statement is compared with: stems, names, negations, tenses.
+    """Split a passage into sentences, and find the stems, names, negations and tenses of each.
 
-    ``heading_stems`` are the stems of the passage's headings, which every sentence may use. Pronouns are known only in
-    English. In other languages, every sentence can refer to names in the sentences before it.
+    The words of the headings (``heading_stems``) count as words of every sentence. Pronouns are known only in English.
+    In other languages, every sentence can refer to names in the sentences before it.
     """
     sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
     language = detect_language(text)
     known_language = "english" if has_known_pronouns else language
-    names: list[set[str]] = []  # of each sentence so far
+    earlier_names: list[set[str]] = []  # the names in each sentence so far
     for start, end in split_sentences(text, None if has_known_pronouns else language):
         sentence = text[start:end]
         words = segment_words(sentence)
@@ -303,26 +312,30 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
                 stems={*stems, *heading_stems},
                 words=stems,
                 parsed=parse_sentence(sentence, known_language),
-                earlier_names=tuple(names) if refers_back else (),
+                earlier_names=tuple(earlier_names) if refers_back else (),
                 denied_stems=_list_denied_stems(words),
                 is_negated=not NEGATIONS.isdisjoint(words),
                 tenses=_find_tenses(words),
                 refers_back=refers_back,
             )
         )
-        names.append(_find_names(sentence))
+        earlier_names.append(_find_names(sentence))
     return _ParsedPassage(sentences, known_language, heading_stems)
 
 
 def _list_denied_stems(words: Sequence[str]) -> set[str]:
-    """Return the stem of the first content word after each negation of a sentence."""
+    """Return the stem of the first content word after each negation of a sentence.
+
+    >>> _list_denied_stems("the mill was not sold".split())
+    {'sold'}
+    """
     negations = (index for index, word in enumerate(words) if word in NEGATIONS)
-    following = (list_content_words(" ".join(words[index + 1 :])) for index in negations)
-    return {to_stem(content_words[0]) for content_words in following if content_words}
+    denied_words = (list_content_words(" ".join(words[index + 1 :]))[:1] for index in negations)
+    return {to_stem(word) for first_words in denied_words for word in first_words}
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
-    """Return the content words of a statement in order, to compare their order with the order in a source sentence.
+    """Return the stems of a statement's content words in order, to compare them with those of a source sentence.
 
     All words of a title (``is_title``) must be in the order of the source, but only most words of a sentence.
     """
@@ -366,13 +379,17 @@ def _repeats_words(statement: str) -> bool:
     """
     words = split_written_words(statement)
     sequences = Counter(tuple(words[start : start + _SEQUENCE_WORDS]) for start in range(len(words)))
-    repeated = (list_content_words(" ".join(sequence)) for sequence, count in sequences.items() if count > 1)
+    repeated = [list_content_words(" ".join(sequence)) for sequence, count in sequences.items() if count > 1]
     # Content words are in lower case, so a capitalized word of a name is not among the words as written.
-    return any(len(content) > 1 and any(word in words for word in content) for content in repeated)
+    return any(len(content_words) > 1 and not set(words).isdisjoint(content_words) for content_words in repeated)
 
 
 def _find_names(text: str) -> set[str]:
-    """Return the stems of the content words of a text that can be names, and of its numbers."""
+    """Return the stems of the capitalized content words of a text, which can be names, and its numbers.
+
+    >>> sorted(_find_names("The mill of Ann burned in 1802."))
+    ['1802', 'ann']
+    """
     words = [word for word in split_written_words(text) if word[:1].isupper() or word[:1].isdigit()]
     return {to_stem(word) for word in list_content_words(" ".join(words))}
 
@@ -394,5 +411,8 @@ def _collect_stems(sources: Iterable[str]) -> set[str]:
 
 
 def to_stem(word: str) -> str:
-    """Return the first five letters (``STEM_LETTERS``) of the English stem of a word. A number is returned whole."""
+    """Return the first letters of the English stem of a word, by which the forms of a word in most languages agree.
+
+    A number is returned whole.
+    """
     return word if word[0].isdigit() else STEM_ENGLISH(word)[:STEM_LETTERS]

@@ -191,9 +191,10 @@ class StructuredModel:
         sent_tokens, written_tokens = self.model.sent_tokens, self.model.written_tokens
         for response_format in list(self._response_formats):
             # The schema comes last, so that servers can reuse the beginning of a prompt.
-            end = "" if response_format == "json_schema" else f"\n\n{prompt.schema_instruction}"
+            instruction = "" if response_format == "json_schema" else f"\n\n{prompt.schema_instruction}"
             *first_messages, last_message = prompt.messages
-            messages = [*first_messages, {**last_message, "content": f"{correction}{last_message['content']}{end}"}]
+            content = f"{correction}{last_message['content']}{instruction}"
+            messages = [*first_messages, {**last_message, "content": content}]
             try:
                 answer = self.model.write(
                     messages,

@@ -78,7 +78,7 @@ def trim_to_sentences(text: str) -> str:
 
 
 def add_final_period(text: str) -> str:
-    """Return a text with a period added if it does not end with punctuation, which weak models often forget.
+    """Return a text, with a period added if it does not end with punctuation, which weak models often forget.
 
     >>> add_final_period("Tea is made from leaves"), add_final_period("Is it?"), add_final_period("He said: 'No.'")
     ('Tea is made from leaves.', 'Is it?', "He said: 'No.'")
@@ -132,12 +132,13 @@ def find_supported_sentences(
 ) -> dict[str, list[int]]:
     """Return the usable sentences of texts that a model wrote, each with the indices of its supporting passages.
 
-    A sentence with a pronoun before its first name must be supported by a passage of the sentence before it. A sentence
-    is omitted if an earlier one has all its words. Raises ValueError if no sentence is usable. ``name`` names the texts
-    in the message, and ``prompt`` is the instruction that asked for them, which they must not repeat.
+    A sentence with a pronoun before its first name must be supported by a passage that also supports the sentence
+    before it. A sentence is omitted if an earlier one has all its words. ``name`` names the texts in the message, and
+    ``prompt`` is the instruction that asked for them, which they must not repeat. Raises the ValueError of the first
+    invalid sentence if no sentence is usable.
     """
     sentences: dict[str, list[int]] = {}
-    problem: ValueError | None = None
+    first_error: ValueError | None = None
     previous_indices: list[int] = []
     lines = map(trim_to_sentences, texts)
     for sentence in dict.fromkeys(sentence for line in lines for sentence in iter_written_sentences(line)):
@@ -151,14 +152,14 @@ def find_supported_sentences(
                 if not indices:
                     raise ValueError(f"{name} begins with a pronoun that stands for nothing; write the name")
         except ValueError as error:
-            problem = problem or error
+            first_error = first_error or error
             previous_indices = []
             continue
         previous_indices = indices
         if not any(compute_support(sentence, [earlier_sentence]) == 1 for earlier_sentence in sentences):
             sentences[sentence] = indices
-    if problem is not None and not sentences:
-        raise problem
+    if first_error is not None and not sentences:
+        raise first_error
     return sentences
 
 

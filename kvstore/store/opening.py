@@ -96,11 +96,11 @@ def open_store(
             f"{format_value(own_embedder)}"
         )
     if embedder is not None:
-        from ..models.embedder import get_weights, open_embedder
+        from ..models.embedder import find_weights_digest, open_embedder
 
         creation_settings["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
         if own_embedder is not None:
-            creation_settings["weights"] = get_weights(own_embedder)
+            creation_settings["weights"] = find_weights_digest(own_embedder)
     require_accessible(Path(path, DATA_FILE))
     with _locks.setdefault(os.path.realpath(path), threading.Lock()):
         identity = get_file_identity(Path(path, DATA_FILE))
@@ -230,7 +230,7 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
     ``embedder`` is the object that the caller passed, or None if the settings name the embedder. Raises InputError,
     EmbedderError, LanguageError or SettingsMismatchError if a setting is invalid.
     """
-    from ..models.embedder import get_weights, open_embedder
+    from ..models.embedder import find_weights_digest, open_embedder
     from ..models.language import ENGLISH, RULES, is_english_installed, open_language, require_installed
     from ..text.words import get_stemmer
 
@@ -249,7 +249,7 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
             f"the vectors of {model.name} have {model.dimension} dimensions, not {creation_settings['dimension']}; "
             "leave dimension out"
         )
-    weights = get_weights(model)
+    weights = find_weights_digest(model)
     if settings.weights not in ("", weights):
         raise SettingsMismatchError(
             f"the weights of {model.name} have the digest {weights or 'none'}, not {settings.weights}; leave "
