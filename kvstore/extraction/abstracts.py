@@ -66,13 +66,14 @@ class AbstractTree:
         return [node.last_chunk - node.first_chunk + 1 for node in self.nodes[: self.num_leaves]]
 
     def build_records(self, document: int, first_group: int, first_upper: int) -> dict[int, AbstractRecord]:
-        """Return the records to store for the abstracts (summaries) of the tree, in order, by abstract id.
+        """Return the records to store for the abstracts (summaries) of the tree, by abstract id, leaves first.
 
         ``document`` is the document's id, and ``first_group`` the id of its first group of chunks. Leaf abstracts have
         the ids of their groups; the abstracts above them (uppers) have ids from ``first_upper`` on.
         """
         num_uppers = len(self.nodes) - self.num_leaves
         ids = [*range(first_group, first_group + self.num_leaves), *range(first_upper, first_upper + num_uppers)]
+        # The id of a chunk is its group's id times the group size, plus its ordinal in the group.
         chunk_ids = [
             GROUP_SIZE * (first_group + leaf) + ordinal
             for leaf, leaf_size in enumerate(self.leaf_sizes)
@@ -112,16 +113,16 @@ class AbstractTreeBuilder:
     ) -> None:
         """Prepare the construction of the abstracts above the ``chunks`` of a document with these ``sections``.
 
-        ``sentences[i]`` maps the spans of the sentences of chunk *i*, in text order, to their texts. ``texts[i]`` is
-        the text of chunk *i*; ``stem`` converts its words to terms.
+        ``sentences[i]`` maps the spans (in bytes) of the sentences of chunk *i*, in text order, to their texts.
+        ``texts[i]`` is the text of chunk *i*; ``stem`` converts its words to terms.
         """
         self._sections = sections
         self._chunks = chunks
         self._texts = texts
         self._stem = stem
         #: The spans of the sentences of each chunk, and the text of each sentence by its span.
-        self._spans = [list(chunk_sentences) for chunk_sentences in sentences]
-        self._sentences = {
+        self._sentence_spans = [list(chunk_sentences) for chunk_sentences in sentences]
+        self._sentence_texts = {
             span: sentence for chunk_sentences in sentences for span, sentence in chunk_sentences.items()
         }
         #: The abstracts made so far: first the leaves in order of the text, then the abstracts above them.
@@ -153,7 +154,7 @@ class AbstractTreeBuilder:
         for node in self._nodes:
             node.summary = self._select_summary(node.first_chunk, node.last_chunk)
         node_by_section: dict[int, int] = {}
-        self._build_node(-1, range(num_leaves), node_by_section)
+        self._build_node(-1, range(num_leaves), node_by_section)  # section -1 is the whole document
         return AbstractTree(
             nodes=self._nodes,
             num_leaves=num_leaves,
@@ -221,9 +222,9 @@ class AbstractTreeBuilder:
     def _build_node(self, section: int, leaves: Sequence[int], node_by_section: dict[int, int]) -> int:
         """Build the abstracts (summaries) above the leaves of a section, and return the index of the topmost.
 
-        ``leaves`` are the indexes of adjacent leaf abstracts. Leaves in the same inner section get a common abstract,
-        by recursion. No abstract is added if a single child covers all leaves. The topmost abstracts of the section and
-        of the sections in it are recorded in ``node_by_section``. Section -1 is the whole document.
+        ``leaves`` are the indexes of adjacent leaf abstracts. Leaves in the same subsection get a common abstract, by
+        recursion. No abstract is added above a single child. ``node_by_section`` receives the index of the topmost
+        abstract of this section and of each section in it. Section -1 is the whole document.
         """
         children: list[int] = []
         index = 0
@@ -302,35 +303,41 @@ class AbstractTreeBuilder:
         return {term: (1 + math.log(count)) * self._term_rarity[term] for term, count in counts.items()}
 
     def _select_summary(self, first: int, last: int) -> list[Span]:
-        """Return the spans of sentences that summarize chunks ``first`` to ``last``.
+        """Return the spans, in bytes, of sentences that summarize chunks ``first`` to ``last``.
 
         They are all sentences, in text order, if these fit a summary. Otherwise, they are the sentences that cover most
         of the content within the length of a summary, most informative first (:mod:`~kvstore.text.greedy_cover`).
         Sentences with an empty text are omitted.
         """
-        spans = [span for chunk_spans in self._spans[first : last + 1] for span in chunk_spans if self._sentences[span]]
-        if sum(count_sentence_words(self._sentences[span]) for span in spans) <= _MAX_SUMMARY_WORDS:
+        spans = [
+            span
+            for chunk_spans in self._sentence_spans[first : last + 1]
+            for span in chunk_spans
+            if self._sentence_texts[span]
+        ]
+        if sum(count_sentence_words(self._sentence_texts[span]) for span in spans) <= _MAX_SUMMARY_WORDS:
             return spans
         sentences = [self._sentence_words[span] for span in spans]
-        weights = compute_cover_weights(sentences, self._chunk_counts, len(self._chunks))
+        weights = compute_cover_weights(sentences, self._chunk_frequencies, len(self._chunks))
         selected = select_greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
         # A displayed sentence is never longer than a summary, so the first fits if no sentence was selected.
         return [spans[index] for index in selected or [0]]
 
     @cached_property
     def _sentence_words(self) -> dict[Span, SentenceWords]:
-        """The words of each sentence, by its span."""
-        return {span: extract_sentence_words(sentence) for span, sentence in self._sentences.items()}
+        """The words of each sentence that a summary should cover, by the sentence's span in bytes."""
+        return {span: extract_sentence_words(sentence) for span, sentence in self._sentence_texts.items()}
 
     @cached_property
-    def _chunk_counts(self) -> Mapping[str, int]:
-        """The number of chunks that contain each word that a summary should cover."""
-        if len(self._spans) == 1:  # a fast path for documents of one chunk
+    def _chunk_frequencies(self) -> Mapping[str, int]:
+        """The number of chunks that contain each word that a summary should cover, by word."""
+        if len(self._sentence_spans) == 1:  # a fast path for documents of one chunk
             return dict.fromkeys(chain.from_iterable(words.words for words in self._sentence_words.values()), 1)
-        chunks = (
-            {word for span in chunk_spans for word in self._sentence_words[span].words} for chunk_spans in self._spans
+        words_by_chunk = (
+            {word for span in chunk_spans for word in self._sentence_words[span].words}
+            for chunk_spans in self._sentence_spans
         )
-        return Counter(chain.from_iterable(chunks))
+        return Counter(chain.from_iterable(words_by_chunk))
 
 
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:

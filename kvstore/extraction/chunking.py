@@ -83,7 +83,7 @@ def chunk_text(
     sections = _build_sections(blocks, len(text))
     chunks: list[Chunk] = []
     sentences: list[SentenceSpan] = []
-    lead_headings: list[SentenceSpan] = []  # headings without a body yet
+    lead_headings: list[SentenceSpan] = []  # headings without a body yet, packed with the body that follows
     section = current_section = -1  # the indexes of the last heading, and of the section of the sentences
     previous: Block | None = None
     for block in blocks:
@@ -109,10 +109,10 @@ def chunk_text(
 def chunk_at_spans(
     text: str, blocks: Sequence[Block], spans: Sequence[Span], chunk_tokens: int, language: str | None = None
 ) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections of a text, and one chunk for each of the given spans, whatever its size.
+    """Return the sections of a text that consists of ``blocks``, and one chunk of any size for each of ``spans``.
 
-    ``chunk_tokens`` only limits the size of a sentence or line. ``language`` decides where sentences end
-    (None: the rules for English). Each chunk belongs to the innermost section that contains all of its sentences.
+    ``spans`` are in characters. ``chunk_tokens`` only limits the size of a sentence or line. ``language`` decides where
+    sentences end (None: the rules for English). Each chunk belongs to the innermost section around its sentences.
     """
     sections = _build_sections(blocks, len(text))
     ends = [block.end for block in blocks]
@@ -144,10 +144,10 @@ def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -
 
 
 def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
-    """True if a block should stay in one chunk with ``previous``, the block before it (None: no block).
+    """True if a block of ``text`` should stay in one chunk with ``previous``, the block before it (None: no block).
 
-    The block before must be a heading or a text that leads into the next one (``as follows:``). If the block is code or
-    a table, any text before it is enough.
+    This is so if ``previous`` is a heading or a lead-in (``as follows:``). Code and tables also stay with any prose or
+    list item before them.
     """
     if previous is None:
         return False
@@ -159,10 +159,10 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
 
 
 def _tie_sentences(sentences: list[SentenceSpan], is_attached: bool, chunk_tokens: int) -> list[SentenceSpan]:
-    """Return the sentences of a block, with ``is_tied`` set if one belongs into the chunk of the sentence before it.
+    """Return the sentences of one block; ``is_tied`` is set for each that must stay in the chunk of its predecessor.
 
-    In code and tables, a sentence is a line. ``is_attached`` is True if the block belongs to the block before it.
-    ``chunk_tokens`` is the chunk size.
+    In code and tables, a sentence is a line. ``is_attached`` is True if the block must stay in one chunk with the block
+    before it. ``chunk_tokens`` is the chunk size.
     """
     if not sentences:
         return sentences
@@ -182,9 +182,9 @@ def _tie_sentences(sentences: list[SentenceSpan], is_attached: bool, chunk_token
 
 
 def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
-    """Return a section for each heading. A section ends before the next heading of the same or a shallower level.
+    """Return a section for each heading in ``blocks``; it ends before the next heading of its own or a shallower level.
 
-    ``end`` is the end of the text.
+    ``end`` is the length of the text in characters.
     """
     headings = [block for block in blocks if block.kind == "heading"]
     parents: list[int] = []
@@ -241,23 +241,26 @@ def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut_sentence(text: str, sentence: SentenceSpan, chunk_tokens: int) -> Iterator[SentenceSpan]:
-    """Cut a sentence or line that is too long, and yield its parts, each of at most ``chunk_tokens`` tokens.
+    """Cut a sentence or line that is too long, and yield its pieces, each of at most ``chunk_tokens`` tokens.
 
-    Parts of several tokens have at most half of ``MAX_CHUNK_LENGTH`` characters.
+    Pieces of several tokens have at most half of ``MAX_CHUNK_LENGTH`` characters.
     """
-    start, count = sentence.start, 0
+    start, num_tokens = sentence.start, 0
     for match in TOKEN_PATTERN.finditer(text, sentence.start, sentence.end):
-        if count == chunk_tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):
+        if num_tokens == chunk_tokens or (num_tokens and match.end() - start > MAX_CHUNK_LENGTH // 2):
             yield _make_sentence(text, start, match.start(), sentence.kind)
-            start, count = match.start(), 0
-        count += 1
+            start, num_tokens = match.start(), 0
+        num_tokens += 1
     if start < sentence.end:
-        # `_make_sentence` strips white space, so a long run of it does not lengthen a part.
+        # `_make_sentence` strips white space, so a long run of it does not lengthen a piece.
         yield _make_sentence(text, start, sentence.end, sentence.kind)
 
 
 def _pack_sentences(sentences: list[SentenceSpan], section: int, chunk_tokens: int) -> Iterator[Chunk]:
-    """Yield chunks of about equal size, near ``chunk_tokens``, made of the sentences or lines of one section."""
+    """Yield chunks of about equal size, near ``chunk_tokens``, made of the sentences or lines of one section.
+
+    ``section`` is the index of that section (-1: none).
+    """
     total = sum(sentence.tokens for sentence in sentences)
     quota = total / max(1, round(total / chunk_tokens))  # the tokens of each chunk, if all are equal
     pending: list[SentenceSpan] = []

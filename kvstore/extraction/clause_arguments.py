@@ -84,8 +84,8 @@ class ClauseArguments:
 
         A noun of quantity is replaced by the nouns after its ``of`` (``a number of files``).
         """
-        for member in self._phrases.find_list_items(noun):
-            yield from self.resolve_partitive(member)
+        for list_noun in self._phrases.find_list_items(noun):
+            yield from self.resolve_partitive(list_noun)
 
     def resolve_partitive(self, noun: int) -> list[int]:
         """Return the indexes of the nouns after ``of`` if ``noun`` is only a quantity of them, otherwise ``noun``.
@@ -98,7 +98,7 @@ class ClauseArguments:
         return complements if complements and is_partitive else [noun]
 
     def is_passive(self, verb: int) -> bool:
-        """True if a verb is passive, or a past participle without an auxiliary or a subject of its own."""
+        """True if a verb is passive, or a past participle that modifies a noun or clause (``the file read by it``)."""
         word = self._words[verb]
         if self._sentence.has_dependent(verb, "aux:pass", "nsubj:pass"):
             return True
@@ -108,8 +108,8 @@ class ClauseArguments:
     def _find_antecedents(self, noun: int) -> Iterator[int]:
         """Yield the indexes of the nouns that a clause attached to ``noun`` describes.
 
-        They are the noun with the other nouns of its list or, if the noun is a predicate, its subjects. The predicate
-        is recorded while these are searched for, so that the search ends even if the parse has a cycle.
+        They are the noun with the other nouns of its list or, if the noun is a predicate, its subjects. While these are
+        searched for, no other predicate is resolved, so that the search ends even if the parse has a cycle.
         """
         if self._followed_predicate is None and self._sentence.has_dependent(noun, "cop"):
             # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".
@@ -121,9 +121,10 @@ class ClauseArguments:
             yield from self.resolve_list_items(noun)
 
     def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
-        """Yield the indexes of the antecedents of a relative pronoun: the nouns that it stands for.
+        """Yield the indexes of the antecedents of a relative pronoun: the nouns that it refers to.
 
-        They are the noun before its comma, or the noun that its clause describes, whose main verb is ``verb``.
+        ``verb`` is the main verb of the relative clause. The antecedent is the noun before the pronoun's comma, or
+        otherwise the noun that the clause depends on.
         """
         word = self._words[verb]
         previous_noun = self._phrases.find_previous_noun(pronoun)
@@ -134,7 +135,7 @@ class ClauseArguments:
             yield from self._find_antecedents(previous_noun)
 
     def _has_single_subject(self, verb: int, subject: int) -> bool:
-        """True if a verb or predicate is singular and its ``subject`` is not a list with ``or``.
+        """True if a verb or predicate is singular and its ``subject`` is not a list with ``or``; both are indexes.
 
         The nouns after the subject then belong to its name (``Edward, Duke of York and Albany, was``).
         """

@@ -26,9 +26,10 @@ _MAX_DIRECT_TEXTS = 4
 
 
 def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Return the ``keys``, normal forms of names, of at most ``max_words`` words that occur in at least one text.
+    """Return the ``keys`` that occur in at least one text; keys are names in normal form (lower case, single spaces).
 
-    A key is searched for only if the text contains its longest word.
+    Keys of more than ``max_words`` words are not found. A key is searched for only if the text contains its longest
+    word.
 
     >>> sorted(find_occurring_keys(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']
@@ -44,16 +45,16 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
     for text in texts:
         if not keys_by_word:
             break
-        data = fold_to_bytes(text)
+        folded_text = fold_to_bytes(text)
         # The longest words that the text contains, whose keys may be in it.
         if len(keys_by_word) <= _MAX_WORD_SEARCHES:
-            text_words: Iterable[bytes] = [word for word in keys_by_word if word in data]
+            text_words: Iterable[bytes] = [word for word in keys_by_word if word in folded_text]
         else:
-            text_words = keys_by_word.keys() & {word.encode() for word in _WORD_PATTERN.findall(data.decode())}
+            text_words = keys_by_word.keys() & {word.encode() for word in _WORD_PATTERN.findall(folded_text.decode())}
         candidates = [key for word in text_words for key in keys_by_word[word]]
-        text_keys = set(select_occurring_keys(data, candidates, max_words))
+        text_keys = set(select_occurring_keys(folded_text, candidates, max_words))
         occurring_keys |= text_keys
-        for word in text_words:
+        for word in text_words:  # a key that one text contains is not searched for again
             remaining = [key for key in keys_by_word[word] if key not in text_keys]
             if remaining:
                 keys_by_word[word] = remaining
@@ -63,7 +64,10 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
 
 
 def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Return the ``keys`` of at most ``max_words`` words that occur in a text, by a search for each in each text."""
+    """Return the ``keys`` (names in normal form) of at most ``max_words`` words that occur in at least one text.
+
+    Each key is searched for in each text until it is found.
+    """
     remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
     occurring_keys: set[bytes] = set()
     for text in texts:
@@ -85,8 +89,8 @@ class Introduction(NamedTuple):
 def collect_introductions(names: Iterable[Name], max_words: int | None, document_key: str) -> list[Introduction]:
     """Return each name once, with the spelling (form) and kind of its first occurrence, sorted by normal form.
 
-    Names that cannot become entities, such as names of more than ``max_words`` words, are omitted. Without
-    ``max_words``, every name is included, and a name of invalid length raises InputError, which names the document.
+    Names that cannot become entities, such as names of more than ``max_words`` words, are omitted. If ``max_words`` is
+    None, every name is included; a name that is empty or too long raises InputError with ``document_key``.
     """
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()

@@ -161,30 +161,30 @@ def derive_all(
     settings: FixedSettings,
     on_texts: TextsCallback | None = None,
 ) -> list[ExtractedDocument | InputError]:
-    """Derive chunks, terms, abstracts, names and relations from each document, in order.
-
-    An invalid document has its InputError in the result instead.
+    """Return each document with its chunks, terms, abstracts, names and relations, or the InputError of an invalid one.
 
     The results are the same as for each document alone, but prose is parsed in batches, which is faster.
-    ``on_texts`` is called with all embedding texts before parsing starts. Raises LanguageError.
+    ``on_texts`` is called once, with the embedding texts of all chunks, before parsing starts. Raises LanguageError if
+    the language pipeline is missing or different.
     """
-    items: list[ChunkedDocument | ExtractedDocument | InputError] = []
+    outcomes: list[ChunkedDocument | ExtractedDocument | InputError] = []  # documents of pairs are already extracted
     for document in documents:
         try:
-            items.append(chunk_document(document, settings))
+            outcomes.append(chunk_document(document, settings))
         except InputError as error:
-            items.append(error)
-    chunked = [item for item in items if isinstance(item, ChunkedDocument)]
+            outcomes.append(error)
+    chunked_documents = [outcome for outcome in outcomes if isinstance(outcome, ChunkedDocument)]
     if on_texts is not None:
-        on_texts([text for item in chunked for text in item.build_embedding_texts(settings)])
-    extracted = iter(derive_chunked(chunked, settings))
-    return [next(extracted) if isinstance(item, ChunkedDocument) else item for item in items]
+        on_texts([text for chunked in chunked_documents for text in chunked.build_embedding_texts(settings)])
+    extracted = iter(derive_chunked(chunked_documents, settings))
+    return [next(extracted) if isinstance(outcome, ChunkedDocument) else outcome for outcome in outcomes]
 
 
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
-    """Derive terms, abstracts, names and relations from documents that are split into chunks.
+    """Derive terms, abstracts, names and relations from documents that are split into chunks, in the same order.
 
-    Prose is parsed in batches; with the ``language = rules`` setting, it is not parsed. Raises LanguageError.
+    Prose is parsed in batches; with the ``language = rules`` setting, it is not parsed. Raises LanguageError if the
+    language pipeline is missing or different.
     """
     if not documents:
         return []
@@ -192,17 +192,14 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
 
     pipeline = open_language(settings.language)
     if pipeline is None:
-        with pause_collection():
-            extracted = [_derive_document(item, Prose(), settings) for item in documents]
+        with pause_collection():  # of garbage, because extraction creates many objects that all stay in use
+            extracted = [_derive_document(document, Prose(), settings) for document in documents]
             if len(documents) >= _MIN_LARGE_BATCH:
                 promote_objects()  # the results live until stored; the next collection would scan them all
         return extracted
-    prose = read_prose(
-        [(item.text, item.list_parsable_chunks(settings.language), item.byte_offsets) for item in documents], pipeline
-    )
-    return [
-        _derive_document(item, document_prose, settings) for item, document_prose in zip(documents, prose, strict=True)
-    ]
+    inputs = [(item.text, item.list_parsable_chunks(settings.language), item.byte_offsets) for item in documents]
+    prose_by_document = zip(documents, read_prose(inputs, pipeline), strict=True)
+    return [_derive_document(document, prose, settings) for document, prose in prose_by_document]
 
 
 @frozen_dataclass
@@ -251,7 +248,7 @@ class ChunkedDocument:
 def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | ExtractedDocument:
     """Split a document into chunks, or derive its names and relations if it consists of pairs (child, parent).
 
-    Raises InputError if the document is invalid.
+    Raises InputError if a pair or the name of the document's tree is invalid, or if the text has no chunk.
     """
     text = document.text.decode()
     language = find_document_language(document.meta, document.text)
@@ -273,15 +270,15 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
     # The document's language if it is known not to be English.
     foreign_language = None if sentence_language in ("english", "unknown") else sentence_language
-    english = detect_english([text[chunk.start : chunk.end] for chunk in chunks], foreign_language)
+    is_english_by_chunk = detect_english([text[chunk.start : chunk.end] for chunk in chunks], foreign_language)
     byte_offsets = compute_byte_offsets(text, len(document.text))
-    return ChunkedDocument(document, text, blocks, sections, chunks, byte_offsets, english, language)
+    return ChunkedDocument(document, text, blocks, sections, chunks, byte_offsets, is_english_by_chunk, language)
 
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
     """Derive the abstract tree, sections, relations, names and terms of a document that is split into chunks.
 
-    ``prose`` has the relations and noun phrases of its parsed sentences.
+    ``prose`` has the relations and noun phrases of its parsed sentences; it is empty without a parser.
     """
     document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
     stem = get_document_stemmer(settings.stemmer, chunked.language)
@@ -317,19 +314,19 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         relations=relations,
         language=chunked.language,
     )
-    for chunk, text_of_chunk in zip(chunked.chunks, chunk_texts, strict=True):
-        terms = count_chunk_terms(document.title, build_heading_path(sections, chunk.section), text_of_chunk, stem)
+    for chunk, body in zip(chunked.chunks, chunk_texts, strict=True):
+        terms = count_chunk_terms(document.title, build_heading_path(sections, chunk.section), body, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         num_terms = sum(terms.values())
-        extracted.chunks.append(ChunkDraft(start, end, chunk.section, text_of_chunk, terms, length=num_terms))
+        extracted.chunks.append(ChunkDraft(start, end, chunk.section, body, terms, length=num_terms))
     return extracted
 
 
 def _list_structural_relations(chunked: ChunkedDocument) -> list[Relation]:
-    """Return the relations in the lists and headings of a document.
+    """Return the relations in the lists and headings of a document: each item is below the one that contains it.
 
-    Relations outside the user's own chunks are ignored. The list is empty if the name of the
-    document's tree would be too long.
+    If the user set the chunks, relations outside of them are omitted. The list is empty if the name of the tree that
+    would contain the relations is too long.
     """
     document = chunked.document
     if len(get_own_tree_name(document.key, document.meta).encode()) > MAX_ENTITY_KEY_BYTES:
@@ -352,9 +349,10 @@ def _drop_absent_names(
     chunked: ChunkedDocument,
     settings: FixedSettings,
 ) -> list[Introduction]:
-    """Return the introductions of names that occur in a relation, in the title, in a heading or in a chunk.
+    """Return the introductions whose names occur in a relation, in the title, in a heading or in a chunk.
 
-    An introduction is a name that the document would add to the store's entities.
+    An introduction is a name that the document would add to the store's entities. Names in the text of the document
+    that no chunk contains are dropped.
     """
     occurring_keys = {to_entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
     candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]
@@ -375,7 +373,7 @@ def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocumen
 
 
 def _iter_relation_names(relations: Iterable[Relation]) -> Iterator[Name]:
-    """Yield the child and the parent of each relation of a tree, as names of kind ``tree``."""
+    """Yield the child and the parent of each relation; their kind is ``tree``, the origin of the names."""
     return (Name(form, "tree") for relation in relations for form in (relation.child, relation.parent))
 
 
@@ -400,13 +398,13 @@ def compute_byte_offsets(text: str, num_bytes: int) -> ByteOffsets:
 def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: ByteOffsets) -> dict[Span, str]:
     """Return the sentences of a chunk as a summary displays them, by their spans in bytes of ``text``.
 
-    Headings, rules of tables and fences of code are skipped. A chunk without other text is one sentence.
+    Headings, rules of tables and fences of code are skipped. If nothing else is left, the chunk is one sentence.
     """
     spans = []
     for sentence in chunk.sentences:
-        written = text[sentence.start : sentence.end]
-        content = written.lstrip("#>-+| ")  # without the markup at its start
-        is_markup = written.startswith(("#", "|--", "|:", "```", "---"))
+        source = text[sentence.start : sentence.end]
+        content = source.lstrip("#>-+| ")  # without the markup at its start
+        is_markup = source.startswith(("#", "|--", "|:", "```", "---"))
         if not is_markup and any(map(str.isalnum, content)):
             spans.append((sentence.end - len(content), sentence.end))
     return {
@@ -454,9 +452,9 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
 
 
 def _select_prose(lines: Sequence[_DocumentLine]) -> list[_DocumentLine]:
-    """Return the lines in which names are recognized by their capitals: no code, headings, rules and heads of tables.
+    """Return the lines in which names are recognized by their capitals: no code, headings, table heads or table rules.
 
-    In English, headings without markup count too.
+    In English, a heading without markup (``#``) is included.
     """
     # The row above the rule of a table has column heads, which are capitalized without being names.
     table_heads = {index for index, next_line in enumerate(lines[1:]) if next_line.text.startswith("|--")}
@@ -471,7 +469,7 @@ def _select_prose(lines: Sequence[_DocumentLine]) -> list[_DocumentLine]:
 
 
 def _find_english_names(sentences: Sequence[_DocumentLine]) -> Iterator[Name]:
-    """Yield the names in English sentences and lines of a document."""
+    """Yield the names in the English sentences and lines of a document: by capitals, by markup, and identifiers."""
     # A name never continues on a line that begins with the label of a field.
     lines = [(line, sentence.kind) for sentence in sentences for line in split_field_lines(sentence.text)]
     sentence_names = SentenceNames(line for line, _ in lines)

@@ -85,7 +85,7 @@ class NounPhrases:
         first, last = self.find_phrase_bounds(index)
         is_empty = word.lemma in _EMPTY_NOUNS or word.lemma in QUALIFYING_ADJECTIVES or len(word.text) < 2
         if (first == last and is_empty) or not any(map(str.isalpha, word.text)):
-            return None
+            return None  # a word such as "thing" alone, or no word
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
         preceding_text = self._sentence.text[max(0, start - 40) : start]  # enough for the patterns below
@@ -101,7 +101,7 @@ class NounPhrases:
         if word.is_proper or last != index:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
-            form = form[0].lower() + form[1:]
+            form = form[0].lower() + form[1:]  # capitalized only because it begins the sentence
         noun_start = len(form) - len(word.text)
         return form[:noun_start] + _to_singular_form(word, form[noun_start:])
 
@@ -111,7 +111,7 @@ class NounPhrases:
         A document that uses such a term often enough introduces it as a name. A phrase or noun that is written in the
         plural has two terms, the singular and the plural.
         """
-        inner_labels = ("compound", "flat", "amod", "nmod:desc")
+        inner_labels = ("compound", "flat", "amod", "nmod:desc")  # of words inside the phrase of another noun
         terms: list[Term] = []
         for index, word in enumerate(self._words):
             if word.is_nominal and not word.is_proper and word.label not in inner_labels:
@@ -183,7 +183,7 @@ class NounPhrases:
         while last + 1 < len(self._words) and self._is_postmodifier(last + 1, index, last):
             last += 1
         if head.is_proper:
-            last = self._extend_over_complement(last)
+            last = self._extend_over_complement(last)  # "Faculty" becomes "Faculty of Law"
         return first, last
 
     def find_descriptor(self, index: int) -> int | None:
@@ -210,17 +210,17 @@ class NounPhrases:
         """
         if index in self._coordinated_nouns:
             return self._coordinated_nouns[index]
-        members = [index]
+        nouns = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):
             continuation = self._find_list_continuation(index, conjunct, determiners)
             is_coordinated = self._words[conjunct].label == "conj" or bool(continuation)
             if self.is_phrase_head(conjunct) and is_coordinated:
-                words_between = self._words[members[-1] + 1 : conjunct]
+                words_between = self._words[nouns[-1] + 1 : conjunct]
                 if any(word.tag in FINITE_VERB_TAGS or word.text in ";:" for word in words_between):
                     break
-                members += [conjunct, *continuation]
-        self._coordinated_nouns[index] = tuple(members)
+                nouns += [conjunct, *continuation]
+        self._coordinated_nouns[index] = tuple(nouns)
         return self._coordinated_nouns[index]
 
     def find_list_items(self, index: int) -> list[int]:
@@ -229,10 +229,10 @@ class NounPhrases:
         A list of three or more nouns is read from the order of the words, so that wrong attachments in the parse do not
         matter. For a shorter one, the dependencies in the parse decide.
         """
-        items = [index]
+        nouns = [index]
         words = self._words
         _, last = self.find_phrase_bounds(index)
-        position = last + 1
+        position = last + 1  # the index of the word after the last noun of the list
         has_conjunction = False
         while position < len(words) and not has_conjunction and words[position].text in (",", "and", "or"):
             has_conjunction = words[position].text != ","
@@ -241,19 +241,19 @@ class NounPhrases:
                 has_conjunction = True
                 position += 1
             head = self._find_head_at(position)
-            if head is None or head <= items[-1]:
+            if head is None or head <= nouns[-1]:
                 break
-            items.append(head)
+            nouns.append(head)
             _, last = self.find_phrase_bounds(head)
             position = last + 1
         is_before_verb = position < len(words) and (
             words[position].tag in FINITE_VERB_TAGS or words[position].label in ("cop", "aux")
         )
-        members = self.get_coordinated_nouns(index)
-        # Without a conjunction and three items, or if the last one is the subject of a verb, the parse decides.
-        if not has_conjunction or is_before_verb or len(items) < 3:
-            return list(members)
-        return [*items, *(member for member in members if member > items[-1])]
+        coordinated_nouns = self.get_coordinated_nouns(index)  # by the parse
+        # Without a conjunction and three nouns, or if the last one is the subject of a verb, the parse decides.
+        if not has_conjunction or is_before_verb or len(nouns) < 3:
+            return list(coordinated_nouns)
+        return [*nouns, *(noun for noun in coordinated_nouns if noun > nouns[-1])]
 
     def _find_head_at(self, index: int) -> int | None:
         """Return the index of the main noun (head) of the noun phrase that begins exactly at ``index``, or None.
@@ -306,14 +306,17 @@ class NounPhrases:
         Nouns coordinated with them are included.
         """
         return [
-            member
+            noun
             for child in self._sentence.find_dependents(index, "nmod", "obl")
             if child > index and self.get_prepositions(child) & set(prepositions)
-            for member in self.find_list_items(child)
+            for noun in self.find_list_items(child)
         ]
 
     def get_prepositions(self, index: int) -> set[str]:
-        """Return the prepositions before the phrase around a noun; if the word is not a noun, before the word."""
+        """Return the prepositions (lemmas) before the phrase of a noun; if the word is not a noun, before the word.
+
+        ``index`` is the index of the noun or word.
+        """
         first, last = self.find_phrase_bounds(index) if self._words[index].is_nominal else (index, index)
         # In a parse, any word of the phrase can govern them.
         case_markers = (child for i in range(first, last + 1) for child in self._sentence.find_dependents(i, "case"))
@@ -350,9 +353,9 @@ class NounPhrases:
         return index
 
     def _is_premodifier(self, index: int, next_index: int, head_index: int) -> bool:
-        """True if the word at ``index`` belongs to the noun phrase that so far begins at ``next_index``.
+        """True if the word at ``index`` extends, to the left, the noun phrase that so far begins at ``next_index``.
 
-        ``head_index`` is the main noun of the phrase.
+        ``head_index`` is the index of the phrase's main noun.
         """
         word, head = self._words[index], self._words[head_index]
         if word.tag == "HYPH" or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
@@ -384,16 +387,16 @@ class NounPhrases:
         """
         word, previous = self._words[index], self._words[last]
         if word.head != head_index and self._words[word.head].head != head_index:
-            return False
+            return False  # it depends neither on the noun nor on a word that depends on the noun
         if word.label == "flat":
             return word.pos not in ("PUNCT", "ADP")
         is_short_number = word.tag == "CD" and word.label == "nummod" and word.end - previous.end <= _MAX_NUMBER_LENGTH
         return self._words[head_index].is_proper and is_short_number and _is_adjacent(previous, word)
 
     def _extend_over_complement(self, last: int) -> int:
-        """Return the index of the last word of a proper name, which can continue after ``last``.
+        """Return the index of the last word of a proper name; ``last`` is the last word before a possible complement.
 
-        Examples are ``Faculty of Law`` and ``Bureau of Weights and Measures``.
+        Examples are ``Faculty`` in ``Faculty of Law`` and ``Bureau`` in ``Bureau of Weights and Measures``.
         """
         words = self._words
 

@@ -148,10 +148,10 @@ def _make_word(token: Token, head: int, is_first: bool) -> Word:
 
 
 def _correct_opening_word(words: list[Word]) -> None:
-    """Correct the tag of the first word of a sentence, in place, if it is a plural.
+    """Correct the tag of the first word of a sentence, in place, if it has the form of a plural.
 
-    A capitalized plural before a plural verb is a common noun. A plural before ``is`` or ``was`` is a name (``Sims
-    is``).
+    A plural before a plural verb is a common noun, not a name (``Dogs are``). A plural before ``is`` or ``was`` is a
+    name, unless it is an everyday word (``Sims is``).
     """
     if len(words) > 1 and words[0].tag == "NNS" and words[1].text in ("is", "was") and words[0].text.istitle():
         if not is_everyday(words[0].text):
