@@ -150,13 +150,13 @@ def test_hundreds_of_conditions_are_read_once_and_split_a_text_once(
         monkeypatch.setattr(text_query, name, lambda *arguments: (done.update([name]), function(*arguments))[1])
 
     count_calls("_Parser")
-    count_calls("_Words")
+    count_calls("_TextWords")
     conditions = " OR ".join(f"content || '' MATCH 'never{number}'" for number in range(150))
     assert store.execute(f"SELECT key FROM documents WHERE {conditions} OR content || '' MATCH '3'").fetchall() == [
         ("key 3",)
     ]
     assert done["_Parser"] <= 151
-    assert done["_Words"] <= 6
+    assert done["_TextWords"] <= 6
 
 
 def test_a_wrong_query_is_refused_at_its_place(leave_store: kvstore.Store) -> None:

@@ -111,7 +111,7 @@ _QUESTION_LEVEL = 6
 
 
 def find_entry_terms(text: str) -> list[str]:
-    """Return the entry terms of lists, in order: terms of definitions, names of functions, options of a manual page.
+    """Return the terms at the start of list entries, in order: defined terms, names of functions, command options.
 
     >>> text = "- `-v`, `--verbose`: Print more.\\n- build(endpoint, values=None): A URL.\\n  -q, --quiet  Less."
     >>> find_entry_terms(text)
@@ -179,7 +179,7 @@ class _MarkdownSplitter:
         return self._blocks
 
     def _close_block(self) -> None:
-        """Append the block that is being read, if any, to the finished blocks; no block is open then."""
+        """Append the block that is being read, if any, to the finished blocks."""
         if self._kind:
             term_end = _find_term_end(self._text, self._start, self._end, self._kind)
             self._blocks.append(
@@ -257,7 +257,10 @@ class _MarkdownSplitter:
 
 
 def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
-    """Return the end offset of the term of an item ``term: definition``, or ``start`` if the block has no term."""
+    """Return the end offset of the term of a list item ``- term: definition``, or ``start`` if there is no term.
+
+    ``start`` and ``end`` are the span of a block in ``text``, and ``kind`` is its kind; only an ``item`` has a term.
+    """
     marker = _ITEM_PATTERN.match(text, start, end) if kind == "item" else None
     term = None if marker is None else _TERM_PATTERN.match(text, marker.end(), end)
     if term is None or len(term[0].split()) > _MAX_TERM_WORDS or _SENTENCE_END_PATTERN.search(term[0]):
@@ -266,7 +269,10 @@ def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
 
 
 def skip_marker(text: str, start: int, end: int) -> int:
-    """Return the offset of an item's content after its list marker, or ``start`` if it has no marker."""
+    """Return the offset of a list item's content after its marker (``- ``, ``1. ``), or ``start`` without a marker.
+
+    ``start`` and ``end`` are the span of the item in ``text``.
+    """
     marker = _ITEM_PATTERN.match(text, start, end)
     return start if marker is None else marker.end()
 
@@ -402,7 +408,10 @@ def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
 def _make_blocks(
     text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = ""
 ) -> list[Block]:
-    """Return a list with the block of a Markdown token, with this kind, level and title; empty if its text is blank."""
+    """Return a list of one block, the lines of a Markdown token; it is empty if the lines are blank.
+
+    ``line_starts`` has the offset of each line of ``text``. The other arguments are the fields of the block.
+    """
     start, end = _get_span(token, line_starts)
     lines = text[start:end]
     start += len(lines) - len(lines.lstrip())
@@ -411,17 +420,21 @@ def _make_blocks(
 
 def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
     """Return the start and end offset of the lines of a token, given the offset of each line of the text."""
-    assert token.map is not None
+    assert token.map is not None  # its first line, and the line after its last
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in token.map)
     return start, end
 
 
 def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:
-    """Return the block of a heading, given its opening token and its inline token."""
+    """Return the block of a heading, given its opening token and its inline token.
+
+    ``line_starts`` has the offset of each line of the text.
+    """
     opening, inline = tokens
     start, end = _get_span(opening, line_starts)
-    return Block("heading", start, end, int(opening.tag[1]), to_plain_text(unwrap_links(inline.content)))
+    level = int(opening.tag[1])  # "h2"
+    return Block("heading", start, end, level, to_plain_text(unwrap_links(inline.content)))
 
 
 def is_mail_header(text: str, start: int, end: int) -> bool:
@@ -445,14 +458,17 @@ def is_address_field(text: str) -> bool:
 
 
 def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each header field in a span; a folded field includes all its lines."""
+    """Yield the start and end of each mail header field in the span ``start`` to ``end`` of a text.
+
+    A field that continues on further lines includes them.
+    """
     return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])
 
 
 def split_field_lines(text: str) -> list[str]:
-    r"""Split a text before each line, except the first, that begins with the label of a field.
+    r"""Split a text before each line, except the first, that begins with the label of a field (``Born in:``).
 
-    The result is the whole text if there is no such line.
+    Without such a line, the result is a list of the whole text.
 
     >>> split_field_lines("Name: Ada\nBorn in: Paris\nor Rome")
     ['Name: Ada\n', 'Born in: Paris\nor Rome']

@@ -98,7 +98,10 @@ class _CapitalizedRun(NamedTuple):
     preceding_tokens: Sequence[str]
 
     def drop_first(self) -> _CapitalizedRun:
-        """Return the run of capitalized words without its first word and the particles (*von*, *de*) after that."""
+        """Return the run of capitalized words without its first word and the particles (*von*, *de*) after that.
+
+        The dropped words are added to ``preceding_tokens``. The result can be empty.
+        """
         start = 1
         while start < len(self.written_words) and not self.written_words[start][0].isupper():
             start += 1
@@ -182,9 +185,9 @@ class CapitalNames:
             start = max(end, start + 1)
 
     def _find_run_end(self, tokens: Sequence[str], start: int) -> int:
-        """Return the index after the last word of the run of capitalized words that begins at ``start``.
+        """Return the index after the last word of the run of capitalized words that begins at index ``start``.
 
-        It is ``start`` if that word is not capitalized.
+        The result is ``start`` if that word is not capitalized.
         """
         end = start
         while end < len(tokens) and tokens[end][0].isupper():
@@ -196,6 +199,7 @@ class CapitalNames:
             is_initial = len(word) <= _MAX_INITIAL_LETTERS
             if has_period and not is_initial and fold_text(word) not in self._words.titles:
                 break
+            # Skip particles that a capitalized word follows, as in "Ludwig van Beethoven".
             next_end = end
             while next_end < len(tokens) and fold_text(tokens[next_end]) in self._words.particles:
                 next_end += 1
@@ -204,7 +208,7 @@ class CapitalNames:
         return end
 
     def _is_start_of_next_line(self, word: str) -> bool:
-        """True if a function word, such as an article, ends a run of capitalized words, so it begins the next line."""
+        """True if ``word``, the last of a run of capitalized words, is a function word, so it begins the next line."""
         return not word.isupper() and word.lower() in self._words.function_words
 
     def _is_capitalized_function_word(self, token: str) -> bool:

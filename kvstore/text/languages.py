@@ -98,6 +98,7 @@ def detect_english(texts: Sequence[str], document_language: str | None = None) -
     num_foreign = sum(foreign_counts)
     if not num_foreign:
         return [True] * len(texts)
+    # ``WordSet.count`` returns the number of words of the set in a text, of all its words, and of its letters.
     english_counts = [num_english for num_english, _, _ in map(_ENGLISH_WORD_SET.count, texts)]
     is_document_english = document_language == "english" or (
         document_language is None and (sum(english_counts) >= num_foreign or num_foreign < _MIN_FUNCTION_WORDS)
@@ -294,7 +295,7 @@ def capitalizes_nouns(language: str | None) -> bool:
 def _count_foreign_words(text: str) -> int:
     """Return the number of words of a text that are function words of languages other than English.
 
-    If most letters are Greek, Cyrillic or of another non-Latin script with capitals, all words are added.
+    All words of a text are added if most of its letters are of a non-Latin script with capitals, such as Greek.
     """
     num_foreign, num_words, num_letters = _FOREIGN_WORD_SET.count(text)
     if not text.isascii() and 2 * len(_OTHER_SCRIPT_PATTERN.findall(text)) > num_letters:

@@ -30,13 +30,13 @@ def list_month_names(language: str | None) -> dict[str, int]:
     (3, 9)
     """
     names = {name: number for number, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {"sept": 9}
-    data = None if language is None else read_language_file(language)
-    for name in [] if data is None else split_phrases(data["answers"]["months"]):
+    word_file = None if language is None else read_language_file(language)
+    for name in [] if word_file is None else split_phrases(word_file["answers"]["months"]):
         numbers = [
             number
             for number, stems in enumerate(_STEMS, 1)
             if any(name.startswith(stem.replace("·", " ")) for stem in stems.split())
         ]
-        if len(numbers) == 1 and name.replace(" ", "").isalpha():
+        if len(numbers) == 1 and name.replace(" ", "").isalpha():  # neither a pattern with * nor with digits
             names.setdefault(name, numbers[0])
     return names

@@ -298,12 +298,9 @@ class SentenceNames:
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        """Parse the sentences of a document, to find names by their capitals.
-
-        Collects the words that it also writes in lower case, and the words that it capitalizes inside sentences.
-        """
-        common: set[str] = set()
-        capitalized: set[str] = set()
+        """Parse the sentences of a document, to find names by their capitals."""
+        common: set[str] = set()  # the words that the document also writes in lower case
+        capitalized: set[str] = set()  # the words that it capitalizes inside a sentence
         self._titles: dict[int, list[str]] = {}  # quoted titles of works, by sentence index
         tokens_by_sentence: list[list[str]] = []  # the words and marks that can be part of a name or end one
         for sentence in sentences:
@@ -311,19 +308,22 @@ class SentenceNames:
             titles, remaining = replace_titles(sentence[salutation.end() :] if salutation else sentence)
             if titles:
                 self._titles[len(tokens_by_sentence)] = titles
-            # Also adds words to both sets.
+            # This call also adds words to both sets.
             tokens_by_sentence.append(list_name_pieces(remaining, common, capitalized))
         self._runs = CapitalRuns(_RULES, tokens_by_sentence, common, capitalized)
 
     def iter_names(self, sentence_index: int) -> Iterator[Name]:
-        """Yield the names in a sentence, given its index among the document's sentences."""
+        """Yield the names in a sentence, given its index among the document's sentences.
+
+        They are quoted titles, runs of capitalized words, code in backticks, and emphasized terms.
+        """
         for title in self._titles.get(sentence_index, ()):
             yield Name(title, "name")
         for index, candidate in enumerate(self._runs.list_names(sentence_index)):
             if not isinstance(candidate, str):  # the names in a run of capitalized words: the run and parts of it
                 for form in candidate:
                     yield _make_name((form, "name"))  # Name(form, "name"), but faster
-            elif candidate[0] == "`":
+            elif candidate[0] == "`":  # code
                 code = candidate.strip("`")
                 # An everyday word is an identifier only at the start of a sentence: `name`: the user's name.
                 if index == 0 or not code.islower() or not code.isalpha() or not is_everyday(code):
@@ -388,9 +388,9 @@ def _extract_code_names(code: str) -> Iterator[Name]:
 
 
 def _iter_code_name(code: str) -> Iterator[Name]:
-    """Yield an identifier or call as a name, without its ``()``, or nothing if it cannot be a name.
+    """Yield an identifier or call as a name of kind ``code``, without its ``()``; nothing if it cannot be a name.
 
-    Yields nothing for a single character, a function word, a unit, a key, a digest, or emphasis (``_word_``).
+    A single character, a function word, a unit, a key, a digest and emphasis (``_word_``) cannot.
     """
     name = code.removesuffix("()")
     if len(name) < 2 or name in MIXED_CASE_UNITS or to_entity_key(name) in _NON_CODE_WORDS:

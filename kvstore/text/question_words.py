@@ -76,7 +76,7 @@ class _QuestionPatterns(NamedTuple):
     def iter_matches(self, pattern: re.Pattern[str], question: str) -> Iterator[re.Match[str]]:
         """Yield the matches of a pattern (``asking`` or ``noun``) in a question in lower case.
 
-        Matches of groups that ask only at the start of a clause (``initial``) are omitted elsewhere.
+        A phrase that asks only at the start of a clause (``initial``) is omitted elsewhere.
         """
         for match in pattern.finditer(question):
             if match.lastgroup not in self.initial or not _CLAUSE_PATTERN.search(
@@ -190,7 +190,10 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
 
 
 def split_phrases(text: str) -> list[str]:
-    """Split a list of phrases at its commas, and return the phrases with single spaces and none after a slash."""
+    """Split a list of phrases at its commas, and return the phrases with single spaces.
+
+    Spaces after a slash, which separates the alternatives of a phrase, are removed.
+    """
     return [" ".join(phrase.split()).replace("/ ", "/") for phrase in text.split(",") if phrase.strip()]
 
 
@@ -275,12 +278,12 @@ def _build_phrase_pattern(
         )
         return len(re.findall(r"\w+", words)) if has_spaces else len(words)
 
-    def order(phrase: _SplitPhrase) -> tuple[Any, ...]:
-        """Return the key by which phrases are sorted. A deadline is more exact than a time."""
+    def get_sort_key(phrase: _SplitPhrase) -> tuple[Any, ...]:
+        """Return the key by which phrases are sorted. A deadline is more exact than a time, so it comes first."""
         is_deadline = phrase.kind == "deadline"
         return not is_deadline, -count_words(phrase.words), -len(phrase.words_after_gap), -len(phrase.words), phrase
 
-    phrases.sort(key=order)
+    phrases.sort(key=get_sort_key)
     gap = (
         rf"(?:[^\w.?!;:؟]+\w++){{0,{max_gap_words}}}?[^\w.?!;:؟]+"
         if has_spaces
@@ -311,9 +314,10 @@ def _build_alternation(phrases: Iterable[str], has_spaces: bool) -> str:
 
 
 def _escape_phrase(phrase: str, has_spaces: bool) -> str:
-    """Return a regular expression for a phrase, up to the end of its last word if the language ``has_spaces``.
+    """Return a regular expression for a phrase, in which ``*`` is any letters and ``(am/an)`` is one of several words.
 
-    The next word can follow a final apostrophe directly, as in *l'année*.
+    If the language ``has_spaces`` between words, the last word matches only as a whole; after a final apostrophe, the
+    next word can follow directly (*l'année*).
     """
     pattern = re.escape(phrase)
     for mark, expression in ((r"\*", r"\w*"), (r"\ ", r"\s"), (r"\(", "(?:"), ("/", "|"), (r"\)", ")")):

@@ -20,7 +20,8 @@ _MAX_PHRASE_WORDS = 8
 
 def check_tree_name(name: str) -> str:
     """Return the name of a tree unchanged. Raises InputError if it is empty or too long."""
-    return _check_size(name, name, "the name of a tree")
+    _check_size(name, name, "the name of a tree")
+    return name
 
 
 def clean_name(name: str) -> str:
@@ -29,15 +30,17 @@ def clean_name(name: str) -> str:
         raise InputError(f"a name must be a text, not {format_value(name)}")
     form = " ".join(name.split())
     try:
-        return _check_size(form, to_entity_key(form), "a name")
+        _check_size(form, to_entity_key(form), "a name")
     except UnicodeEncodeError:
         raise InputError(f"the name {form!r} contains half of a surrogate pair, which is not text; remove it") from None
+    return form
 
 
 def clean_relation(relation: str) -> str:
     """Return the text of a relation with single spaces. Raises InputError if it is empty or too long."""
     form = " ".join(relation.split())
-    return _check_size(form, form, "a relation")
+    _check_size(form, form, "a relation")
+    return form
 
 
 def is_written_as_name(phrase: str) -> bool:
@@ -57,10 +60,11 @@ def is_written_as_name(phrase: str) -> bool:
     return bool(content_words) and all(word[0].isdigit() or not word.islower() for word in content_words)
 
 
-def _check_size(form: str, key: str, label: str) -> str:
-    """Return ``form``, a text as typed. Raises InputError if ``key`` is empty or exceeds ``MAX_ENTITY_KEY_BYTES``.
+def _check_size(form: str, key: str, label: str) -> None:
+    """Raise InputError if ``key`` is empty, exceeds ``MAX_ENTITY_KEY_BYTES`` or is not text.
 
-    ``key`` is the text as it is stored, such as the normal form of a name. ``label`` names the argument in the error.
+    ``key`` is the text as it is stored, such as the normal form of a name. The error has ``label``, which names the
+    argument, and ``form``, the text as typed.
     """
     try:
         size = len(key.encode())
@@ -68,4 +72,3 @@ def _check_size(form: str, key: str, label: str) -> str:
         raise InputError(f"{label} must be text, and {form!r} contains half of a surrogate pair; remove it") from None
     if not 0 < size <= MAX_ENTITY_KEY_BYTES:
         raise InputError(f"{label} must have 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {size:,}; use a different one")
-    return form

@@ -69,16 +69,16 @@ class Proximity:
 
 @frozen_dataclass
 class AndQuery:
-    """A query that matches if all parts match."""
+    """A query that matches if all operands match."""
 
-    parts: tuple[TextQuery, ...]
+    operands: tuple[TextQuery, ...]
 
 
 @frozen_dataclass
 class OrQuery:
-    """A query that matches if at least one part matches."""
+    """A query that matches if at least one operand matches."""
 
-    parts: tuple[TextQuery, ...]
+    operands: tuple[TextQuery, ...]
 
 
 @frozen_dataclass
@@ -102,24 +102,24 @@ def find_candidates(
 ) -> Candidates:
     """Return a superset of the matches of a query, from the candidates that ``find_phrase`` returns for each phrase.
 
-    Candidates are sets of any type, such as arrays of chunk ids; ``intersect`` and ``unite`` combine two of them. Parts
-    after NOT exclude nothing, because a candidate for such a part may not match it.
+    Candidates are sets of any type, such as arrays of chunk ids; ``intersect`` and ``unite`` combine two of them.
+    A query after NOT excludes nothing, because its candidates may not match it.
 
     >>> query = parse_text_query("leave OR holiday NOT sick")
     >>> sorted(find_candidates(query, lambda phrase: {phrase.words[0].word}, set.intersection, set.union))
     ['holiday', 'leave']
     """
 
-    def collect_candidates(part: TextQuery) -> Candidates:
-        """Return a superset of the matches of a part of the query."""
-        match part:
-            case AndQuery(parts):
-                return reduce(intersect, map(collect_candidates, parts))
-            case OrQuery(parts):
-                return reduce(unite, map(collect_candidates, parts))
+    def collect_candidates(subquery: TextQuery) -> Candidates:
+        """Return a superset of the matches of the query or of one of its subqueries."""
+        match subquery:
+            case AndQuery(operands):
+                return reduce(intersect, map(collect_candidates, operands))
+            case OrQuery(operands):
+                return reduce(unite, map(collect_candidates, operands))
             case NotQuery(included, _):
                 return collect_candidates(included)
-        return find_phrase(part)
+        return find_phrase(subquery)
 
     return collect_candidates(query)
 
@@ -162,45 +162,45 @@ class _Parser:
         self._num_words = 0
 
     def parse_or(self) -> TextQuery:
-        """Parse one or more queries joined by OR, and return their query."""
-        parts = [self._parse_and()]
+        """Parse one or more queries joined by OR, and return them as one query."""
+        operands = [self._parse_and()]
         while self._accept("OR"):
-            parts.append(self._parse_and())
-        return parts[0] if len(parts) == 1 else OrQuery(tuple(parts))
+            operands.append(self._parse_and())
+        return operands[0] if len(operands) == 1 else OrQuery(tuple(operands))
 
     def expect_end(self) -> None:
-        """Raise InputError if tokens are left."""
+        """Raise InputError if the query continues after its last complete expression."""
         if self._index < len(self._tokens):
             raise self._make_expectation_error("AND, OR, NOT or a word")
 
     def _parse_and(self) -> TextQuery:
-        """Parse one or more queries joined by AND, and return their query."""
-        parts = [self._parse_not()]
+        """Parse one or more queries joined by AND, and return them as one query."""
+        operands = [self._parse_not()]
         while self._accept("AND"):
-            parts.append(self._parse_not())
-        return parts[0] if len(parts) == 1 else AndQuery(tuple(parts))
+            operands.append(self._parse_not())
+        return operands[0] if len(operands) == 1 else AndQuery(tuple(operands))
 
     def _parse_not(self) -> TextQuery:
-        """Parse one or more queries joined by NOT, and return their query."""
+        """Parse one or more queries joined by NOT (but not), and return them as one query."""
         query = self._parse_implicit_and()
         while self._accept("NOT"):
             query = NotQuery(query, self._parse_implicit_and())
         return query
 
     def _parse_implicit_and(self) -> TextQuery:
-        """Parse adjacent queries without an operator, which are joined by AND, and return their query."""
-        parts = [self._parse_part()]
-        while self._is_part_start():
-            parts.append(self._parse_part())
-        return parts[0] if len(parts) == 1 else AndQuery(tuple(parts))
+        """Parse adjacent queries without an operator, which are joined by AND, and return them as one query."""
+        operands = [self._parse_operand()]
+        while self._has_operand():
+            operands.append(self._parse_operand())
+        return operands[0] if len(operands) == 1 else AndQuery(tuple(operands))
 
-    def _is_part_start(self) -> bool:
-        """True if the next token begins a query without operators: a phrase, NEAR or an opening parenthesis."""
+    def _has_operand(self) -> bool:
+        """True if the next token begins an operand: a phrase, NEAR or a query in parentheses."""
         kind, token = self._peek()
         return kind == "string" or token == "(" or (kind == "word" and token not in ("AND", "OR", "NOT"))
 
-    def _parse_part(self) -> TextQuery:
-        """Parse a query in parentheses, NEAR, or a phrase."""
+    def _parse_operand(self) -> TextQuery:
+        """Parse a query in parentheses, NEAR, or a phrase. Raises InputError for too many nested parentheses."""
         if self._accept("("):
             self._depth += 1
             if self._depth > _MAX_DEPTH:
@@ -217,7 +217,7 @@ class _Parser:
         return self._parse_phrase()
 
     def _parse_near(self) -> TextQuery:
-        """Parse the phrases and the distance of NEAR, and its closing parenthesis; the opening one is parsed."""
+        """Parse the phrases and the distance of NEAR up to its closing parenthesis; ``NEAR(`` is parsed already."""
         phrases = [self._parse_phrase()]
         kind, _ = self._peek()
         while kind in ("string", "word"):
@@ -309,7 +309,7 @@ def build_text_matcher(query: str | TextQuery, stemmer: str) -> Callable[[str], 
     """
     parsed = _parse_cached(query) if isinstance(query, str) else query
     stem = get_stemmer(stemmer)
-    return lambda text: _is_match(parsed, _Words(text, stem))
+    return lambda text: _is_match(parsed, _TextWords(text, stem))
 
 
 class TextMatcher:
@@ -323,7 +323,7 @@ class TextMatcher:
         self._stem = get_stemmer(stemmer)
         #: A cache: the text of the last call and its words.
         self._text: str | None = None
-        self._words = _Words("", self._stem)
+        self._words = _TextWords("", self._stem)
 
     def matches(self, query: str, text: str) -> bool:
         """True if ``text`` matches ``query``, a query as typed. Raises InputError for an invalid query.
@@ -331,27 +331,27 @@ class TextMatcher:
         The words of ``text`` are cached for the next call.
         """
         if text != self._text:
-            self._text, self._words = text, _Words(text, self._stem)
+            self._text, self._words = text, _TextWords(text, self._stem)
         return _is_match(_parse_cached(query), self._words)
 
 
 def count_occurrences(phrase: Phrase, text: str, stem: Callable[[str], str]) -> int:
     """Return the number of occurrences of a phrase in a text; ``stem`` maps a word to its stem."""
-    return len(_Words(text, stem).find_starts(phrase))
+    return len(_TextWords(text, stem).find_starts(phrase))
 
 
-class _Words:
+class _TextWords:
     """The words of a text, and the positions of phrases among them, which are cached."""
 
     def __init__(self, text: str, stem: Callable[[str], str]) -> None:
-        """Split a text into words. They are stemmed when a query first compares stems."""
-        self._written = segment_words(text)
+        """Split a text into words. They are stemmed by ``stem`` when a query first compares stems."""
+        self._words = segment_words(text)
         self._stem = stem
-        self._stemmed: list[str] | None = None
+        self._stems: list[str] | None = None  # of the words, in the same order
         self._starts_by_phrase: dict[Phrase, list[int]] = {}
 
     def find_starts(self, phrase: Phrase) -> list[int]:
-        """Return the position of the first word of each occurrence of a phrase, ascending. The result is cached."""
+        """Return the position (in words) at which each occurrence of a phrase starts, ascending. Cached."""
         starts = self._starts_by_phrase.get(phrase)
         if starts is None:
             starts = self._find_matches(phrase.words[0])
@@ -359,7 +359,7 @@ class _Words:
                 if not starts:
                     break
                 positions = set(self._find_matches(pattern))
-                starts = [start for start in starts if start + distance in positions]
+                starts = [start for start in starts if start + distance in positions]  # the next word matches too
             self._starts_by_phrase[phrase] = starts
         return starts
 
@@ -369,12 +369,12 @@ class _Words:
         The first pattern that compares stems also stems all words, once.
         """
         if pattern.is_prefix:
-            return [position for position, word in enumerate(self._written) if word.startswith(pattern.word)]
+            return [position for position, word in enumerate(self._words) if word.startswith(pattern.word)]
         if pattern.is_exact:
-            return _find_positions(self._written, pattern.word)
-        if self._stemmed is None:
-            self._stemmed = list(map(self._stem, self._written))
-        return _find_positions(self._stemmed, self._stem(pattern.word))
+            return _find_positions(self._words, pattern.word)
+        if self._stems is None:
+            self._stems = list(map(self._stem, self._words))
+        return _find_positions(self._stems, self._stem(pattern.word))
 
 
 def _find_positions(words: Sequence[str], target: str) -> list[int]:
@@ -382,22 +382,22 @@ def _find_positions(words: Sequence[str], target: str) -> list[int]:
     return [position for position, word in enumerate(words) if word == target] if target in words else []
 
 
-def _is_match(query: TextQuery, words: _Words) -> bool:
+def _is_match(query: TextQuery, words: _TextWords) -> bool:
     """True if the words of a text match a query."""
     match query:
         case Phrase():
             return bool(words.find_starts(query))
         case Proximity(phrases, distance):
             return _is_near(phrases, distance, words)
-        case AndQuery(parts):
-            return all(_is_match(part, words) for part in parts)
-        case OrQuery(parts):
-            return any(_is_match(part, words) for part in parts)
+        case AndQuery(operands):
+            return all(_is_match(operand, words) for operand in operands)
+        case OrQuery(operands):
+            return any(_is_match(operand, words) for operand in operands)
         case NotQuery(included, excluded):
             return _is_match(included, words) and not _is_match(excluded, words)
 
 
-def _is_near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
+def _is_near(phrases: Sequence[Phrase], distance: int, words: _TextWords) -> bool:
     """True if one occurrence of each phrase can be chosen so that all are near each other, as NEAR defines it.
 
     At most ``distance`` words are between the first end and the last start of the chosen occurrences. The end of each

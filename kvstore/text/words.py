@@ -325,7 +325,10 @@ def can_cross_words(word: str) -> bool:
 
 
 def split_written_words(text: str) -> list[str]:
-    """Return the words of a text as written, in order; in a script without spaces, each character is a word."""
+    """Return the words of a text as written (not in normal form), in order.
+
+    In a script without spaces between words, each character is a word.
+    """
     return find_words(text)
 
 
@@ -374,11 +377,11 @@ def list_guaranteed_terms(name: str, stem: Callable[[str], str]) -> list[str]:
 
 
 def detect_word_language(words: Iterable[str], likely_language: str | None = None) -> str | None:
-    """Return the language of some words in normal form, by its Snowball name, or None if it is unclear.
+    """Return the language of some words in normal form, by its English name in lower case, or None if it is unclear.
 
     It is the language that most of their function words belong to. A language other than English and the
-    ``likely_language`` needs two different function words. The ``likely_language`` wins ties, and is returned if the
-    words have no function words.
+    ``likely_language`` needs two different function words. The ``likely_language`` wins ties, and is returned if there
+    are no function words.
 
     >>> texts = "Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz"
     >>> [detect_word_language(segment_words(text)) for text in texts]
