@@ -42,7 +42,11 @@ class Assignments(NamedTuple):
 
 
 def parse_assignments(source: str) -> Assignments:
-    """Return the assignments in the text after SET; raises ConditionError."""
+    """Return the assignments in ``source``, the text after SET. Raises ConditionError if it is invalid.
+
+    The query for ``title = upper(title) WHERE key = 'a'`` is ``SELECT key, (upper(title)) FROM documents WHERE (key =
+    'a') AND coalesce(true, (upper(title)))``. Its last condition is always true; it makes SQLite reject aggregates.
+    """
     (tokens,) = split_statements(source)
     columns: list[str] = []
     values = ""  # the source with spaces and parentheses in place of each "column =", which keeps the offsets
@@ -76,7 +80,10 @@ def parse_assignments(source: str) -> Assignments:
 
 
 def _find_assignment_end(tokens: list[Token], position: int) -> int:
-    """Return the index of the comma or WHERE after the assignment that begins at ``position``, else of the end."""
+    """Return the index of the comma or WHERE after the assignment that begins at token ``position``.
+
+    Without one outside parentheses, return the number of tokens.
+    """
     depth = 0
     for index in range(position, len(tokens)):
         text = tokens[index].text.upper()
@@ -87,9 +94,10 @@ def _find_assignment_end(tokens: list[Token], position: int) -> int:
 
 
 def _parse_column(source: str, assignment: list[Token], earlier_columns: list[str], end: int) -> str:
-    """Return the column of an assignment ``column = value``, given as tokens; raises ConditionError.
+    """Return the column of ``assignment``, the tokens of ``column = value``. Raises ConditionError if it is invalid.
 
-    The token after the assignment, or the end of the source, is at the offset ``end``.
+    A column among ``earlier_columns`` is invalid too. ``end`` is the offset in ``source`` of the token after the
+    assignment, or of the end; an error about an empty assignment points there.
     """
     if not assignment or assignment[0].kind not in ("word", "quoted"):
         offset = assignment[0].start if assignment else end
@@ -112,7 +120,7 @@ def _parse_column(source: str, assignment: list[Token], earlier_columns: list[st
 def _reject_query(source: str, expression: list[Token], noun: str) -> None:
     """Raise ConditionError if the tokens of an expression begin a query, which would need parentheses.
 
-    ``noun`` says whether the expression is a value or a condition.
+    ``noun``, "value" or "condition", is what the error calls the expression.
     """
     if expression and expression[0].text.upper() in ("SELECT", "VALUES"):
         reason = f"a {noun} is an expression; put a query in it into parentheses"

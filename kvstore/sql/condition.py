@@ -50,11 +50,11 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, wit
 
     ``tokens`` are the tokens of the statement, and ``text`` is its text. The condition ends before the next clause, at
     the end of the statement, or at the ``)`` that encloses the statement. With ``with_where``, a WHERE does not end it;
-    this is for the assignments of UPDATE, whose condition follows them. Raises StatementError for an invalid token or
-    an unbalanced parenthesis.
+    this is for the assignments of UPDATE, whose condition follows them. Raises StatementError for an invalid token, an
+    unbalanced parenthesis, or a query without parentheses.
     """
     earlier_texts = [token.text for token in tokens[:position]]
-    is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")
+    is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")  # the condition is in a statement in parentheses
     open_parentheses: list[Token] = []
     end_words = _END_WORDS - {"WHERE"} if with_where else _END_WORDS
     if position < len(tokens) and tokens[position].text.upper() in ("SELECT", "VALUES"):
@@ -84,8 +84,8 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
     """Return the text of a condition, with parameters replaced by literals and comments by spaces, and its offset map.
 
     Spaces separate a literal from other tokens, so that ``2-?`` with the value -3 does not begin a comment. The map has
-    for each token its offset in that text and its offset in the statement. ``values`` has the value of each parameter
-    by its offset in the statement.
+    for each token its offset in the returned text and its offset in the statement. ``values`` has the value of each
+    parameter by the parameter's offset in the statement.
     """
     pieces: list[str] = []
     offsets: list[tuple[int, int]] = []
@@ -105,11 +105,11 @@ def map_offset(offset: int, offset_map: OffsetMap) -> int:
 
     ``offset_map`` has for each token of the condition its offset in the condition and in the statement, in order.
     """
-    token_start, statement_start = offset_map[0]
-    for next_token_start, next_statement_start in offset_map:
-        if next_token_start <= offset:
-            token_start, statement_start = next_token_start, next_statement_start
-    return statement_start + max(0, offset - token_start)
+    token_offset, statement_offset = offset_map[0]  # of the last token that begins at or before ``offset``
+    for next_token_offset, next_statement_offset in offset_map:
+        if next_token_offset <= offset:
+            token_offset, statement_offset = next_token_offset, next_statement_offset
+    return statement_offset + max(0, offset - token_offset)
 
 
 def _format_sql_literal(value: SqlValue) -> str:

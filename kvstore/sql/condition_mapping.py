@@ -77,18 +77,22 @@ def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
 
 
 def _parse_conditions(where: object, depth: int) -> Condition:
-    """Convert a mapping to the conjunction (AND) of its entries' conditions; ``depth`` is its level of nesting."""
+    """Convert a mapping to the conjunction (AND) of the conditions of its keys.
+
+    ``depth`` is its level of nesting. Raises InputError if it is invalid or nested too deeply.
+    """
     if not isinstance(where, Mapping):
         raise InputError(f"a condition must be a mapping such as {{'year': 2024}}, not {format_value(where)}")
     if depth > _MAX_DEPTH:
         raise InputError(f"the condition is nested more than {_MAX_DEPTH} levels deep; use less nesting, or SQL")
-    return _join_all(_parse_entry(name, operand, depth) for name, operand in where.items())
+    return _join_all(_parse_named_condition(name, operand, depth) for name, operand in where.items())
 
 
-def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
-    """Convert one entry of a mapping, such as ``"year": 2024`` or ``"$or": [...]``, to a condition.
+def _parse_named_condition(name: object, operand: Any, depth: int) -> Condition:
+    """Convert a key and value of a mapping, such as ``"year": 2024`` or ``"$or": [...]``, to a condition.
 
-    ``name`` is a field, a column or an operator that joins conditions. ``depth`` is the nesting level of the mapping.
+    ``name`` is a field, a column (``$key``) or an operator that joins conditions. ``depth`` is the nesting level of the
+    mapping. Raises InputError if the condition is invalid.
     """
     if not isinstance(name, str) or not is_text(name):
         raise InputError(f"the name of a field must be text, not {format_value(name)}")
@@ -114,7 +118,8 @@ def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
 def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition:
     """Convert the operand of a metadata field or column to a condition: a value, operators, or fields within it.
 
-    ``name`` is for messages, and ``depth`` is the level of nesting.
+    ``name`` is the name of the field in error messages, and ``depth`` is the level of nesting. Raises InputError if the
+    operand is invalid.
     """
     if not isinstance(operand, Mapping):
         return _make_equality(field, name, operand)
@@ -138,9 +143,10 @@ def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition
 
 
 def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: int) -> Condition:
-    """Convert one operator with its value, such as ``"$gte": 2024``, for a field.
+    """Convert one operator with its value, such as ``"$gte": 2024``, to a condition on a field.
 
-    ``name`` is for messages, and ``depth`` is the level of nesting.
+    ``name`` is the name of the field in error messages, and ``depth`` is the level of nesting. Raises InputError for an
+    unknown operator or an invalid value.
     """
     match operator:
         case "$eq":
@@ -175,7 +181,10 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
 
 
 def _make_equality(field: Field, name: str, value: Any) -> Condition:
-    """Build the condition that a field equals a value (None: is missing or null); ``name`` is for messages."""
+    """Build the condition that a field equals a value or, for None, that it is missing or null.
+
+    ``name`` is the name of the field in error messages.
+    """
     return Not(Present(field)) if value is None else _make_comparison(field, "=", _to_field_value(name, value))
 
 
@@ -184,16 +193,17 @@ def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Con
 
     A value of the wrong type, such as a text for a number, never satisfies it.
     """
-    if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
-        return _NEVER  # a number is never compared with a text
-    # Exists: one element of a list suffices.
+    is_number_column = isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS
+    if isinstance(field, ColumnField) and isinstance(value, str) == is_number_column:
+        return _NEVER  # a number is never equal to a text, and never before or after it
+    # Exists: one element of a list suffices. Same kind: a number is never compared with a text in a list.
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 
 
 def _parse_text_operation(field: Field, name: str, operator: str, value: Any) -> Condition:
-    """Convert an operator that matches the text of a field by a full-text query, a pattern or a substring.
+    """Convert ``$match``, ``$like``, ``$substring`` or ``$isubstring`` (in any case) to a condition on a field's text.
 
-    ``name`` is the name of the field, for messages.
+    ``name`` is the name of the field in error messages. Raises InputError if ``value`` is not a text, or is too long.
     """
     if operator == "$match":
         if not isinstance(value, str) or not is_text(value):
@@ -213,7 +223,10 @@ def _parse_text_operation(field: Field, name: str, operator: str, value: Any) ->
 
 
 def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
-    """Build the condition that a field, or an element of its list, satisfies ``make_condition(field)``."""
+    """Build the condition that a field, or an element of its list, satisfies ``make_condition(field)``.
+
+    A column of numbers never satisfies it.
+    """
     if isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS:
         return _NEVER
     return Exists(make_condition(_to_elements_field(field)))
@@ -221,12 +234,12 @@ def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike 
 
 def _make_empty_condition(field: Field) -> Condition:
     """Build the condition that a field is missing or null, an empty text or an empty list."""
-    parts: list[Condition] = [Not(Present(field))]
+    alternatives: list[Condition] = [Not(Present(field))]
     if not (isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS):
-        parts.append(Exists(Compare(field, "=", "", same_kind=True)))
+        alternatives.append(Exists(Compare(field, "=", "", same_kind=True)))
     if isinstance(field, MetaField):
-        parts.append(EmptyList(field))
-    return _join_any(parts)
+        alternatives.append(EmptyList(field))
+    return _join_any(alternatives)
 
 
 def _to_elements_field(field: Field) -> Field:
@@ -260,7 +273,10 @@ def _to_field_value(name: str, value: Any) -> FieldValue:
 
 
 def _to_list(operator: str, operand: Any, noun: str) -> Sequence[Any]:
-    """Return the operand of an operator as a list. Raises InputError, which asks for a list of ``noun``."""
+    """Return the operand of an operator, a sequence or set, as a list. Raises InputError for any other operand.
+
+    The error asks for a list of ``noun``, such as "values".
+    """
     if isinstance(operand, (str, bytes, Mapping)) or not isinstance(operand, (Sequence, set, frozenset)):
         raise InputError(f"{operator} takes a list of {noun}, not {format_value(operand)}")
     return list(operand)
@@ -282,7 +298,10 @@ def _join_any(conditions: Sequence[Condition]) -> Condition:
 
 
 def _format_suggestion(word: str, names: Iterable[str]) -> str:
-    """Return a suggestion for an unknown word, in parentheses; '' if no name is similar. All begin with ``$``."""
+    """Return " (did you mean ...?)" for an unknown ``word``, or "" if none of ``names`` is similar.
+
+    The word and the names begin with ``$``.
+    """
     # Without the common first character, only names that are similar themselves are suggested.
     suggestion = suggest(word[1:], (name[1:] for name in names), 0.7)
     return f" (did you mean ${suggestion}?)" if suggestion else ""

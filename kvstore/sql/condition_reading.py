@@ -97,12 +97,12 @@ class _ConditionParser:
         self._values = ParameterValues(tokens, parameters)
 
     def expect_end(self) -> None:
-        """Raise UnsupportedForm if tokens or parameter values are left; SQLite then reports the error."""
+        """Raise UnsupportedForm if tokens or parameter values remain after the condition; SQLite reports the error."""
         if self._position < len(self._tokens) or self._values.has_unused:
             raise UnsupportedForm
 
     def parse_condition(self) -> Condition:
-        """Parse conditions joined by OR, from the current token on."""
+        """Parse conditions joined by OR. Raises UnsupportedForm if they are nested too deeply."""
         self._depth += 1
         try:
             if self._depth > _MAX_DEPTH:
@@ -122,7 +122,7 @@ class _ConditionParser:
         return conditions[0] if len(conditions) == 1 else All(conditions)
 
     def _parse_negation(self) -> Condition:
-        """Parse a condition without AND and OR, possibly after NOT, even several times."""
+        """Parse a condition without AND and OR, after any number of NOT. Raises UnsupportedForm for too many NOT."""
         num_negations = 0
         while self._is_word("NOT") and not self._is_word("EXISTS", 1):
             self._position += 1
@@ -135,7 +135,11 @@ class _ConditionParser:
         return condition
 
     def _parse_operand(self) -> Condition:
-        """Parse a condition without AND, OR and NOT; return Unsupported for a form that only SQLite can evaluate."""
+        """Parse a condition without AND, OR and NOT.
+
+        A form that only SQLite can evaluate is skipped and returned as Unsupported. Raises UnsupportedForm if it is
+        unclear where that form ends.
+        """
         start = self._position
         try:
             condition = self._parse_simple_condition()
@@ -148,7 +152,7 @@ class _ConditionParser:
         return condition
 
     def _is_at_end(self) -> bool:
-        """True at the end of the text, or if the next token is AND, OR or ``)``, which end a comparison."""
+        """True at the end of a simple condition: at the end of the text, or before AND, OR or ``)``."""
         return self._position == len(self._tokens) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
 
     def _skip_unsupported(self) -> None:
@@ -173,7 +177,7 @@ class _ConditionParser:
             raise UnsupportedForm
 
     def _parse_simple_condition(self) -> Condition:
-        """Parse a condition in parentheses, an EXISTS, or a comparison."""
+        """Parse a condition in parentheses, an EXISTS, or a comparison. Raises UnsupportedForm for other forms."""
         if self._is_word("(") and not self._is_word("SELECT", 1):
             start = self._position
             self._position += 1
@@ -194,7 +198,10 @@ class _ConditionParser:
     # Fields ----------------------------------------------------------------------------------------------------------
 
     def _parse_field(self) -> Field:
-        """Parse a column, or a field of the metadata such as ``meta ->> 'year'``."""
+        """Parse a column, or a field of the metadata such as ``meta ->> 'year'`` or ``json_extract(meta, '$.year')``.
+
+        Raises UnsupportedForm for other expressions.
+        """
         if self._accept("("):
             field = self._parse_field()
             self._expect(")")
@@ -217,7 +224,10 @@ class _ConditionParser:
         return ColumnField(name)
 
     def _parse_arrows(self) -> list[str]:
-        """Parse the operators after ``meta`` and return the names: -> for each enclosing field, ->> for the last."""
+        """Parse the operators after ``meta`` and return the names of the fields that they read, outermost first.
+
+        For example, ``-> 'a' ->> 'b'`` returns ``["a", "b"]``.
+        """
         names: list[str] = []
         while self._accept("->"):
             names += parse_json_key(self._parse_text())
@@ -226,7 +236,10 @@ class _ConditionParser:
         return names
 
     def _parse_field_condition(self, field: Field) -> Condition:
-        """Parse the operator and the value after a field."""
+        """Parse the operator and the value after ``field``, such as ``= 2024``, and return the condition on the field.
+
+        Raises UnsupportedForm for an operator or a value that the index cannot evaluate.
+        """
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
             self._position += 1
@@ -249,7 +262,7 @@ class _ConditionParser:
     def _parse_identity(self, field: Field) -> Condition:
         """Parse the operand of IS and return the condition, which is never unknown (NULL).
 
-        The caller negates the condition for IS NOT.
+        The caller negates the condition for IS NOT. Raises UnsupportedForm for IS TRUE and IS FALSE.
         """
         if self._is_word("TRUE") or self._is_word("FALSE"):
             raise UnsupportedForm  # IS TRUE tests the truth of a value, not equality
@@ -259,7 +272,7 @@ class _ConditionParser:
         return All([Present(field), _make_comparison(field, "=", value)])
 
     def _parse_predicate(self, field: Field) -> Condition:
-        """Parse IN, BETWEEN, LIKE, GLOB or MATCH after a field."""
+        """Parse IN, BETWEEN, LIKE, GLOB or MATCH after a field. Raises UnsupportedForm for another operator."""
         if self._accept("IN"):
             self._expect("(")
             values = [self._parse_value()]
@@ -272,18 +285,22 @@ class _ConditionParser:
             self._expect("AND")
             return All([_make_comparison(field, ">=", lower_bound), _make_comparison(field, "<=", self._parse_value())])
         if self._is_word("LIKE") or self._is_word("GLOB"):
-            glob = self._is_word("GLOB")
+            is_glob = self._is_word("GLOB")
             self._position += 1
             pattern = self._parse_value()
             if not isinstance(pattern, str):
                 raise UnsupportedForm
-            return IsLike(field, pattern, glob)
+            return IsLike(field, pattern, is_glob)
         if self._accept("MATCH"):
             return self._parse_full_text(field)
         raise UnsupportedForm
 
     def _parse_full_text(self, field: Field) -> Condition:
-        """Parse the query of MATCH. Raises ConditionError for an invalid query, even if SQLite reads no document."""
+        """Parse the full-text query after MATCH.
+
+        Raises ConditionError for an invalid query, because SQLite would not report it if it reads no document. Raises
+        UnsupportedForm if the query is not a text.
+        """
         offset = self._tokens[self._position].start if self._position < len(self._tokens) else 0
         query = self._parse_value()
         if not isinstance(query, str):
@@ -296,7 +313,10 @@ class _ConditionParser:
     # Values first ----------------------------------------------------------------------------------------------------
 
     def _parse_reversed_condition(self) -> Condition:
-        """Parse a condition that begins with a value: ``2024 = year``, or ``1 IN (SELECT value FROM json_each(…))``."""
+        """Parse a condition that begins with a value: ``2024 = year``, or ``1 IN (SELECT value FROM json_each(…))``.
+
+        Raises UnsupportedForm for other forms.
+        """
         value = self._parse_value()
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
@@ -314,7 +334,10 @@ class _ConditionParser:
         return _negate_if(_make_comparison(field, "=", value), negated)
 
     def _parse_exists(self) -> Condition:
-        """Parse the query after EXISTS; return the condition that an element of a list in the metadata satisfies it."""
+        """Parse the query after EXISTS, such as ``(SELECT 1 FROM json_each(meta, '$.a') WHERE value = 'x')``.
+
+        Return the condition that an element of that list satisfies its WHERE. Raises UnsupportedForm for other queries.
+        """
         self._expect("(")
         self._expect("SELECT")
         if not (self._accept("*") or self._accept("1") or self._accept("VALUE")):
@@ -333,7 +356,10 @@ class _ConditionParser:
         raise UnsupportedForm
 
     def _parse_elements(self) -> MetaField:
-        """Parse ``FROM json_each(...)`` over a list in the metadata, and return the field of its elements."""
+        """Parse ``FROM json_each(meta, '$.a')``, and return the field whose values are the elements of that list.
+
+        Raises UnsupportedForm for another table.
+        """
         self._expect("FROM")
         self._expect("JSON_EACH")
         self._expect("(")
@@ -350,7 +376,7 @@ class _ConditionParser:
     # Tokens ----------------------------------------------------------------------------------------------------------
 
     def _get_word(self, ahead: int = 0) -> str:
-        """Return the word, operator or number ``ahead`` tokens further, in capitals; empty for other tokens."""
+        """Return the word, operator or number ``ahead`` tokens after the next one, in capitals; "" for other tokens."""
         position = self._position + ahead
         if position >= len(self._tokens):
             return ""
@@ -358,7 +384,7 @@ class _ConditionParser:
         return token.text.upper() if token.kind in ("word", "operator", "number") else ""
 
     def _is_word(self, word: str, ahead: int = 0) -> bool:
-        """True if the token ``ahead`` tokens further is this word, operator or number."""
+        """True if the token that is ``ahead`` tokens after the next token is this word, operator or number."""
         return self._get_word(ahead) == word
 
     def _accept(self, word: str) -> bool:
@@ -405,16 +431,19 @@ class _ConditionParser:
         return token.kind in ("string", "number", "parameter") or token.text == "-"
 
     def _parse_value(self) -> Any:
-        """Parse a literal or a parameter, and return its value; the ``NULL`` object for NULL."""
+        """Parse a literal or a parameter, and return its value; NULL is the object :data:`NULL`.
+
+        Raises UnsupportedForm for any other expression.
+        """
         token = self._read_token()
-        negative = token.text == "-" and token.kind == "operator"
-        if negative:
+        is_negative = token.text == "-" and token.kind == "operator"
+        if is_negative:
             token = self._read_token()
             if token.kind != "number":
                 raise UnsupportedForm
         match token.kind:
             case "number":
-                return parse_number(("-" if negative else "") + token.text)
+                return parse_number(("-" if is_negative else "") + token.text)
             case "string":
                 text = unquote(token.text)
                 if "\0" in text:
@@ -432,7 +461,10 @@ class _ConditionParser:
 def _make_comparison(
     field: Field, operator: Operator, value: FieldValue | object, *, negated: bool = False
 ) -> Condition:
-    """Return the condition that compares a field with a value, or its negation; a comparison with NULL is Unknown."""
+    """Return the condition that compares a field with a value or, if ``negated``, its negation.
+
+    A comparison with NULL is Unknown, negated or not.
+    """
     if value is NULL:
         return Unknown()
     return _negate_if(Compare(field, operator, value), negated)  # type: ignore[arg-type]

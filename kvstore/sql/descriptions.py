@@ -53,7 +53,7 @@ def get_table(name: str) -> Table:
 
 
 def _build_table(table: SqlTable) -> Table:
-    """Return a table of SELECT, as users see it."""
+    """Convert the definition of a table to the description that users see."""
     columns = (
         Column(name, type or None, _format_index_kinds(table, name)) for name, (type, _) in table.columns.items()
     )
@@ -61,9 +61,9 @@ def _build_table(table: SqlTable) -> Table:
 
 
 def _format_index_kinds(table: SqlTable, column: str) -> str | None:
-    """Return the kinds of conditions on a column that select rows without a scan, as text; None if there are none."""
+    """Return the kinds of conditions on a column that use an index, such as "equality, range"; None if none does."""
     columns_by_kind = (("equality", table.equal), ("range", table.between), ("words", table.matching))
-    kinds = [kind for kind, columns in columns_by_kind if column in columns]
+    kinds = [kind for kind, indexed_columns in columns_by_kind if column in indexed_columns]
     return ", ".join(kinds) or None
 
 
@@ -85,6 +85,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
         "changed": record.changed,
         "origin": record.origin,
         "headings": [section.title for section in state.documents.get_sections(record.id)],
+        # The number of facts of each kind, such as triples, that the user stated for the document.
         **{fact_kind.plural: 0 for fact_kind in list_document_fact_kinds()},
         **{kind.plural: kind.count_items(value) for kind, _, value in iter_document_facts(state, record)},
         "introduces": sorted(
@@ -103,9 +104,9 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
     record = state.entities.get(entity_id)
     filter_entry = state.filter.find(key)
     addresses = reader.list_addresses(key)  # tree nodes (rank NODE_RANK), and abstracts that name the entity
-    own_alias = state.aliases.get(key)
-    aliases = map(state.aliases.get, state.aliases.list_direct_aliases(key))
     node_ids = [address for rank, address in addresses if rank == NODE_RANK]
+    own_alias = state.aliases.get(key)  # set if the name is an alias of another entity
+    aliases = map(state.aliases.get, state.aliases.list_direct_aliases(key))
     system_properties: dict[str, Any] = {}
     for system in SYSTEMS.values():
         system_properties |= system.describe_entity(state, entity_id)

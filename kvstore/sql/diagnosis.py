@@ -21,7 +21,7 @@ MAX_COPIED = 200
 def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
     """Return an error with a ``reason``, whose message shows the line of ``text`` with a caret below ``offset``.
 
-    An offset past the end means the end.
+    ``offset`` is in characters; an offset after the end of the text means its end.
     """
     offset = min(offset, len(text))
     line_start = text.rfind("\n", 0, offset) + 1
@@ -50,17 +50,18 @@ def describe_parameter_error(type_name: str) -> str:
 
 @contextmanager
 def locate_in_condition(condition: str) -> Iterator[None]:
-    """Let the error of a statement point at ``condition``, which begins on the second line of the statement.
+    """In the ``with`` block, let a StatementError point at a position in ``condition`` instead of in the statement.
 
-    The statement must continue on the line after the condition, with the parenthesis that closes it.
+    The condition must begin on the second line of the statement, and the statement must continue on the line after the
+    condition with the parenthesis that closes it.
     """
     try:
         yield
     except StatementError as error:
         if error.line is None or error.line == 1:
             raise
-        line = error.line - 1
-        if line > condition.count("\n") + 1:
+        line = error.line - 1  # in the condition
+        if line > condition.count("\n") + 1:  # after the condition, at the parenthesis that closes it
             raise make_statement_error(condition, len(condition), "the condition ends too early") from error
         message = str(error).replace(f"line {error.line},", f"line {line},", 1)
         raise StatementError(message, line=line, column=error.column) from error
@@ -72,4 +73,5 @@ def _make_blank(character: str) -> str:
         return character
     if unicodedata.combining(character):
         return ""
-    return "  " if unicodedata.east_asian_width(character) in "WF" else " "
+    is_double_width = unicodedata.east_asian_width(character) in "WF"  # wide or full-width
+    return "  " if is_double_width else " "

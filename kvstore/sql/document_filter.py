@@ -82,9 +82,9 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
 
 
 def _get_or_compute(state: State, key: Hashable | None, compute: Callable[[], FilterResult]) -> FilterResult:
-    """Return the cached result for ``key``, or compute and cache it. With ``key`` None, always compute the result.
+    """Return the cached result for ``key``, or compute and cache it.
 
-    A state that is being written has no cache.
+    The result is always computed if ``key`` is None, or if the state is being written.
     """
     cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
     if cache is None or key is None:
@@ -100,11 +100,10 @@ def _get_or_compute(state: State, key: Hashable | None, compute: Callable[[], Fi
 def _evaluate_condition(
     state: State, condition: Condition, find_matching: Callable[[Sequence[int] | None], Iterable[int]]
 ) -> FilterResult:
-    """Return the documents that satisfy a condition, by the index of metadata as far as it can decide.
+    """Return the documents that satisfy a condition, and a description of how they were found.
 
-    ``find_matching(ids)`` reads the documents with these ids (None: all), and returns the ids that satisfy the
-    condition. It is called for the documents that the index cannot decide. The result also says in words how the
-    documents were found.
+    The index of metadata decides for as many documents as it can. For the others, ``find_matching(ids)`` reads the
+    documents with these ids (None: all), and returns the ids of those that satisfy the condition.
     """
     index = state.get_part(METADATA)
     if isinstance(condition, Unsupported):
@@ -119,29 +118,31 @@ def _evaluate_condition(
         if matching_ids:
             certain = certain.copy()
             certain[matching_ids] = True
-    detail = (
-        "by the postings of words and the index of values" if has_text_search(condition) else "by the index of values"
-    )
-    detail += f", {len(undecided):,} documents read" if undecided else ""
+    detail = "by the index of values"
+    if has_text_search(condition):
+        detail = "by the postings of words and the index of values"
+    if undecided:
+        detail += f", {len(undecided):,} documents read"
     return FilterResult(index.build_allowed(np.flatnonzero(certain)), detail)
 
 
 def _iter_matching(state: State, condition: Condition, candidate_ids: Sequence[int] | None) -> Iterator[int]:
-    """Yield the ids of the candidates whose records satisfy a condition."""
+    """Yield the ids of the candidate documents whose records satisfy a condition. Reads the records in batches."""
     assert candidate_ids is not None  # a condition of a mapping is never Unsupported, so the index selects candidates
     is_satisfied = make_predicate(condition, state)
     for start in range(0, len(candidate_ids), _BATCH_DOCUMENTS):
         records = state.documents.get_many(candidate_ids[start : start + _BATCH_DOCUMENTS])
-        yield from (document for document, record in records.items() if is_satisfied(record))
+        yield from (document_id for document_id, record in records.items() if is_satisfied(record))
 
 
 def _build_cache_key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
-    """Return the cache key of a condition, or None if its result must not be cached.
+    """Return the cache key of an SQL condition with its parameters, or None if its result must not be cached.
 
     A result is not cached if it can change while the documents do not, or if a parameter is invalid.
     """
     words = {token.text.strip('"`[]').lower() for token in iter_tokens(condition) if token.kind in ("word", "quoted")}
-    if words & _VOLATILE_WORDS or words & (get_sql_tables().keys() - CACHEABLE_TABLES):
+    volatile_tables = get_sql_tables().keys() - CACHEABLE_TABLES
+    if words & _VOLATILE_WORDS or words & volatile_tables:
         return None
     parameter_values = parameters.values() if isinstance(parameters, Mapping) else parameters
     if not all(isinstance(value, SqlValue) for value in parameter_values):  # SQLite rejects the value

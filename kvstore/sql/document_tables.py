@@ -25,17 +25,17 @@ from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, Docu
 
 def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
     """Yield the ids of the documents whose keys may be between two keys (None: no limit). SQLite checks the keys."""
-    # A long key is stored truncated and hashed, so only its first bytes determine its order.
+    # A long key is stored as its first bytes and a hash, so only these bytes are in order.
     first_prefix = b"" if low_key is None else low_key.encode()[:LONG_KEY_PREFIX]
     last_prefix = None if high_key is None else high_key.encode()[:LONG_KEY_PREFIX]
-    for key, document in reader.state.lmdb.scan(tables.DOCUMENT_KEYS, first_prefix):
+    for key, packed_id in reader.state.lmdb.scan(tables.DOCUMENT_KEYS, first_prefix):
         if last_prefix is not None and bytes(key[:LONG_KEY_PREFIX]) > last_prefix:
             return
-        yield U64.unpack(document)[0]
+        yield U64.unpack(packed_id)[0]
 
 
 def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRows]:
-    """Return a function that yields the ids of the documents whose column may equal a text."""
+    """Return a function that yields the ids of the documents whose column ``column_name`` may equal a text."""
 
     def find_rows(reader: TableReader, text: str) -> TableRows:
         """Yield the ids of the documents whose column may equal a text. SQLite checks the text."""
@@ -49,21 +49,24 @@ def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRow
 
 
 def _find_matching_documents(reader: TableReader, query: str) -> TableRows:
-    """Yield the ids of the documents that may match a full-text query. SQLite checks the texts."""
+    """Return an iterator over the ids of the documents that may match a full-text query. SQLite checks the texts."""
     from .text_matching import find_matching_documents
 
     return find_matching_documents(reader, query)
 
 
 def _find_matching_chunks(reader: TableReader, query: str) -> TableRows:
-    """Yield the ids of the chunks that may match a full-text query. SQLite checks the texts."""
+    """Return an iterator over the ids of the chunks that may match a full-text query. SQLite checks the texts."""
     from .text_matching import find_matching_chunks
 
     return find_matching_chunks(reader, query)
 
 
 def _get_document_key(reader: TableReader, row: TableRow, record: Any) -> str:
-    """Return the key of the document that a chunk or an abstract, given by its record, belongs to."""
+    """Return the key of the document that contains a chunk or an abstract, given by its record.
+
+    ``row`` is unused; every function that reads a column has this signature.
+    """
     return reader.get_document(record.document).key
 
 
@@ -126,14 +129,13 @@ CANDIDATE_DOCUMENTS = replace(
 
 
 def _format_heading(reader: TableReader, row: TableRow, record: Any) -> str | None:
-    """Return the headings above a chunk, given by its record, from the outermost on, joined by `` > ``, or None."""
+    """Return the headings above a chunk, given by its record, joined by `` > ``, outermost first; None without any."""
     return " > ".join(build_heading_path(reader.get_sections(record.document), record.section)) or None
 
 
 def _read_vector(reader: TableReader, row: TableRow, record: Any) -> bytes:
-    """Return the vector of a chunk, whose record names the block and row of vectors, as little-endian 32-bit floats."""
-    block_and_row = record.block, record.row
-    vector: bytes = reader.state.vectors.gather([block_and_row]).astype("<f4").tobytes()
+    """Return the vector of a chunk, given by its record, as the bytes of little-endian 32-bit floats."""
+    vector: bytes = reader.state.vectors.gather([(record.block, record.row)]).astype("<f4").tobytes()
     return vector
 
 
@@ -169,7 +171,7 @@ CHUNKS = SqlTable(
 
 
 def _iter_document_abstracts(reader: TableReader, key: str) -> TableRows:
-    """Yield the ids of the abstracts of the document with this key."""
+    """Return an iterator over the ids of the abstracts of the document with this key; empty if there is none."""
     document = reader.find_document(key)
     return iter(()) if document is None else reader.get_document(document).iter_abstract_ids()
 

@@ -52,7 +52,7 @@ _END_OF_ROWS = object()
 
 
 class _TableScan:
-    """One scan of a table. SQLite calls its capitalized methods, which have the names of its virtual-table interface.
+    """A cursor of a virtual table. SQLite calls its capitalized methods (https://sqlite.org/vtab.html).
 
     A plan is the text that :meth:`_VirtualTable.BestIndexObject` chose, such as ``key >= ? AND key <= ?``.
     """
@@ -61,7 +61,7 @@ class _TableScan:
         """Prepare a scan of a table for the running query of a connection."""
         self._reader = connection.open_reader
         self._table = table
-        self._kinds = {name: kind for name, (kind, _) in table.all_columns.items()}
+        self._column_types = {name: sql_type for name, (sql_type, _) in table.all_columns.items()}
         self._read_functions = [read_column for _, read_column in table.all_columns.values()]
         self._rows: TableRows = iter(())
         self._row: TableRow = _END_OF_ROWS
@@ -69,27 +69,27 @@ class _TableScan:
         self._record: Any = _END_OF_ROWS
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
-        """Start a scan of the rows that the plan selects for its ``arguments``, or of all rows without a plan.
+        """Start a scan of the rows that the plan selects, or of all rows without a plan. SQLite calls it (xFilter).
 
-        A plan is text such as ``key >= ? AND key < ?``. ``number`` is always 0.
+        A plan is text such as ``key >= ? AND key < ?``, with ``arguments`` for its parameters. ``number`` is always 0.
         """
         self.Close()
         self._rows = self._find_rows(plan, arguments) if plan else self._table.scan(self._reader)
         self.Next()
 
     def _find_rows(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
-        """Return the rows that a plan finds for the values of its parameters.
+        """Return the rows that a plan may select for ``arguments``, the values of its parameters. SQLite checks them.
 
-        A plan is comparisons of one column, such as ``key >= ? AND key < ?`` or ``text MATCH ?``.
+        A plan is one or two comparisons of one column, such as ``key >= ? AND key < ?`` or ``text MATCH ?``.
         """
         operands: dict[str, SqlValue] = {}  # by the first character of the operator: "=", "<", ">" or "M" of MATCH
         for comparison, value in zip(plan.split(" AND "), arguments, strict=True):
             column, operator, _ = comparison.split(" ")
             if value is None:
                 return iter(())  # a comparison with NULL is never true
-            python_type = str if self._kinds.get(column, "INTEGER") == "TEXT" else int
+            python_type = str if self._column_types.get(column, "INTEGER") == "TEXT" else int  # a rowid is an integer
             if not isinstance(value, python_type):
-                return self._table.scan(self._reader)  # SQLite converts and compares the value
+                return self._table.scan(self._reader)  # all rows: SQLite converts and compares the value
             operands[operator[0]] = value
         if "M" in operands:
             return self._table.matching[column](self._reader, str(operands["M"]))
@@ -98,18 +98,21 @@ class _TableScan:
         return self._table.between[column](self._reader, operands.get(">"), operands.get("<"))
 
     def Eof(self) -> bool:
-        """True after the last row."""
+        """True if the scan has moved past its last row."""
         return self._row is _END_OF_ROWS
 
     def Next(self) -> None:
-        """Move to the next row and count it."""
+        """Move to the next row, and count it in the costs of the query."""
         self._record = _END_OF_ROWS
         self._row = next(self._rows, _END_OF_ROWS)
         if self._row is not _END_OF_ROWS:
             self._reader.costs[self._table.name].rows += 1
 
     def Column(self, number: int) -> SqlValue:
-        """Return the value of the column ``number`` (-1: the rowid) of the current row, whose record is then loaded."""
+        """Return the value of the column ``number`` (-1: the rowid) of the current row.
+
+        The first column of a row that is read loads the row's record.
+        """
         if number < 0:
             return self.Rowid()
         if self._record is _END_OF_ROWS:
@@ -129,7 +132,7 @@ class _TableScan:
 
 
 class _MeasuredScan(_TableScan):
-    """A scan that measures its cost."""
+    """A scan that measures its cost: the time it takes and the database pages that it reads."""
 
     _is_measuring = False
 
@@ -150,9 +153,12 @@ class _MeasuredScan(_TableScan):
 
     @contextmanager
     def _measure_cost(self) -> Iterator[None]:
-        """Add the time that the body of the ``with`` statement takes, and the pages it reads, to the table's cost."""
+        """Add the time that the body of the ``with`` statement takes, and the pages it reads, to the table's cost.
+
+        Nested calls measure nothing, so that no cost counts twice.
+        """
         measured, cost = self._reader.measured_view, self._reader.costs[self._table.name]
-        if measured is None or self._is_measuring:  # Filter calls Next
+        if measured is None or self._is_measuring:  # a nested call: Filter calls Next
             yield
             return
         self._is_measuring = True
@@ -180,57 +186,60 @@ class _VirtualTable:
         """Create the virtual table that gives SQLite access to a table of the store."""
         self._connection = connection
         self._table = table
-        self._names = list(table.all_columns)
+        self._column_names = list(table.all_columns)
 
     def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
-        """Choose the access path for a query; called by SQLite's planner.
+        """Choose the access path for a query; called by SQLite's planner (xBestIndex).
 
-        ``info`` has the constraints that can be used, and gets the choice and its estimated cost. Returns True, because
-        every constraint can be left to SQLite.
+        ``info`` has the constraints of the query, and receives the plan (``idxStr``, None for a scan of all rows) and
+        its estimated cost. Returns True, because every constraint can be left to SQLite.
         """
         constraints = []
         for index in range(info.nConstraint):
             operator = _OPERATORS.get(info.get_aConstraint_op(index))
             if operator and info.get_aConstraint_usable(index) and info.get_aConstraint_collation(index) == "BINARY":
-                column = info.get_aConstraint_iColumn(index)
-                constraints.append(_Constraint(index, self._names[column] if column >= 0 else "rowid", operator))
+                column = info.get_aConstraint_iColumn(index)  # -1 is the rowid
+                column_name = self._column_names[column] if column >= 0 else "rowid"
+                constraints.append(_Constraint(index, column_name, operator))
         num_table_rows = self._table.size(self._connection.open_reader)
         selected, num_rows = self._choose_constraints(constraints, num_table_rows)
-        for position, constraint in enumerate(selected, 1):
+        for position, constraint in enumerate(selected, 1):  # SQLite passes the operands to Filter in this order
             info.set_aConstraintUsage_argvIndex(constraint.sqlite_index, position)
         info.idxStr = " AND ".join(f"{constraint.column} {constraint.operator} ?" for constraint in selected) or None
         info.estimatedRows = max(1, int(num_rows))
         info.estimatedCost = 10 + num_rows  # starting a scan costs as much as reading about 10 rows
         return True
 
-    def _choose_constraints(self, constraints: Sequence[_Constraint], size: int) -> tuple[Sequence[_Constraint], float]:
-        """Return the constraints of the best access path, and the approximate number of rows that they leave.
+    def _choose_constraints(
+        self, constraints: Sequence[_Constraint], num_rows: int
+    ) -> tuple[Sequence[_Constraint], float]:
+        """Return the constraints of the best access path, and the estimated number of rows that satisfy them.
 
-        An equality is better than a full-text query, and that is better than a range. ``size`` is the number of rows of
-        the table; without a usable constraint, all of them are scanned.
+        An equality is better than a full-text query, and that is better than a range. Without a constraint that an
+        index of the table supports, the result is an empty list and ``num_rows``, the number of rows of the table.
         """
-        for column in self._table.equal:
+        for column in self._table.equal:  # the columns with an index for equality
             for constraint in constraints:
                 if constraint.column == column and constraint.operator == "=":
-                    return [constraint], 1 if column in _UNIQUE_COLUMNS else min(size, _ROWS_PER_VALUE)
+                    return [constraint], 1 if column in _UNIQUE_COLUMNS else min(num_rows, _ROWS_PER_VALUE)
         for constraint in constraints:
             if constraint.operator == "MATCH" and constraint.column in self._table.matching:
-                return [constraint], size * _MATCH_FRACTION
-        for column in self._table.between:
+                return [constraint], num_rows * _MATCH_FRACTION
+        for column in self._table.between:  # the columns with an index for ranges
             on_column = [constraint for constraint in constraints if constraint.column == column]
             lower = [constraint for constraint in on_column if constraint.operator[0] == ">"][:1]
             upper = [constraint for constraint in on_column if constraint.operator[0] == "<"][:1]
             if lower or upper:
-                return lower + upper, size * (_RANGE_FRACTION if lower and upper else _OPEN_RANGE_FRACTION)
-        return [], size
+                return lower + upper, num_rows * (_RANGE_FRACTION if lower and upper else _OPEN_RANGE_FRACTION)
+        return [], num_rows
 
     def Open(self) -> _TableScan:
-        """Return a new scan, measured if the query measures costs."""
+        """Return a new scan; it measures its cost if the caller of the query asked for costs."""
         is_measured = self._connection.open_reader.measured_view is not None
         return (_MeasuredScan if is_measured else _TableScan)(self._connection, self._table)
 
     def Disconnect(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Do nothing, because the table holds no resources. SQLite calls it when the connection is closed."""
 
     Destroy = Disconnect
 
@@ -239,12 +248,12 @@ class _Module:
     """A virtual-table module for one table of one connection. SQLite calls it when a query first names the table."""
 
     def __init__(self, connection: _Connection, name: str) -> None:
-        """Create the SQLite module of the table ``name``, which is loaded when a query first uses it."""
+        """Create the SQLite module of the table ``name``. The table itself is loaded when a query first uses it."""
         self._connection = connection
         self._name = name
 
     def Connect(self, *_: object) -> tuple[str, _VirtualTable]:
-        """Return the declaration of the table, and the table."""
+        """Return the table's declaration (CREATE TABLE ...) and a new virtual table, as SQLite's xConnect requires."""
         table = self._connection.load_table(self._name)
         return table.full_declaration, _VirtualTable(self._connection, table)
 
@@ -295,7 +304,10 @@ class _Connection:
         )
 
     def begin_query(self, reader: TableReader, text: str) -> None:
-        """Set the limits for the query ``text`` on the state of a reader, and fill the schema if the query reads it."""
+        """Prepare the connection for the query ``text`` on the state of ``reader``.
+
+        Set the maximum size of values, and fill ``sqlite_master`` if the query mentions a table of the schema.
+        """
         self.reader = reader
         if not self._has_schema and "sqlite_" in text.lower():
             self._fill_schema()
@@ -318,7 +330,10 @@ class _Connection:
         self.reader, self._text_matcher = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:
-        """Return 1 if a text matches a full-text query, else 0, or None for NULL: the ``match`` SQL function."""
+        """Implement the SQL function ``match(query, text)``: return 1 if the text matches the query, else 0.
+
+        Return None if one of the arguments is NULL.
+        """
         from ..text.text_query import TextMatcher
         from .text_matching import match_text
 
@@ -335,7 +350,7 @@ class _Connection:
 
 
 class _Pool:
-    """Idle connections. A forked process starts with an empty pool."""
+    """A pool of idle connections, for any thread. A forked process starts with an empty pool."""
 
     def __init__(self, max_idle: int = 8) -> None:
         """Create an empty pool, which keeps at most ``max_idle`` connections for later queries."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
-    """Yield the entities whose keys may be between two keys (None: no limit). SQLite checks the keys."""
+    """Yield the ids of the entities whose keys may be between two keys (None: no limit). SQLite checks the keys."""
     last_key = None if high_key is None else high_key.encode()
     for key, entity in reader.state.lmdb.scan(
         tables.ENTITY_NAMES, b"" if low_key is None else low_key.encode()[:MAX_KEY_BYTES]
@@ -54,9 +54,9 @@ def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str |
 
 
 def _get_temperature(reader: TableReader, row: TableRow, record: Any) -> int:
-    """Return the temperature (number of lookups) of the entity of a row; 0 if it is not in the filter."""
-    entry = reader.state.filter.find(record.key)
-    return 0 if entry is None else entry.temperature
+    """Return the temperature (number of lookups) of an entity, given its record; 0 if it is not in the filter."""
+    filter_entry = reader.state.filter.find(record.key)
+    return 0 if filter_entry is None else filter_entry.temperature
 
 
 ENTITIES = SqlTable(
@@ -82,7 +82,7 @@ ENTITIES = SqlTable(
 
 
 def _iter_mentions(reader: TableReader, chunks: Iterator[int]) -> TableRows:
-    """Yield the rows of the SQL table of mentions for some chunks: (chunk, index of the mention in it)."""
+    """Yield the rows of the SQL table of mentions for some chunk ids: (chunk, index of the mention in it)."""
     for chunk in chunks:
         for index in range(len(reader.list_mentions(chunk))):
             yield chunk, index
@@ -147,7 +147,7 @@ def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | 
 
 
 def _get_stating_key(reader: TableReader, document: int) -> str | None:
-    """Return the key of ``document``, the id of the document that states an edge; None for the user (id ``USER``)."""
+    """Return the key of the document with the id ``document``, which states an edge; None for the user (``USER``)."""
     return None if document == USER else reader.get_document(document).key
 
 
@@ -167,12 +167,12 @@ TREES = SqlTable(
 
 
 def _iter_entity_nodes(reader: TableReader, name: str) -> TableRows:
-    """Return an iterator over the tree nodes of the entity with this name; its other addresses are abstracts."""
+    """Return an iterator over the ids of the tree nodes of the entity with this name."""
     return (node for rank, node in reader.list_addresses(name) if rank == addresses.NODE_RANK)
 
 
 def _iter_tree_nodes(reader: TableReader, name: str) -> TableRows:
-    """Yield the nodes of the tree with this name."""
+    """Return an iterator over the ids of the nodes of the tree with this name; it is empty if there is no such tree."""
     tree = reader.find_tree(name)
     return iter(()) if tree is None else (node for node, _ in reader.state.forest.iter_nodes(tree))
 
@@ -194,26 +194,32 @@ NODES = SqlTable(
 
 
 def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterator[AssertedEdge]:
-    """Yield (child, parent, assertion) for each assertion of an edge, by a document or the user."""
+    """Yield (child, parent, assertion) for each document that states an edge, and for the user if the user states it.
+
+    ``child`` and ``parent`` are ids of tree nodes.
+    """
     return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
 
 def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield (child, parent, assertion) for the edges of some nodes to their parents."""
+    """Yield (child, parent, assertion) for each stated edge of some nodes to a parent; all nodes are ids."""
     for node in nodes:
         for parent in reader.state.forest.iter_stated_parents(node):
             yield from _iter_asserted_edges(reader, node, parent)
 
 
 def _iter_child_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield (child, parent, assertion) for the edges of some nodes to their children."""
+    """Yield (child, parent, assertion) for each stated edge of some nodes to a child; all nodes are ids."""
     for node in nodes:
         for child in reader.state.forest.iter_stated_children(node):
             yield from _iter_asserted_edges(reader, child, node)
 
 
 def _make_entity_reader(index: int) -> ReadColumn:
-    """Return the function that reads the name of a node of an edge; ``index`` 0 is the child, 1 the parent."""
+    """Return a function that reads the name of one node of an edge: the child for ``index`` 0, the parent for 1.
+
+    The row of an edge is (child node, parent node, assertion).
+    """
     return lambda reader, row, record: reader.get_entity_name(reader.state.forest.get_node(row[index]).entity)
 
 
@@ -284,14 +290,14 @@ ALIASES = SqlTable(
 
 
 def _read_triples(state: State, document: int) -> DocumentTriples:
-    """Return the triples of a document."""
+    """Return the triples of the document with the id ``document``."""
     from ..structures.documents.document_triples import Triples
 
     return Triples(state.lmdb).get(document)
 
 
 def _list_documents_with_triples(reader: TableReader) -> Iterator[int]:
-    """Return the ids of the documents that have triples."""
+    """Return an iterator over the ids of the documents that have triples."""
     from ..structures.documents.document_triples import Triples
 
     return iter(Triples(reader.state.lmdb).list_documents())
@@ -305,7 +311,7 @@ class _TripleRecord(NamedTuple):
 
 
 def _load_triple(reader: TableReader, row: tuple[int, int]) -> _TripleRecord:
-    """Return the triple of a row, which is the document's id, and the index of the triple in it."""
+    """Return the triple of a row: the id of a document, and the index of the triple in it."""
     document, index = row
     triples = reader.call_cached(_read_triples, document)
     triple = triples.triples[index]
@@ -313,7 +319,7 @@ def _load_triple(reader: TableReader, row: tuple[int, int]) -> _TripleRecord:
 
 
 def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
-    """Yield the rows of the SQL table of triples for some documents: (document, index of the triple in it)."""
+    """Yield the rows of the SQL table of triples for some document ids: (document, index of the triple in it)."""
     for document in documents:
         for index in range(len(reader.call_cached(_read_triples, document).triples)):
             yield document, index
@@ -327,7 +333,7 @@ def _iter_document_triples(reader: TableReader, key: str) -> TableRows:
 def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     """Yield (document, index) for all triples of each document with a triple about ``name``. SQLite selects among them.
 
-    If ``name`` is a literal rather than the name of an entity, yield the triples of all documents.
+    If ``name`` is a literal, not written as a name, the triples of all documents are yielded: literals have no index.
     """
     from ..derived.passage_graph.structure import GRAPH
     from ..text.stated_names import is_written_as_name
@@ -394,7 +400,7 @@ FILTER_PAGES = make_list_table(
 
 
 def _list_index_statuses(state: State) -> Iterable[IndexStatus]:
-    """Return the status of each index. The import is local, because few queries need it."""
+    """Return the status of each index."""
     from ..structures.indexes.index_reading import list_statuses
 
     return list_statuses(state, INDEXES.values())

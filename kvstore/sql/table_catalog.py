@@ -65,7 +65,7 @@ _CATALOG = _TableCatalog()
 
 
 def get_sql_tables() -> Mapping[str, SqlTable]:
-    """Return all tables by name. A table is imported when it is first looked up."""
+    """Return a mapping of table names to tables. The module of a table is imported when it is first looked up."""
     return _CATALOG
 
 

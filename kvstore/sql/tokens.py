@@ -46,7 +46,7 @@ class Token:
     def is_closed(self) -> bool:
         """True unless the token is a string, a quoted name or a block comment without an end."""
         if self.kind == "string":
-            return self.text.count("'") % 2 == 0
+            return self.text.count("'") % 2 == 0  # quotes inside a string are doubled
         if self.kind == "quoted":
             if self.text[0] == '"':
                 return self.text.count('"') % 2 == 0
@@ -101,7 +101,7 @@ def is_complete(text: str) -> bool:
 
 
 def unquote(text: str) -> str:
-    """Return the characters of a string or a quoted name.
+    """Return the content of a string or a quoted name, given with its quotes.
 
     >>> unquote("'it''s'")
     "it's"
