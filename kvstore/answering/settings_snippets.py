@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from ..text.patterns import compile_lazily
 from .snippets import PassageBlock, Snippet
 
 #: The suffixes of configuration files.
 _SUFFIXES = frozenset((".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".conf", ".properties"))
-#: The fences of code, and the lines of JSON that only begin or end an object or a list.
+#: An empty line, a fence of code, or a line of JSON that only begins or ends an object or a list.
 _MARK_PATTERN = compile_lazily(r"(?:`{3,}|~{3,})[\w-]*|[{}\[\],]*|---|\.\.\.")
 #: The marks of a comment. A comment after a value follows a blank, and no quotation mark opens before it.
 _COMMENT_PATTERN = compile_lazily(r"(?:#+|;+|//+)(?=\s|\w)\s*")
 _TRAILING_COMMENT_PATTERN = compile_lazily(
     r"(?P<value>(?:\"[^\"]*\"|'[^']*'|[^\"'])*?)(?<!\s)\s++(?:#+|;+|//+)\s+(?P<comment>\S.*)"
 )
-#: The header of a section in TOML or INI. Two brackets open an entry of a list.
+#: The header of a section in TOML or INI. Two brackets (``[[servers]]``) open an item of a list.
 _SECTION_PATTERN = compile_lazily(r"(?P<brackets>\[{1,2})\s*(?P<name>[^\[\]]+?)\s*\]{1,2}\s*(?:[#;].*)?")
 #: A key with its value. A key without quotation marks has at most four words.
 _SETTING_PATTERN = compile_lazily(
@@ -47,114 +48,140 @@ def is_configuration_file(document: str) -> bool:
     return PurePosixPath(document).suffix.lower() in _SUFFIXES
 
 
-def split_settings(block: PassageBlock, before: str = "") -> Iterator[Snippet]:
-    """Yield the settings in a block of code as snippets.
+def split_settings(block: PassageBlock, text_before: str = "") -> Iterator[Snippet]:
+    """Yield the settings in a block of code of a configuration file as snippets.
 
-    ``before`` is the code of the section before the passage, which has the keys that contain its first settings.
+    ``text_before`` is the text of the section before the block's passage. It has the keys that contain the first
+    settings of the block.
     """
-    offset = len(before)
-    for entry in _parse_entries(before + block.text[: block.end]):
-        if entry.end > offset + block.start:
-            start = max(entry.start - offset, block.start)
-            displayed = str(entry)
+    offset = len(text_before)
+    for group in _SettingsParser().parse(text_before + block.text[: block.end]):
+        if group.end > offset + block.start:
+            start = max(group.start - offset, block.start)
+            displayed = str(group)
             words = " ".join(_WORD_PATTERN.findall(displayed))
-            yield Snippet(start, entry.end - offset, displayed, "table", block.block_index, cells=words)
+            yield Snippet(start, group.end - offset, displayed, "table", block.block_index, cells=words)
 
 
 @dataclass(slots=True)
-class _Entry:
-    """A setting at characters ``start`` to ``end`` of the code, or a list of values, or comments without a setting.
+class _SettingGroup:
+    """What one snippet displays: a setting, the settings of a list item, the values of a list, or a comment alone.
 
-    ``path`` has the keys that contain it. ``parts`` are its settings or values as written, and ``separator`` is to be
-    put between them. ``indent`` is the indentation of the parts of an item, -1 for another entry.
+    It is characters ``start`` to ``end`` of the code. ``keys`` contain it, outermost first. ``contents`` are its
+    settings or values as written, which ``separator`` separates in the display. ``item_indent`` is the indentation of
+    the settings of a list item in characters, and -1 for any other group.
     """
 
     start: int
     end: int
-    path: tuple[str, ...]
-    parts: list[str] = field(default_factory=list)
+    keys: tuple[str, ...]
+    contents: list[str] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     separator: str = ""
-    indent: int = -1
+    item_indent: int = -1
 
     def __str__(self) -> str:
-        """Return the keys, the settings and the comments on one line."""
-        content, comment = self.separator.join(self.parts), " ".join(self.comments)
-        path = ".".join(self.path)
+        """Return the keys, the settings or values, and the comments on one line."""
+        content, comment = self.separator.join(self.contents), " ".join(self.comments)
+        path = ".".join(self.keys)
         if not content:
             return f"{path}: {comment}" if path else comment
         # The keys are joined to that of a single setting.
         sign = "" if not path else "." if not self.separator else ": "
         return f"{path}{sign}{content}{'  # ' if comment else ''}{comment}"
 
-    def append(self, part: str, comment: str, end: int) -> None:
-        """Append a setting or a value, with the comment after it, that ends at character ``end`` of the code."""
-        self.parts.append(part)
+    def add_comment(self, comment: str, end: int) -> None:
+        """Add a comment, unless it is empty, and extend the group to character ``end`` of the code."""
         self.comments += [comment] if comment else []
         self.end = end
 
 
-def _parse_entries(code: str) -> Iterator[_Entry]:
-    """Yield the entries of the code of one section, in order."""
-    section: tuple[str, ...] = ()
-    keys: list[tuple[int, str]] = []  # the keys that contain the line, with their indentation
-    entry: _Entry | None = None  # the last one, which can continue
-    opens_entry = False  # the header of the section opens an entry of a list
-    next_start = 0
-    for line in code.splitlines(keepends=True):
-        line_start, next_start = next_start, next_start + len(line)
-        content = line.strip()
-        indent = len(line) - len(line.lstrip())
-        start, end = line_start + indent, line_start + len(line.rstrip())
+class _Key(NamedTuple):
+    """A key with settings on the lines below it, and the indentation of its line in characters."""
+
+    indent: int
+    name: str
+
+
+class _SettingsParser:
+    """Parses the code of a configuration file into groups of settings, line by line."""
+
+    def __init__(self) -> None:
+        self._section: tuple[str, ...] = ()  # the name in the last section header, if there was one
+        self._keys: list[_Key] = []  # the keys that contain the current line, outermost first
+        self._group: _SettingGroup | None = None  # the last group, which the current line can continue
+        self._opens_item = False  # True after a header such as [[servers]], which opens an item of a list
+
+    def parse(self, code: str) -> Iterator[_SettingGroup]:
+        """Yield the groups of settings in the code, in order."""
+        next_start = 0
+        for line in code.splitlines(keepends=True):
+            line_start, next_start = next_start, next_start + len(line)
+            indent = len(line) - len(line.lstrip())
+            yield from self._parse_line(line.strip(), indent, line_start + indent, line_start + len(line.rstrip()))
+        yield from self._end_group()
+
+    def _end_group(self) -> Iterator[_SettingGroup]:
+        """Yield the current group if there is one. The next line cannot continue it."""
+        if self._group is not None:
+            yield self._group
+            self._group = None
+
+    def _parse_line(self, content: str, indent: int, start: int, end: int) -> Iterator[_SettingGroup]:
+        """Parse a line, given by its text without white space at the ends, and yield the group that it ends, if any.
+
+        ``indent`` is its indentation in characters, and ``start`` and ``end`` are its offsets in the code.
+        """
         header = None if indent else _SECTION_PATTERN.fullmatch(content)
-        if header is not None or _MARK_PATTERN.fullmatch(content):
-            if entry is not None and (header or not content or not entry.separator):
-                yield entry
-                entry = None
-            if header is not None:
-                section, keys, opens_entry = (header["name"],), [], len(header["brackets"]) == 2
-            continue
-        item = _ITEM_PATTERN.match(content)
-        indent += item.end() if item else 0
-        while keys and keys[-1][0] >= indent:
-            keys.pop()
-        path = (*section, *(key for _, key in keys))
+        if header is not None:
+            yield from self._end_group()
+            self._section, self._keys, self._opens_item = (header["name"],), [], len(header["brackets"]) == 2
+            return
+        if _MARK_PATTERN.fullmatch(content):
+            # A bracket on a line of its own does not end a list.
+            if self._group is not None and not (content and self._group.separator):
+                yield from self._end_group()
+            return
+        item_marker = _ITEM_PATTERN.match(content)
+        indent += item_marker.end() if item_marker else 0
+        while self._keys and self._keys[-1].indent >= indent:
+            self._keys.pop()
+        keys = (*self._section, *(key.name for key in self._keys))
         comment_mark = _COMMENT_PATTERN.match(content)
         if comment_mark is not None:
-            if entry is None or entry.parts:
-                yield from filter(None, (entry,))
-                entry = _Entry(start, end, path)
-            entry.append("", content[comment_mark.end() :], end)
-            entry.parts.clear()
-            continue
-        content = content[item.end() :] if item else content
+            if self._group is None or self._group.contents:
+                yield from self._end_group()
+                self._group = _SettingGroup(start, end, keys)
+            self._group.add_comment(content[comment_mark.end() :], end)
+            return
+        content = content[item_marker.end() :] if item_marker else content
         trailing = _TRAILING_COMMENT_PATTERN.fullmatch(content)
         value, comment = (trailing["value"], trailing["comment"]) if trailing else (content, "")
         value = value.removesuffix(",")
         setting = _SETTING_PATTERN.fullmatch(value)
+        key = "" if setting is None else setting["key"].strip("\"'")
         if setting is not None and setting["value"] in _OPENINGS:
-            yield from filter(None, (entry,))
-            entry = _Entry(start, end, path, comments=[comment]) if comment else None
-            keys.append((indent, setting["key"].strip("\"'")))
-            continue
-        part = value if setting is None else setting["key"].strip("\"'") + value[setting.end("key") :]
-        is_item = item is not None or opens_entry
-        # A value continues a list of values, and a setting continues the item that it belongs to.
-        continues = (
-            entry is not None
-            and entry.path == path
-            and len(entry.parts) < _MAX_LINES
-            and (entry.separator == ", " if setting is None else entry.indent == indent and not item)
-        )
-        if entry is None or not (continues or not entry.parts):
-            yield from filter(None, (entry,))
-            entry = None
-        if entry is None:
-            entry = _Entry(start, end, path)
-        if not entry.parts:
-            entry.path = path
-            entry.separator = ", " if setting is None else "; " if is_item else ""
-            entry.indent = indent if is_item and setting is not None else -1
-        entry.append(part, comment, end)
-        opens_entry = False
-    yield from filter(None, (entry,))
+            yield from self._end_group()
+            self._group = _SettingGroup(start, end, keys, comments=[comment]) if comment else None
+            self._keys.append(_Key(indent, key))
+            return
+        is_item = item_marker is not None or self._opens_item
+        if setting is None:
+            text, separator, item_indent = value, ", ", -1
+        else:
+            text, separator, item_indent = key + value[setting.end("key") :], "; " if is_item else "", indent
+        group = self._group
+        if group is not None and group.contents:
+            # A value continues a list of values, and a setting continues the list item that it belongs to.
+            has_room = group.keys == keys and len(group.contents) < _MAX_LINES
+            is_continuation = group.separator == ", " if setting is None else group.item_indent == indent
+            if not (has_room and is_continuation) or (setting is not None and item_marker is not None):
+                yield from self._end_group()
+        if self._group is None:
+            self._group = _SettingGroup(start, end, keys)
+        if not self._group.contents:
+            self._group.keys, self._group.separator = keys, separator
+            self._group.item_indent = item_indent if is_item else -1
+        self._group.contents.append(text)
+        self._group.add_comment(comment, end)
+        self._opens_item = False
