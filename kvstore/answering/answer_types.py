@@ -232,16 +232,16 @@ class AnswerType:
         return self.name in _DEMANDED_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """Return False for all texts, because the answer reader (a neural network) judges English texts.
+        """True if a text probably does not answer. Always False for English, for which the answer reader decides.
 
-        It reads no other language, so the subclass for other languages overrides this.
+        The answer reader (a neural network) reads no other language, so :class:`ForeignAnswerType` overrides this.
         """
         return False
 
     def is_present_in(self, text: str) -> bool:
-        """True if a text contains something of the answer type that is not in the question; never for ``thing``.
+        """True if a text contains something of the answer type, such as a date, that is not in the question.
 
-        For the ``meaning`` type, the text must begin with the subject, as a definition does.
+        For the type ``meaning``, the text must begin with the subject, as a definition does. False for ``thing``.
         """
         if self.name == "meaning":
             return self._begins_with_subject(text)
@@ -251,7 +251,7 @@ class AnswerType:
     def compute_presence(self, text: str) -> float:
         """Return 1 if a text contains something of the answer type that is not in the question, and otherwise 0.
 
-        A text that contains it in a different role than the question asks for has a number in between.
+        :class:`ForeignAnswerType` also returns a value between, for a time that is not the deadline asked for.
         """
         return float(self.is_present_in(text))
 
@@ -325,7 +325,9 @@ def find_quality(question: str) -> str | None:
 
 
 def detect_answer_type(question: str, language: str | None = None) -> AnswerType:
-    """Return what a question in a language (None: English) asks for; of several types, the one that it names first.
+    """Return the expected answer type of a question: the type of the question words that come first in it.
+
+    ``language`` is the language of the question (None: English). The type is ``thing`` if no words show one.
 
     >>> [detect_answer_type(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'duration', 'meaning']
@@ -382,22 +384,25 @@ def find_missing_answer_type(
     function_words: frozenset[str],
     is_english: bool,
 ) -> str:
-    """Return the answer type of a question, such as ``telephone number``, if no passage has anything of that form.
+    """Return what a question asks for, such as ``telephone number``, if no relevant passage has anything of that form.
 
-    Otherwise, and for types without a recognizable form, return an empty string. ``names`` are the names in the
-    question, and ``coverages`` the fraction of its terms that each passage has. Unless the question ``is_english``,
-    only the passages that are about its subject count: those with its names or, for an amount of money, those that
-    cover enough of the question. For English, the answer reader (a neural network) decides what a number is about.
+    Otherwise, and if answers of the type have no recognizable form, return an empty string. ``names`` are the names in
+    the question, and ``coverages`` the fraction of its terms that each passage has. For a question in English, all
+    passages are relevant, because the answer reader (a neural network) judges what a number is about. For other
+    languages, those with all names are relevant or, for an amount of money, those with enough terms.
     """
-    needs_form, relevant_passages = answer_type.name in KNOWN_BY_FORM, passages
-    if not is_english:
+    asks_for_foreign_amount = answer_type.name == "money" and not is_english
+    if not (answer_type.name in KNOWN_BY_FORM or asks_for_foreign_amount):
+        return ""
+    relevant_passages = passages
+    if asks_for_foreign_amount:
+        min_coverage = _MIN_COVERAGE_FRACTION * max(coverages)
+        pairs = zip(passages, coverages, strict=True)
+        relevant_passages = [passage for passage, coverage in pairs if coverage >= min_coverage]
+    elif not is_english:
         with_names = [passage for passage in passages if all(passage.has_name(name, function_words) for name in names)]
         relevant_passages = with_names or passages
-        if answer_type.name == "money":
-            needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * max(coverages)
-            pairs = zip(passages, coverages, strict=True)
-            relevant_passages = [passage for passage, coverage in pairs if coverage >= min_coverage]
-    if not needs_form or any(answer_type.is_present_in(passage.text) for passage in relevant_passages):
+    if any(answer_type.is_present_in(passage.text) for passage in relevant_passages):
         return ""
     return "amount of money" if answer_type.name == "money" else answer_type.name
 

@@ -76,16 +76,17 @@ class Excerpt:
         return [SnippetPosition(self.passage_index, index) for index in range(self.first, self.last + 1)]
 
     def get_snippets(self, passages: Sequence[Passage]) -> list[Snippet]:
-        """Return its snippets. ``passages`` are those that ``passage_index`` refers to."""
+        """Return the snippets of the excerpt, which belong to ``passages[self.passage_index]``."""
         return passages[self.passage_index].snippets[self.first : self.last + 1]
 
 
 def select_excerpts(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_words: int = MAX_WORDS
 ) -> list[Excerpt]:
-    """Return the excerpts (adjacent snippets) of an answer, best first, with at most ``max_words`` words together.
+    """Return the excerpts (runs of adjacent snippets) of an answer, best first, with at most ``max_words`` words.
 
-    ``scores`` has the score of each snippet to choose from. The best one is included even if it is longer.
+    ``scores`` has the snippets to choose from. They are chosen greedily by score, each with the neighbors that it needs
+    to be understood, until the next score is too low. The best snippet is included even if it has too many words.
     """
     if not scores:
         return []
@@ -132,9 +133,9 @@ def select_excerpts(
 
 
 def _build_statement_key(passages: Sequence[Passage], position: SnippetPosition) -> tuple[str, ...]:
-    """Return a key that is equal for snippets that state the same, such as copies in other documents.
+    """Return a key that is equal for snippets with the same statement, such as copies in several documents.
 
-    It is the text and, if the text cannot be understood alone, the title and headings above it.
+    The key is the text and, if the text cannot be understood alone, the title and headings above it.
     """
     passage, snippet = passages[position.passage_index], get_snippet(passages, position)
     if snippet.kind == "prose" and not (snippet.needs_previous or snippet.needs_subject):
@@ -153,9 +154,9 @@ def drop_repetitions(passages: Sequence[Passage], positions: Iterable[SnippetPos
 def list_best_excerpts(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_excerpts: int
 ) -> list[Excerpt]:
-    """Return the ``max_excerpts`` snippets with the best ``scores`` as excerpts of one snippet, best first.
+    """Return the ``max_excerpts`` snippets with the best ``scores``, each as an excerpt of its own, best first.
 
-    A snippet that repeats a better one is left out.
+    A snippet that repeats a better one is omitted.
     """
     ranking = sorted(scores, key=lambda position: (-scores[position], position))
     positions = drop_repetitions(passages, ranking)[:max_excerpts]
@@ -168,11 +169,11 @@ def list_best_excerpts(
 def put_best_first(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], scores: Mapping[SnippetPosition, float]
 ) -> list[Excerpt]:
-    """Reorder and divide the selected ``excerpts`` so that the answer begins with their snippet with the best score.
+    """Return the ``excerpts`` reordered and divided so that the answer begins with the snippet with the best score.
 
-    The snippets that the best one needs precede it, and the rest of its excerpt follows; after a row of a table, the
-    rest is an excerpt of its own. The snippets before that become the last excerpt, or are omitted if no hit contains
-    them.
+    The excerpt of the best snippet becomes the first. It keeps only those earlier snippets that the best one needs; the
+    others become the last excerpt. If the best snippet is a row of a table, the later snippets become the second
+    excerpt. Divided snippets outside all hits are omitted, because they cannot be cited.
     """
     if not excerpts:
         return []
@@ -182,7 +183,7 @@ def put_best_first(
     best_excerpt, (passage_index, index) = excerpts_by_position[best_position], best_position
     snippets = passages[passage_index].snippets
     first = find_required_start(snippets, index)
-    if snippets[first].needs_subject:  # the sentence before names it
+    if snippets[first].needs_subject:  # the sentence before names its subject
         first = max(first - 1, best_excerpt.first)
     last = index if snippets[index].cells else best_excerpt.last
     ordered_excerpts = [
@@ -197,7 +198,7 @@ def put_best_first(
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if a snippet, other than a heading that dates a release, precedes snippet ``index`` in the same section."""
+    """True if another snippet, but not a release heading ("v2 - 3 May"), precedes snippet ``index`` in its section."""
     return index > 0 and snippets[index - 1].section == snippets[index].section and snippets[index - 1].release is None
 
 
@@ -216,9 +217,9 @@ def _adjust_score(
 
 
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:
-    """True if two snippets are under one heading and in the same definition, or neither is in a definition.
+    """True if two adjacent snippets are under one heading, and define the same term or none.
 
-    Each row of a table with named columns is about something else. A table below a list is not part of the list.
+    False for two rows of a table with named columns, each of which has its own subject, and for a list and a table.
     """
     are_named_rows = bool(left.cells and right.cells)
     have_same_term = left.section == right.section and left.term == right.term
@@ -246,31 +247,42 @@ def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
     A question needs its reply, and a lead-in needs the list, table or code that it introduces. A snippet before a bare
     lead-in, such as "For example:", needs the lead-in and the block after it.
     """
-    snippet, section = snippets[index], snippets[index].section
-    last = index
-    if index + 1 < len(snippets):
-        following = snippets[index + 1]
-        # It introduces the next block in a few words without content of their own.
-        is_bare_lead_in = (
-            following.is_lead_in
-            and following.num_words <= _MAX_LEAD_IN_WORDS
-            and following.block_index == snippet.block_index
-        )
-        is_reply = snippet.is_question and following.section == section
-        if is_reply or (is_bare_lead_in and not snippet.is_lead_in):
-            last = index + 1
-    if not snippets[last].is_lead_in:
-        return last
-    remaining_words = _MAX_BLOCK_WORDS
-    while last + 1 < len(snippets):
-        following = snippets[last + 1]
-        is_in_block = not snippets[last].is_lead_in
+    last = index + 1 if _needs_next(snippets, index) else index
+    return _find_introduced_end(snippets, last) if snippets[last].is_lead_in else last
+
+
+def _needs_next(snippets: Sequence[Snippet], index: int) -> bool:
+    """True if snippet ``index`` needs the next one: it is a question and the next its reply, or a bare lead-in follows.
+
+    A bare lead-in has few words, such as "For example:".
+    """
+    if index + 1 == len(snippets):
+        return False
+    snippet, following = snippets[index], snippets[index + 1]
+    is_bare_lead_in = (
+        following.is_lead_in
+        and following.num_words <= _MAX_LEAD_IN_WORDS
+        and following.block_index == snippet.block_index
+    )
+    is_reply = snippet.is_question and following.section == snippet.section
+    return is_reply or (is_bare_lead_in and not snippet.is_lead_in)
+
+
+def _find_introduced_end(snippets: Sequence[Snippet], lead_in: int) -> int:
+    """Return the index of the last snippet to display of the list, table or code that snippet ``lead_in`` introduces.
+
+    It is ``lead_in`` if no such block follows in its section. The first snippet of the block is displayed even if it is
+    longer than ``_MAX_BLOCK_WORDS``.
+    """
+    last, remaining_words = lead_in, _MAX_BLOCK_WORDS
+    for following in snippets[lead_in + 1 :]:
+        previous = snippets[last]
         remaining_words -= following.num_words
-        if following.kind not in ("code", "item", "table") or following.section != section:
+        if following.kind not in ("code", "item", "table") or following.section != snippets[lead_in].section:
             break
-        # Code after an item or a row is another block. The first snippet of the block is included in any case.
-        is_other_block = following.kind == "code" and snippets[last].kind != "code"
-        if is_in_block and (is_other_block or remaining_words < 0):
+        # Code after an item or a row is another block.
+        is_other_block = following.kind == "code" and previous.kind != "code"
+        if (is_other_block or remaining_words < 0) and not previous.is_lead_in:
             break
         last += 1
         if following.kind == "code":
@@ -279,10 +291,10 @@ def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
 
 
 def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, last: int) -> int:
-    """Return the index of the last snippet to display of the definition that snippet ``index`` opens.
+    """Return the index of the last snippet to display with snippet ``index``: more of the definition that it begins.
 
-    It is ``last`` if the snippet opens no definition. Snippets ``first`` to ``last`` are displayed in any case and
-    count toward the limit of ``_MAX_BLOCK_WORDS``.
+    Snippets ``first`` to ``last`` are displayed in any case, and count toward the limit of ``_MAX_BLOCK_WORDS``. If the
+    snippet begins no definition, or no more of it fits, ``last`` is returned.
     """
     opening = snippets[index]
     if not opening.label or (index and _have_same_subject(opening, snippets[index - 1])):
@@ -297,9 +309,10 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
 
 
 def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[Excerpt]:
-    """Merge the positions of adjacent snippets of one section into excerpts with a score of 0, in order of position.
+    """Merge the positions of adjacent snippets of one section into excerpts, and return these in order of position.
 
-    The items of a list and the rows of a table below it are separate excerpts.
+    The items of a list and the rows of a table below it become separate excerpts. The score of each excerpt is 0, to be
+    replaced by the caller.
     """
     excerpts: list[Excerpt] = []
     for passage_index, index in sorted(positions):
@@ -366,50 +379,44 @@ def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
 def _find_subject(
     passage: Passage, snippets: Sequence[Snippet], answer: str, question_terms: Collection[str], stem: Stem
 ) -> str:
-    """Return the title and headings to display before an excerpt (``snippets``), joined by ``>``; empty if none.
+    """Return the title and headings to display before the ``snippets`` of an excerpt, joined by ``>``; empty if none.
 
-    An excerpt needs the title if its first snippet does not name its subject, and all headings if that is an item or a
-    row: an item means the opposite below "What to do" and "What not to do". A title or heading is also included if the
-    question has a term of it that the excerpt lacks, or if it has the words of the ``answer`` and the excerpt lacks
-    them. The file name can replace a missing title.
+    The title is needed if the first snippet does not name its subject, and all headings if it is an item or a row: an
+    item means the opposite below "What to do" and "What not to do". A title or heading is also displayed if the excerpt
+    lacks a term (stemmed word) of it that the question has, or lacks the ``answer`` that it has. The file name can
+    replace a missing title.
     """
     first = snippets[0]
     excerpt_text = " ".join(snippet.labeled_text for snippet in snippets)
     excerpt_terms = set(list_terms(excerpt_text, stem))
     lacks_answer = bool(answer) and answer not in excerpt_text
-    is_entry = first.kind in ("item", "table")
+    is_item_or_row = first.kind in ("item", "table")
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
-    parts = []
-    labels = (  # each with True if the excerpt cannot be understood without it
+    labels = []
+    candidates = (  # each with True if the excerpt cannot be understood without it
         [(title, True)]
         if first.release is not None
         else [
             (title, not is_self_contained),
-            *((parent, is_entry) for parent in passage.parent_headings),
-            (heading, is_entry or not (is_self_contained or title)),
+            *((parent, is_item_or_row) for parent in passage.parent_headings),
+            (heading, is_item_or_row or not (is_self_contained or title)),
             (first.caption, True),
         ]
     )
-    for label, is_needed in labels:
+    for label, is_needed in candidates:
         label_terms = set(list_terms(label, stem))
         is_asked_for = any(term in question_terms for term in label_terms - excerpt_terms)
-        if (
-            label
-            and (label == first.caption or count_written_words(label) <= _MAX_LABEL_WORDS)
-            and not label_terms <= excerpt_terms
-            and (is_needed or is_asked_for or (lacks_answer and answer in label))
-        ):
-            parts.append(label)
+        is_short = label == first.caption or count_written_words(label) <= _MAX_LABEL_WORDS
+        is_useful = is_needed or is_asked_for or (lacks_answer and answer in label)
+        if label and is_short and is_useful and not label_terms <= excerpt_terms:
+            labels.append(label)
     if not title:
-        # The file name replaces a missing title.
         path = PurePosixPath(passage.document)
         name_terms = set(list_terms(path.stem, stem))
-        if (
-            name_terms
-            and not name_terms <= excerpt_terms.union(*(list_terms(part, stem) for part in parts))
-            and (name_terms.issubset(question_terms) or (path.suffix and not is_self_contained))
-        ):
-            parts.insert(0, path.stem)
-    return " > ".join(dict.fromkeys(parts))
+        displayed_terms = excerpt_terms.union(*(list_terms(label, stem) for label in labels))
+        is_useful = name_terms.issubset(question_terms) or bool(path.suffix and not is_self_contained)
+        if is_useful and not name_terms <= displayed_terms:
+            labels.insert(0, path.stem)
+    return " > ".join(dict.fromkeys(labels))

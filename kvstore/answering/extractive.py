@@ -44,7 +44,7 @@ from .snippets import Snippet
 MAX_CHUNKS = 8
 #: The maximum number of snippets embedded for an answer.
 MAX_EMBEDDED_SNIPPETS = 48
-#: The weights of the parts of a snippet's score:
+#: The weights of the features of a snippet's score:
 #: ``cosine``: the cosine of its title, heading and text with the question; ``rest_cosine``: with the question
 #: without names; ``own_terms``: the fraction of the question's terms, by rarity, in it; ``adjacent_terms``: in it and
 #: the adjacent snippets;
@@ -142,11 +142,11 @@ class SnippetScorer:
     def score_snippets(
         self, passages: Sequence[Passage], positions: Sequence[SnippetPosition] | None = None
     ) -> SnippetScores:
-        """Return the scores of the snippets at ``positions``, by default of the likeliest candidates.
+        """Return the scores of the snippets at ``positions`` in ``passages``, and their best cosine (``nearest``).
 
-        A score is the sum of the parts that ``_WEIGHTS`` names, each times its weight. The snippets are embedded, with
-        their titles and headings. ``nearest`` of the result is the best of their cosines, after a discount for snippets
-        that are unlikely to answer.
+        A score is a weighted sum of features; ``_WEIGHTS`` names and explains them. For the cosines, each snippet is
+        embedded with its title and headings. ``positions`` is None for the likeliest ``MAX_EMBEDDED_SNIPPETS``
+        snippets, which are chosen without embeddings.
         """
         snippet_terms = {
             SnippetPosition(passage_index, index): self.list_question_terms(snippet.scored_text)
@@ -169,17 +169,18 @@ class SnippetScorer:
         cosine_factor = self._get_cosine_factor()
         scores, nearest = {}, 0.0
         for position, text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
+            # A sentence without a date, for example, is not near a question for a date.
             nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * answer_type.is_unlikely_in(text))
             passage_index, index = position
             passage, snippet = passages[passage_index], get_snippet(passages, position)
             assert snippet.hit is not None
-            window = (SnippetPosition(passage_index, index + step) for step in (-1, 0, 1))
-            window_terms = set().union(*(snippet_terms.get(neighbor, set()) for neighbor in window))
-            parts = {
+            neighbors = (SnippetPosition(passage_index, index + step) for step in (-1, 0, 1))
+            adjacent_terms = set().union(*(snippet_terms.get(neighbor, set()) for neighbor in neighbors))
+            features = {
                 "cosine": cosine_factor * cosine,
                 "rest_cosine": cosine_factor * rest_cosine,
                 "own_terms": self.compute_rarity_fraction(snippet_terms[position]),
-                "adjacent_terms": self.compute_rarity_fraction(window_terms),
+                "adjacent_terms": self.compute_rarity_fraction(adjacent_terms),
                 "rank": 1 / (1 + snippet.hit.rank),
                 "answer_type": answer_type.compute_presence(text),
                 "field": float(self._asks_for_field(snippet)),
@@ -190,9 +191,9 @@ class SnippetScorer:
                 "changelog": float(not asks_for_changes and _is_changelog_or_index(passage)),
             }
             if tokens:
-                parts["text_tokens"] = _compute_token_fraction(tokens, text)
-                parts["term_tokens"] = _compute_token_fraction(tokens, snippet.term)
-            scores[position] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
+                features["text_tokens"] = _compute_token_fraction(tokens, text)
+                features["term_tokens"] = _compute_token_fraction(tokens, snippet.term)
+            scores[position] = math.fsum(_WEIGHTS[name] * value for name, value in features.items())
         return SnippetScores(scores, nearest)
 
     def _get_cosine_factor(self) -> float:
@@ -218,7 +219,7 @@ class SnippetScorer:
         return set(list_terms(text, self.stem)) & self.rarities.keys()
 
     def compute_rarity_fraction(self, terms: set[str]) -> float:
-        """Return the fraction of the question's total term rarity (IDF) that the given ``terms`` of it have."""
+        """Return the total rarity (IDF) of some ``terms`` of the question, as a fraction of that of all its terms."""
         # The sum of fsum is exact, so it does not depend on the order of the set.
         return math.fsum(self.rarities[term] for term in terms) / (math.fsum(self.rarities.values()) or 1.0)
 
@@ -228,9 +229,9 @@ class SnippetScorer:
         candidates: list[SnippetPosition],
         snippet_terms: Mapping[SnippetPosition, set[str]],
     ) -> list[SnippetPosition]:
-        """Return the ``MAX_EMBEDDED_SNIPPETS`` likeliest of the ``candidates``, in order of position.
+        """Return the positions of the ``MAX_EMBEDDED_SNIPPETS`` likeliest of the ``candidates``, in order of position.
 
-        They are chosen by the question's terms that they have (``snippet_terms``) and by the ranks of their hits.
+        They are estimated by the ranks of their hits and by ``snippet_terms``, the question's terms in each snippet.
         """
         # The number is limited because embedding snippets is most of the cost of an answer.
         if len(candidates) <= MAX_EMBEDDED_SNIPPETS:
@@ -247,9 +248,9 @@ class SnippetScorer:
 
 
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
-    """Return the positions of the snippets that an answer can choose, in order: selectable snippets within hits.
+    """Return the positions of the snippets that an answer can quote, in order: selectable ones that begin in a hit.
 
-    Code can be chosen only if no snippet within the hits of its passage is selectable.
+    Code is included only if no other snippet of its passage can be quoted.
     """
     candidates = []
     for passage_index, passage in enumerate(passages):
@@ -296,11 +297,11 @@ class ExtractedAnswer(NamedTuple):
 def extract_answer(
     evidence: Evidence, scored_passages: ScoredPassages, max_words: int | None
 ) -> ExtractedAnswer | None:
-    """Return an answer of the excerpts (adjacent snippets) with the best scores, and the first line about relations.
+    """Return an answer that quotes the excerpts (adjacent snippets) with the best scores; None if there is nothing.
 
-    Without groups, the answer begins with the snippet with the best score. Return None if there is neither an excerpt
-    nor such a line. ``max_words`` limits the words of the excerpts (None: ``MAX_WORDS``), except if the evidence has
-    groups (of hits): then each group has at most one excerpt.
+    If the evidence has groups of hits, the best excerpt from each group is quoted. Otherwise, the answer begins with
+    the snippet with the best score and has at most ``max_words`` words (None: ``MAX_WORDS``). The first line of
+    ``evidence.context``, which describes relations of an entity, follows.
     """
     passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:
@@ -320,10 +321,10 @@ def extract_answer(
 def render_excerpts(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], scorer: SnippetScorer, first_number: int = 1
 ) -> tuple[str, list[Citation]]:
-    """Render each excerpt as a paragraph that ends with its citation number; return the text and the citations.
+    """Return a text with a paragraph for each excerpt (adjacent snippets), and the citation of each paragraph.
 
-    An excerpt is adjacent snippets of a passage. The citations are numbered from ``first_number``, and ``scorer`` has
-    the question.
+    A paragraph ends with the number of its citation in brackets, counted from ``first_number``. ``scorer`` has the
+    question.
     """
     paragraphs, citations = [], []
     for number, excerpt in enumerate(excerpts, first_number):
@@ -342,9 +343,9 @@ def render_excerpts(
 def _select_on_topic(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], topic: str, scorer: SnippetScorer
 ) -> list[Excerpt]:
-    """Return the excerpts that have at least half as many terms of a topic, by rarity, as the one with most.
+    """Return the excerpts about a topic. Their terms of it have at least half the total rarity of the best excerpt's.
 
-    Terms in the title and headings of an excerpt count.
+    Terms are stemmed words, and rarity is IDF. The title and headings of an excerpt count.
     """
     topic_terms = scorer.list_question_terms(topic)
     fractions = []
@@ -390,9 +391,10 @@ def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
 
 
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
-    """Return how many fewer of the reference ``numbers`` each passage has than the best one, as a fraction of them.
+    """Return for each passage how many fewer of the reference ``numbers`` (of invoices, versions) it has than the best.
 
-    The best passage has the most of them. Numbers in the title, headings and file name of a passage count.
+    The result is a fraction of ``numbers``: 0 for the passage with the most of them, and for all without ``numbers``.
+    Numbers in the title, headings and file name of a passage count.
     """
     if not numbers:
         return [0.0] * len(passages)
@@ -408,11 +410,11 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
 
 
 def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[int]:
-    """Return the indexes of the passages of older versions of documents whose newer version is among the passages.
+    """Return the indexes of the passages from documents of which a newer version is among the passages too.
 
-    Versions have the same title (or file name, without a title) except for its year, such as "Booking policy 2024" and
-    "Booking policy 2025". If their title has no year, their file names or folders differ only in the year. A version
-    without a year is the newest. If the question asks for a year or for an older version, no version is outdated.
+    The titles of two versions (or their file names) differ only in the year: "Booking policy 2024" is older than
+    "Booking policy 2025". A version without a year is the newest. The set is empty if the question asks for a year or
+    for an older version.
     """
     if _YEAR_OR_OLDER_PATTERN.search(question):
         return set()
@@ -442,9 +444,6 @@ def _list_version_names(passage: Passage) -> list[str]:
 
 
 def _is_changelog_or_index(passage: Passage) -> bool:
-    """True if a passage is in a changelog or in an index of names or terms.
-
-    The file name or title of the document, or the last heading of the passage, says so.
-    """
+    """True if the file name, title or heading of a passage is that of a changelog or index, such as "Release notes"."""
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)

@@ -102,7 +102,7 @@ class Passage:
 
 
 def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
-    """Yield each span of stored text that a hit (a retrieved text) consists of, after the id of its chunk.
+    """Yield a pair for each span of stored text that a hit (a retrieved text) consists of: its chunk id and the span.
 
     Raises CorruptionError if the document of a span is missing.
     """
@@ -135,9 +135,9 @@ class _ChunkGroup:
 
 
 def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
-    """Return the passages around the spans of these hits, sorted by the rank of the best hit of each.
+    """Return the passages around the spans of text that ``hits`` consist of, sorted by the rank of their best hits.
 
-    Adjacent spans under one heading are one passage. Its spans are also sorted by the rank of their hits.
+    Adjacent spans under one heading become one passage, with one more chunk before and after them.
     """
     groups: list[_ChunkGroup] = []
     for hit in hits:
@@ -150,7 +150,10 @@ def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
 
 
 def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int, state: State) -> None:
-    """Add a span of a hit, in chunk ``chunk_id``, to ``groups`` of adjacent chunks, and merge groups that it joins."""
+    """Add a span of a hit to ``groups`` of adjacent chunks, and merge groups that become adjacent.
+
+    The span is in the chunk ``chunk_id``.
+    """
     record = state.chunks.get(chunk_id)
     # A passage includes the chunk before and the chunk after each span.
     first, last = (_get_adjacent_chunk(state, record, chunk_id, step) for step in (-1, 1))
@@ -177,8 +180,8 @@ def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     """Return the passage of a group of adjacent chunks, divided into snippets (sentences, list items, table rows).
 
-    Each snippet records the hit that it begins in. A title at the start of the document is marked as not selectable. A
-    whole document without sentences is split into paragraphs (notes).
+    Each snippet records the hit that it begins in. A snippet that is the title of the document becomes not selectable.
+    If the passage is a whole document without sentences, its paragraphs are the snippets.
     """
     start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
     record = state.documents.get(group.document)
@@ -218,9 +221,9 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
 
 
 def _read_section_before(group: _ChunkGroup, start: int, state: State) -> str:
-    """Return the text of the section before the passage of a group, which begins at byte ``start``.
+    """Return the text of the passage's section that precedes the passage, from at most ``_MAX_TABLE_CHUNKS`` chunks.
 
-    At most ``_MAX_TABLE_CHUNKS`` chunks are read.
+    The passage consists of the chunks of ``group``, and begins at byte ``start`` of the document's text.
     """
     first = group.first
     for _ in range(_MAX_TABLE_CHUNKS):
@@ -231,17 +234,19 @@ def _read_section_before(group: _ChunkGroup, start: int, state: State) -> str:
     return state.documents.read_text_slice(group.document, state.chunks.get(first).start, start)
 
 
-def _find_table_header(before: str) -> str:
-    """Return the header row of the table that continues after a text; empty if none does."""
-    rows = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(before.splitlines())))
-    has_header = len(rows) > 1 and TABLE_RULE_PATTERN.fullmatch(rows[-2]) is not None  # the last row is first
-    return rows[-1] if has_header else ""
+def _find_table_header(text_before: str) -> str:
+    """Return the header row of the Markdown table at the end of a text; empty if there is no table or no header."""
+    rows = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(text_before.splitlines())))
+    rows.reverse()
+    has_header = len(rows) > 1 and TABLE_RULE_PATTERN.fullmatch(rows[1]) is not None
+    return rows[0] if has_header else ""
 
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
-    """Set ``hit``, and the ``ordinal`` of its chunk, of each snippet of a passage that begins in a span of a hit.
+    """Set the ``hit`` and ``ordinal`` of each snippet of a passage that begins in one of the ``hit_spans``.
 
-    If several spans include the beginning of a snippet, the last of them in the document decides.
+    ``ordinal`` is the number of the span's chunk. If a snippet begins in several spans, the last one in the document
+    decides.
     """
     encoded = passage.text.encode()
     character_spans = []
@@ -273,26 +278,26 @@ def split_snippets(
     which the passage begins, if any. If the passage is part of a configuration file, ``settings_before`` is the text of
     its section before it (None: it is part of another file).
     """
-    parts = list(
+    elements = list(
         split_markdown(text, language, header_row, settings_before)
         if format == "markdown"
         else PlainTextSplitter(text, language).split(starts_mid_line)
     )
-    block_sizes = Counter(part.block_index for part in parts if isinstance(part, Snippet))
+    block_sizes = Counter(element.block_index for element in elements if isinstance(element, Snippet))
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
-    attributions = _find_attributions(text, parts)
+    attributions = _find_attributions(text, elements)
     section = 0
     at_section_start = True
     previous: Snippet | None = None
     caption = ""  # of the table or quoted mail that the snippet is in
-    open_question: Snippet | None = None  # a question that opens a paragraph acts as a heading
-    reply: Snippet | None = None  # the snippet after it
-    for part in parts:
-        if isinstance(part, SnippetHeading):
-            section_heading = part.title.strip()
+    open_question: Snippet | None = None  # a question that opens a paragraph, and acts as the heading of its reply
+    reply: Snippet | None = None  # the first snippet of the reply
+    for element in elements:
+        if isinstance(element, SnippetHeading):
+            section_heading = element.title.strip()
             section, at_section_start, open_question = section + 1, True, None
             continue
-        snippet = part
+        snippet = element
         opens_block = previous is None or previous.block_index != snippet.block_index
         snippet.is_question |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
         if snippet.is_question:
@@ -326,15 +331,15 @@ def split_snippets(
         at_section_start, previous = False, snippet
 
 
-def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
-    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the ``block_index`` of the mail.
+def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
+    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the block index of the mail.
 
-    ``parts`` are the snippets and headings of ``text``, in order. The snippets of such a line become not selectable.
+    ``elements`` are the snippets and headings of ``text``, in order. The snippets of such a line become not selectable.
     """
     attributions: dict[int, str] = {}
     attribution = ""
     previous_block: list[Snippet] = []
-    snippets = (part for part in parts if isinstance(part, Snippet))
+    snippets = (element for element in elements if isinstance(element, Snippet))
     for block_index, group in groupby(snippets, key=lambda snippet: snippet.block_index):
         block_snippets = list(group)
         first = block_snippets[0]
@@ -355,11 +360,11 @@ def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> 
 
 
 def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) -> bool:
-    """True if a snippet cannot belong to the reply to a ``question`` in a document; the reply begins with ``reply``.
+    """True if ``snippet`` does not belong to the reply to ``question``, a snippet of ``text`` that asks something.
 
-    All three are snippets. Only the next message answers a message, and only the next speaker answers a speaker. The
-    question of an item is answered by the items below it or else by the next item. A paragraph with a heading of its
-    own is not a reply.
+    ``reply`` is the first snippet of the reply. In a chat, only the next message is the reply, and in a transcript only
+    the turn of the next speaker. A question in a list item is answered by the items below it, or else by the next item.
+    A paragraph with a heading of its own is not a reply.
     """
     has_own_heading = bool(snippet.label) and snippet.block_index != reply.block_index
     if question.kind == "table" or has_own_heading:
@@ -367,8 +372,9 @@ def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) 
     if question.kind == "item":
         if snippet.block_index in (question.block_index, reply.block_index):
             return False
-        is_below = all(_get_indent(text, part.start) > _get_indent(text, question.start) for part in (reply, snippet))
-        return snippet.kind != "item" or not is_below
+        question_indent = _get_indent(text, question.start)
+        are_below = all(_get_indent(text, other.start) > question_indent for other in (reply, snippet))
+        return snippet.kind != "item" or not are_below
     return SPEAKER_PATTERN.match(question.text) is not None and SPEAKER_PATTERN.match(snippet.text) is not None
 
 
@@ -379,10 +385,10 @@ def _get_indent(text: str, offset: int) -> int:
 
 
 def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
-    """True if a sentence continues the one before it or refers to it.
+    """True if a snippet (a sentence) continues or refers to the sentence before it, so that it needs that sentence.
 
-    ``opens_block`` is True for the first sentence of its paragraph or item, which continues nothing; if it begins with
-    a defined term, it is complete.
+    ``opens_block`` is True for the first sentence of a paragraph or item. It can refer back with "This" or "However",
+    unless it defines a term.
     """
     if opens_block and snippet.term:
         return False
@@ -398,9 +404,9 @@ def _count_words(text: str) -> int:
 
 
 def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
-    """True if a snippet reads as text, and is not a drawing or a line of a table of contents.
+    """True if a snippet can be quoted: it is not a drawing, a fragment or a line of a table of contents.
 
-    If it ``is_only_snippet`` of its paragraph, it must also not look like a heading, caption or salutation.
+    If ``is_only_snippet`` is True, it is a paragraph of its own, and must also not be a heading, caption or salutation.
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     num_words = _count_words(labeled_text)
@@ -415,7 +421,8 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
         or num_symbols > _MAX_SYMBOL_FRACTION * len(snippet.text)
     ):
         return False
-    if snippet.kind != "prose" or snippet.label or num_words > _MAX_CAPTION_WORDS or is_field or not is_only_snippet:
+    can_be_heading = snippet.kind == "prose" and not (snippet.label or is_field) and num_words <= _MAX_CAPTION_WORDS
+    if not (can_be_heading and is_only_snippet):
         return True
     if snippet.text.endswith(","):  # the salutation or the end of a mail
         return False
@@ -424,9 +431,9 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
 
 
 def _split_notes(text: str, format: str) -> Iterator[Snippet]:
-    """Yield each paragraph of a document without sentences as one snippet, such as the lines of a note.
+    """Yield each paragraph of a document without sentences, such as a note, as one snippet.
 
-    Headings, very short paragraphs and paragraphs in capitals are omitted.
+    Headings, paragraphs of fewer than ``_MIN_WORDS`` words and paragraphs in capitals are omitted.
     """
     for block_index, block in enumerate(parse_blocks(text, format)):
         displayed = strip_item_marker(render_inline(text[block.start : block.end]))

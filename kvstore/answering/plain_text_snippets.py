@@ -28,16 +28,16 @@ _WORD_PATTERN = compile_lazily(r"\w+")
 #: A speaker before a turn, or a term before its definition.
 SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line, separated from its definition by white space.
-_HANGING_TERM_PATTERN = compile_lazily(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
+_COLUMN_TERM_PATTERN = compile_lazily(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
 SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
 #: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.
-_MAX_HANGING_TERM = 40
-#: The markers at the start of an entry of a list, by kind: bullets, numbers, numbers of clauses, dates, letters, and
-#: names of fields. Lines are entries if the paragraph has several with a marker of the same kind.
-_ENTRY_PATTERNS = (
+_MAX_COLUMN_TERM = 40
+#: The markers at the start of an item of a list, by kind: bullets, numbers, numbers of clauses, dates, letters, and
+#: names of fields. Lines are items if the paragraph has several with a marker of the same kind.
+_ITEM_PATTERNS_BY_KIND = (
     compile_lazily(r"[-*•–]\s+\S"),
     compile_lazily(r"\d{1,3}[.)]\s+\S"),
     compile_lazily(r"(?:§\s?)?\d{1,3}(?:\.\d{1,3})+\.?\s+\S"),
@@ -46,7 +46,7 @@ _ENTRY_PATTERNS = (
     compile_lazily(r"[^\W\d_a-z][^\n:.!?]{0,40}: \S"),
 )
 #: The markers of lists with bullets or numbers.
-_ITEM_PATTERNS = _ENTRY_PATTERNS[:2]
+_LIST_ITEM_PATTERNS = _ITEM_PATTERNS_BY_KIND[:2]
 #: The number before the title of a section.
 _SECTION_NUMBER_PATTERN = compile_lazily(r"(?:§\s?)?\d{1,3}[.)]?\s+[^\W\d_]")
 #: The maximum number of words of a paragraph of one line that is a heading.
@@ -54,7 +54,7 @@ _MAX_HEADING_WORDS = 8
 
 
 class PlainTextSplitter:
-    """Splits a text into snippets and headings, and remembers what its next paragraph can depend on."""
+    """Splits a text into snippets and headings. It remembers the term and the lead-in above the next paragraph."""
 
     def __init__(self, text: str, language: str | None) -> None:
         """Split a text into blocks, such as paragraphs and headings.
@@ -84,9 +84,10 @@ class PlainTextSplitter:
                 yield from self._split_block(block_index, starts_mid_line and block_index == 0)
 
     def _split_block(self, block_index: int, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets and headings of a block, given by its index: code, mail header, bill, list or paragraph.
+        """Yield the snippets and headings of the block at ``block_index``.
 
-        Updates the term and the lead-in that the next block can depend on.
+        The block is code, the header of a mail, a bill, a list or a paragraph of sentences. The state that the next
+        block can depend on is updated: the term above it, and the lead-in ("For example:") before it.
         """
         text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
         block = PassageBlock(text, start, end, block_index)
@@ -112,27 +113,28 @@ class PlainTextSplitter:
             yield from self._split_part(part, block_index)
 
     def _split_part(self, part: _ParagraphPart, block_index: int) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets of a part of a paragraph, or its heading.
+        """Yield the snippets of a part of a paragraph, or the part itself if it is a heading.
 
-        For a term above its definition, yield nothing but remember it: it labels the snippets of the next part.
+        A term on a line above its definition is not yielded. It is remembered, and becomes the label of the snippets of
+        the next part.
         """
         part_span = PassageBlock(self._text, part.start, part.end, block_index)
         piece = part_span.content
-        is_unmarked = part.indent == 0 or not piece.startswith("-")
+        is_indented_option = part.indent > 0 and piece.startswith("-")  # such as "-V", which is a term
         # A heading in capitals opens a section; any other is a term that indented text defines.
-        if part.is_title or (part.is_heading and is_unmarked and piece.upper() == piece):
+        if part.is_title or (part.is_heading_or_term and not is_indented_option and piece.upper() == piece):
             self._term, self._term_indent = "", 0
             yield SnippetHeading(render_inline(piece))
             return
-        if part.is_heading:
+        if part.is_heading_or_term:
             self._term, self._term_indent = render_inline(piece), part.indent
             return
         # The term of the snippets: a speaker, a term in the first column, or the term above.
         speaker = SPEAKER_PATTERN.match(piece)
         own_term = speaker["term"] if speaker else ""
-        hanging_term = _HANGING_TERM_PATTERN.match(piece) if part.is_hanging else None
-        if hanging_term:
-            own_term = hanging_term["term"]
+        column_term = _COLUMN_TERM_PATTERN.match(piece) if part.has_term_column else None
+        if column_term:
+            own_term = column_term["term"]
             self._term, self._term_indent = render_inline(own_term), part.indent
         label = own_term or (self._term if part.indent > self._term_indent else "")
         kind = find_block_kind("\n".join(map(str.strip, piece.splitlines()))) if "\n" in piece else None
@@ -154,10 +156,10 @@ class PlainTextSplitter:
 
 
 def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) -> bool:
-    """True if the block with this index is a single line of a name and a value (``Alarm code: 4711``).
+    """True if the block at ``block_index`` is a field: a single line of a name and a value (``Alarm code: 4711``).
 
-    A term above an indented definition is not a field. The title of the text is a field only if its value has a digit
-    or a field follows.
+    A line above an indented block is a term with its definition instead. The first block of the text is a title
+    instead, unless its value has a digit or the next block is a field.
     """
     block = text_blocks[block_index]
     field = FIELD_PATTERN.fullmatch(text, block.start, block.end)
@@ -166,13 +168,13 @@ def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) ->
     if block_index + 1 == len(text_blocks):
         return True
     following = text_blocks[block_index + 1]
-    is_indented_below = text[text.rfind("\n", 0, following.start) + 1 : following.start].isspace()
+    is_next_indented = text[text.rfind("\n", 0, following.start) + 1 : following.start].isspace()
     is_title = (
         block_index == 0
         and not any(map(str.isdigit, field["value"]))
         and FIELD_PATTERN.fullmatch(text, following.start, following.end) is None
     )
-    return not is_indented_below and not is_title
+    return not is_next_indented and not is_title
 
 
 def _is_code(paragraph: str) -> bool:
@@ -189,22 +191,23 @@ def _is_code(paragraph: str) -> bool:
 class _ParagraphPart(NamedTuple):
     """A part of a paragraph, at characters ``start`` to ``end`` of the text, with its indentation.
 
-    ``is_heading`` is True for a heading, or a term above its definition. ``is_hanging`` is True if a term in the first
-    column precedes its definition. ``is_title`` is True for the title of the entries that follow it, such as the
-    clauses of a contract. ``is_item`` is True for an item of a list with bullets or numbers.
+    ``is_heading_or_term`` is True for a line that is a heading, or a term above its definition. ``has_term_column`` is
+    True if its first column is a term, and its second the definition (``-v   Print more.``). ``is_title`` is True for
+    the title of a list below it, such as the clauses of a contract. ``is_item`` is True for an item of a list with
+    bullets or numbers.
     """
 
     start: int
     end: int
     indent: int
-    is_heading: bool = False
-    is_hanging: bool = False
+    is_heading_or_term: bool = False
+    has_term_column: bool = False
     is_title: bool = False
     is_item: bool = False
 
 
 class _Line(NamedTuple):
-    """A line: the start and end of its text without indentation, and the number of characters of the indentation."""
+    """A line: the character offsets of its text without indentation, and the width of the indentation in characters."""
 
     start: int
     end: int
@@ -212,10 +215,10 @@ class _Line(NamedTuple):
 
 
 def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_line: bool) -> Iterator[_ParagraphPart]:
-    """Yield the parts of a paragraph, split at lines above more deeply indented lines, such as terms and headings.
+    """Yield the parts of the paragraph ``text[start:end]``: titles, terms, items of lists, and runs of other lines.
 
-    The paragraph is ``text[start:end]``, and ``indent`` is the number of characters before it in its line. If it
-    ``starts_mid_line``, the first line is assumed to be indented like the second.
+    ``indent`` is the number of characters before the paragraph in its first line. If ``starts_mid_line`` is True, the
+    first line is assumed to be indented like the second.
     """
     lines: list[_Line] = []
     offset = start - indent
@@ -225,29 +228,30 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
         offset += len(raw_line)
     if starts_mid_line and len(lines) > 1:
         lines[0] = lines[0]._replace(indent=lines[1].indent)
-    entries = _find_entries(text, lines)
+    item_lines = _find_item_lines(text, lines)
     max_width = max((line.end - line.start for line in lines), default=0)
-    first, min_indent = 0, 0  # the first line of the next part, and the indentation that its other lines need
+    # The index of the first line of the next part, and the minimum indentation of its other lines.
+    first, min_indent = 0, 0
     while first < len(lines):
         line = lines[first]
-        if _is_title_line(text, lines, first, entries, max_width):
+        if _is_title_line(text, lines, first, item_lines, max_width):
             yield _ParagraphPart(line.start, line.end, line.indent, is_title=True)
             first, min_indent = first + 1, 0
             continue
         if _is_term_line(text, lines, first):
-            yield _ParagraphPart(line.start, line.end, line.indent, is_heading=True)
+            yield _ParagraphPart(line.start, line.end, line.indent, is_heading_or_term=True)
             first, min_indent = first + 1, line.indent + 1
             continue
-        is_hanging = _is_hanging_line(text, lines, first)
+        has_term_column = _has_term_column(text, lines, first)
         # A field such as "Present: …" ends with its line, unless the line is wrapped.
         is_field = SPEAKER_PATTERN.match(text, line.start, line.end) and _is_unwrapped(text, lines, first, max_width)
         stop = first + 1
         while (
             stop < len(lines)
             and not is_field
-            and stop not in entries
-            and lines[stop].indent >= (line.indent + 1 if is_hanging else min_indent)
-            and not (_is_term_line(text, lines, stop) or _is_hanging_line(text, lines, stop))
+            and stop not in item_lines
+            and lines[stop].indent >= (line.indent + 1 if has_term_column else min_indent)
+            and not (_is_term_line(text, lines, stop) or _has_term_column(text, lines, stop))
         ):
             stop += 1
         line_text = text[line.start : line.end]
@@ -260,49 +264,50 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             line.start,
             lines[stop - 1].end,
             line.indent,
-            is_heading=is_lone_heading and not is_hanging,
-            is_hanging=is_hanging,
-            is_item=first in entries and any(pattern.match(line_text) for pattern in _ITEM_PATTERNS),
+            is_heading_or_term=is_lone_heading and not has_term_column,
+            has_term_column=has_term_column,
+            is_item=first in item_lines and any(pattern.match(line_text) for pattern in _LIST_ITEM_PATTERNS),
         )
         first = stop
 
 
-def _find_entries(text: str, lines: Sequence[_Line]) -> set[int]:
+def _find_item_lines(text: str, lines: Sequence[_Line]) -> set[int]:
     """Return the indexes of the lines of a paragraph that begin an item of a list.
 
-    At least two lines must begin in the same way, for example with a number.
+    At least two lines must have the same kind of marker, for example a number ("1.") or a date.
     """
-    entries: set[int] = set()
-    for pattern in _ENTRY_PATTERNS:
+    item_lines: set[int] = set()
+    for pattern in _ITEM_PATTERNS_BY_KIND:
         matches = [index for index, line in enumerate(lines) if pattern.match(text, line.start, line.end)]
-        entries |= set(matches) if len(matches) > 1 else set()
-    return entries
+        item_lines |= set(matches) if len(matches) > 1 else set()
+    return item_lines
 
 
-def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Collection[int], max_width: int) -> bool:
-    """True if a line is the title of what is below it, as in a contract: a few words without punctuation at their end.
+def _is_title_line(text: str, lines: Sequence[_Line], index: int, item_lines: Collection[int], max_width: int) -> bool:
+    """True if the line at ``index`` is the title of the lines below it, such as "3. Payment" in a contract.
 
-    It is the first line of a paragraph, above an entry of a list, or it has a number, is not wrapped, and is above an
-    entry or a line that begins with a capital. ``entries`` are the indexes of the lines that begin an entry, and
-    ``max_width`` is the length of the longest line.
+    A title has a few words and no punctuation at its end. It is the first line of the paragraph, above a list. Or it
+    begins with a number, is not wrapped, and is above an item or a line that begins with a capital. ``item_lines`` are
+    the indexes of the lines that begin an item, and ``max_width`` is the length of the longest line in characters.
     """
-    if index + 1 == len(lines) or (index and index not in entries):
+    if index + 1 == len(lines) or (index and index not in item_lines):
         return False
-    line, below = (text[line.start : line.end] for line in lines[index : index + 2])
-    is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index, max_width)
-    is_above_list = index == 0 and 1 in entries and 0 not in entries
-    return (
-        lines[index + 1].indent == lines[index].indent
-        and len(line.split()) <= _MAX_HEADING_WORDS
-        and not (SENTENCE_END_PATTERN.search(line) or line.endswith((",", "，", "、")))
-        and (is_above_list or (is_numbered and (index + 1 in entries or below[:1].isupper())))
+    line, next_line = (text[line.start : line.end] for line in lines[index : index + 2])
+    has_title_form = len(line.split()) <= _MAX_HEADING_WORDS and not (
+        SENTENCE_END_PATTERN.search(line) or line.endswith((",", "，", "、"))
     )
+    if not has_title_form or lines[index + 1].indent != lines[index].indent:
+        return False
+    if index == 0 and 1 in item_lines and 0 not in item_lines:  # above a list
+        return True
+    is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index, max_width)
+    return is_numbered and (index + 1 in item_lines or next_line[:1].isupper())
 
 
 def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int) -> bool:
-    """True if the first word of the next line would fit on this line, so it was not wrapped at ``max_width``.
+    """True if the line at ``index`` was not wrapped: the first word of the next line would fit on it.
 
-    False for the last line, which has no next line.
+    ``max_width`` is the assumed maximum length of a line in characters. False for the last line.
     """
     if index + 1 == len(lines):
         return False
@@ -312,9 +317,10 @@ def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int)
 
 
 def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
-    """True if a line can be a term or heading: it is short, and the next line is indented more deeply.
+    """True if the line at ``index`` can be a term above its definition, or a heading.
 
-    It does not end with a period, comma or semicolon, and does not have the term in a column of its own.
+    It is short, and the next line is indented by at least two more characters. It does not end with a period, comma or
+    semicolon, and its definition does not begin in a second column.
     """
     line = lines[index]
     line_text = text[line.start : line.end]
@@ -326,18 +332,18 @@ def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
         is_indented_below
         and is_short
         and not line_text.endswith((".", ",", ";", "。", "，", "、", "；"))
-        and not _is_hanging_line(text, lines, index)
+        and not _has_term_column(text, lines, index)
     )
 
 
-def _is_hanging_line(text: str, lines: Sequence[_Line], index: int) -> bool:
-    """True if a line has a term in its first column and the start of its definition in the second."""
+def _has_term_column(text: str, lines: Sequence[_Line], index: int) -> bool:
+    """True if the line at ``index`` has a term in its first column and the start of its definition in the second."""
     line = lines[index]
-    column = _HANGING_TERM_PATTERN.match(text[line.start : line.end])
-    if column is None or len(column["term"]) > _MAX_HANGING_TERM:
+    column = _COLUMN_TERM_PATTERN.match(text[line.start : line.end])
+    if column is None or len(column["term"]) > _MAX_COLUMN_TERM:
         return False
     if index + 1 < len(lines) and lines[index + 1].indent > line.indent:
         return lines[index + 1].indent == line.indent + column.end()
-    # A formatter can also spread the words of a single line. Only an option is certainly a term, and only at the start
-    # of a paragraph.
-    return column["term"].startswith("-") and (index == 0 or _is_hanging_line(text, lines, index - 1))
+    # Justified text also has wide gaps between words. Without an indented line below, only an option such as -v is
+    # certainly a term, and only at the start of a paragraph or below another option.
+    return column["term"].startswith("-") and (index == 0 or _has_term_column(text, lines, index - 1))

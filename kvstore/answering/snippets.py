@@ -192,7 +192,7 @@ class SnippetHeading(NamedTuple):
 
 
 def render_inline(piece: str) -> str:
-    """Return a piece of Markdown on one line, as a browser shows it: without syntax, tags, images and link addresses.
+    """Return Markdown as the plain text on one line that a browser shows: without syntax, tags, images and addresses.
 
     >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
@@ -226,10 +226,10 @@ def render_inline(piece: str) -> str:
 
 
 def _strip_markup(text: str) -> str:
-    """Return Markdown outside code without tags, images, links and emphasis by underscores; stars stay.
+    """Return Markdown without tags, images, link addresses and emphasis by underscores. Emphasis by stars is kept.
 
-    Literal stars, such as those of a product, are escaped. Character references (CommonMark 0.31, section 2.5) are
-    replaced by their characters.
+    ``text`` has no code. Literal stars, such as that of a product (2 * 3), are escaped. Character references
+    (CommonMark 0.31, section 2.5) are replaced by their characters.
     """
     if "{" in text:
         text = _ATTRIBUTE_PATTERN.sub("", _TEMPLATE_TAG_PATTERN.sub(" ", text))
@@ -247,7 +247,7 @@ def _strip_markup(text: str) -> str:
 
 
 def _decode_reference(match: re.Match[str]) -> str:
-    """Return the character of a character reference, escaped if it would be markup; an unknown name stays."""
+    """Return the character of a matched reference (``&lt;``), escaped if it would be markup; an unknown one is kept."""
     reference = match.group()
     if reference[1] != "#" and reference[1:] not in html5:
         return reference
@@ -276,11 +276,11 @@ def split_fields(block: PassageBlock) -> Iterator[PassageBlock]:
 def split_prose(
     block: PassageBlock, kind: str, term: str, language: str | None, *, has_own_term: bool, introduces_next: bool
 ) -> Iterator[Snippet]:
-    """Yield the sentences of a paragraph or an item as snippets of a ``kind``: ``prose`` or ``item``.
+    """Yield the sentences of a paragraph or a list item as snippets. ``kind`` is ``prose`` or ``item``.
 
-    ``term`` is the term that the paragraph defines; its first sentence contains it if ``has_own_term``. If the
-    paragraph ``introduces_next``, the next block, its last sentence is a lead-in. ``language`` decides where sentences
-    end (None: the rules for English).
+    ``term`` is the term that the block defines, or empty. ``has_own_term`` is True if its first sentence contains the
+    term. ``introduces_next`` is True if its last sentence is a lead-in to the next block. ``language`` decides where
+    sentences end (None: the rules for English).
     """
     text, start, end, block_index = block
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
@@ -311,7 +311,7 @@ def split_prose(
 
 
 def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of sentences, divided before the items of lists in a quoted mail (lines such as ``> - milk``)."""
+    """Yield the spans of sentences in ``content``, split before items of a list in a quoted mail (``> - milk``)."""
     starts = [match.start() for match in _QUOTED_ITEM_PATTERN.finditer(content)]
     for first, last in spans:
         bounds = [first, *(start for start in starts if first < start < last), last]
@@ -400,9 +400,9 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
 
 
 def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[Snippet]:
-    """Yield the rows of a table as snippets.
+    """Yield the rows of a Markdown table, or the lines of a bill, as snippets such as ``Item: tea; Price: 3``.
 
-    Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row).
+    ``header_row`` has the names of the columns (None: the first row of the block has them; empty: there are no names).
     """
     header = _split_cells(header_row) if header_row else []
     offset = block.start
@@ -432,9 +432,9 @@ def _split_cells(row: str) -> list[str]:
 
 
 def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN) -> Iterator[Snippet]:
-    """Yield the entries of a paragraph as snippets. Each begins with a line that matches ``entry_start``.
+    """Yield the entries of a list, log or chat as snippets. An entry begins with a line that matches ``entry_start``.
 
-    By default, each line is an entry. An entry that begins with a time, as in a chat log, can be a question.
+    By default, each line is an entry. ``is_question`` is set for a chat message that asks something.
     """
     offset = first = block.start
     for line in [*block.content.splitlines(keepends=True), ""]:  # the empty line ends the last entry
@@ -466,7 +466,7 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
 
 
 def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:
-    """Yield a heading as a snippet if it has a version and its date; it answers only a question about that date.
+    """Yield one snippet if a heading has a version and its date, else nothing. It answers a question for that date.
 
     ``block`` is the block of the heading. The snippet is displayed like a table row.
 
