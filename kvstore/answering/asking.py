@@ -94,9 +94,9 @@ class Asker:
             return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
 
     def prepare_prompt(self, question: str, clauses: Clauses) -> Prompt:
-        """Retrieve the evidence for a question, and return the prompt that a language model gets for it.
+        """Retrieve the evidence for a question, and return the prompt with it for a language model.
 
-        ``clauses`` configure the retrieval, for example its strategy.
+        ``clauses`` configure the retrieval, for example its strategy. No model is asked.
         """
         with self.open_query(question, clauses) as (strategy, query):
             self._request_segments(query)
@@ -218,9 +218,9 @@ class Asker:
         return self.retrieve_evidence(strategy, query)
 
     def _request_segments(self, query: Query) -> None:
-        """Change a query so that it returns segments in addition to chunks, with about as many tokens as a prompt has.
+        """Change a query so that it also returns segments (neighboring chunks as one text) for a prompt.
 
-        The query is unchanged if it already requests segments, or if the prompt has no room for a few chunks.
+        The query is not changed if it requests segments already, or if a prompt has no room for ``_MIN_PROMPT_CHUNKS``.
         """
         # A conservative estimate: a word or punctuation mark is about two tokens of a model.
         tokens = self.get_session().prompt_tokens // 2
@@ -269,7 +269,11 @@ class Asker:
         return distilled
 
     def _build_prompt(self, evidence: Evidence, query: Query, budget: int | None = None) -> Prompt:
-        """Return the prompt for the evidence with at most ``budget`` tokens (None: the session's); record the step."""
+        """Return the prompt for the evidence, and record this step in the query's trace.
+
+        It has at most ``budget`` tokens (None: the session's ``prompt_tokens`` setting). Raises InputError if that is
+        too few for a passage.
+        """
         from .prompt import build_prompt
 
         budget = budget or self.get_session().prompt_tokens
@@ -284,7 +288,10 @@ class Asker:
     def _estimate_confidence(
         self, query: Query, evidence: Evidence, scored_passages: ScoredPassages, reading: PassageReading | None
     ) -> Confidence:
-        """Estimate the probability that the evidence answers the question, and record it as a step of the query."""
+        """Return the probability that the evidence answers the question, and record this step in the query's trace.
+
+        ``reading`` is the result of the answer reader (None: it did not read the passages).
+        """
         from .confidence import OVERVIEW_CONFIDENCE, estimate_confidence
 
         with query.trace.step("weigh confidence") as step:
@@ -307,10 +314,10 @@ class Asker:
     def _read_evidence(
         self, query: Query, evidence: Evidence, clauses: Clauses, *, is_part: bool = False
     ) -> tuple[ScoredPassages, PassageReading | None]:
-        """Return the passages around the evidence, and the answer reader's result for them (None: it reads no passage).
+        """Return the passages around the evidence, and the answer reader's result for them (None: it read none).
 
         The snippets of the passages (sentences, items, rows) are scored on first use. ``is_part`` is True if the
-        question is a part of another one.
+        question is a part of a longer one, such as "by when?" of "Who approves it, and by when?".
         """
         from .extractive import MAX_CHUNKS, ScoredPassages
         from .passages import build_passages
@@ -324,12 +331,12 @@ class Asker:
     def _read_passages(
         self, query: Query, evidence: Evidence, scorer: SnippetScorer, clauses: Clauses, *, is_part: bool = False
     ) -> PassageReading | None:
-        """Let the answer reader (a neural network) read the passages around the evidence and the nearest chunks.
+        """Let the answer reader (a neural network) read the passages around the evidence, and return its result.
 
         Returns None if it does not read them: it is switched off or not installed, the question is not in English, the
-        store has no embedder that can judge meaning, or the evidence is not chunks of documents. The nearest chunks are
-        added unless the caller chose a strategy or a token limit. ``is_part``: the question is a part of another one,
-        and asks for one fact.
+        store has no embedder that can judge meaning, or the evidence is not chunks of documents. The chunks nearest to
+        the question are read too, unless the caller chose a strategy or a token limit. ``is_part`` is True if the
+        question is a part of a longer one, so that it asks for one fact.
         """
         from .extractive import MAX_CHUNKS
         from .question_form import may_need_several_passages
@@ -362,11 +369,11 @@ class Asker:
         return reading
 
     def _answer_parts(self, question: str, evidence: Evidence, clauses: Clauses) -> Answer | None:
-        """Return the answer to a question that asks for several facts: for each part its answer, or a note without one.
+        """Return an answer with a paragraph for each part of a question ("Who approves it, and by when?").
 
-        ``evidence`` is that of the whole question. Returns None if the question asks for one fact, if no part has an
-        answer, or if the reader does not read the passages of a part. The confidence is the lowest of the answered
-        parts.
+        A part without an answer gets a note instead. The confidence is the lowest of the answered parts. ``evidence``
+        is that of the whole question. Returns None if the question asks for one fact, if no part has an answer, or if
+        the answer reader does not read the passages of a part.
         """
         from .question_form import complete_part, is_yes_no_question, split_question
 
@@ -395,17 +402,15 @@ class Asker:
         lowest_confidence = min(compress(confidences, answered), key=lambda confidence: confidence.value)
         # The sentence that answers "and for how long?" also answers "May I stay?", which the reader judges less surely.
         answering_ids = {part.best_snippet_id for part in compress(parts, answered)}
-        answered = [
-            is_answered
-            or (part.best_snippet_id in answering_ids and is_yes_no_question(part.text) and not confidence.unknown)
-            for is_answered, part, confidence in zip(answered, parts, confidences, strict=True)
-        ]
+        for index, (part, confidence) in enumerate(zip(parts, confidences, strict=True)):
+            is_answered_elsewhere = part.best_snippet_id in answering_ids and is_yes_no_question(part.text)
+            answered[index] |= is_answered_elsewhere and not confidence.unknown
         return make_extractive_answer(extract_part_answers(parts, answered), evidence, lowest_confidence)
 
     def _build_scorer(self, query: Query) -> SnippetScorer:
         """Return a scorer of snippets (sentences, items, rows) by their relevance to the question of a query.
 
-        Without an embedder, all its cosines are 0.
+        If the store has no embedder, the cosines that it uses are 0.
         """
         from ..retrieval.recognition import RecognitionRequest, decompose
         from .confidence import compute_question_rarities

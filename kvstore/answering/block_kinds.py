@@ -61,9 +61,9 @@ def _is_bill(paragraph: str) -> bool:
 
 
 def _is_timestamped(paragraph: str) -> bool:
-    """True if at least half of the lines, and more than one, begin with a time.
+    """True if a paragraph is part of a chat or log: at least half of its lines, and more than one, begin with a time.
 
-    An entry can have several lines, and the first entry can begin before the paragraph.
+    The other lines continue an entry.
     """
     lines = paragraph.splitlines()
     num_timestamped = sum(TIMESTAMP_PATTERN.match(line) is not None for line in lines)
@@ -71,9 +71,10 @@ def _is_timestamped(paragraph: str) -> bool:
 
 
 def _is_record(paragraph: str) -> bool:
-    """True if a paragraph is a stored table row: several lines of a name and a value, with different names.
+    """True if a paragraph is a record, such as a stored table row: several lines of a name and a value.
 
-    Most values are short. Some can be sentences if the whole record is not too long to be displayed.
+    No name occurs twice. Values are short; fewer than half of them can be sentences if the record has at most
+    ``_MAX_RECORD_WORDS`` words.
     """
     lines = paragraph.splitlines()
     names = {field["name"] for field in map(_NAMED_VALUE_PATTERN.fullmatch, lines) if field is not None}
@@ -115,15 +116,15 @@ def _is_line_list(paragraph: str) -> bool:
 
 
 def _split_record(block: PassageBlock) -> Iterator[Snippet]:
-    """Yield a record as one snippet, its lines joined by semicolons."""
+    """Yield a record (lines of a name and a value) as one snippet, its lines joined by semicolons."""
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in block.content.splitlines())
     yield Snippet(block.start, block.end, displayed, "table", block.block_index)
 
 
 def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
-    """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons.
+    """Yield each line of columns as a snippet, such as ``Friday: 10:00; 18:00``.
 
-    If the first line has the names of the columns, each cell follows its name instead, as in a table.
+    If the first line has the names of the columns, it is not yielded, and each cell follows the name of its column.
     """
     snippets = list(split_entries(block))
     rows = [
@@ -141,12 +142,12 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """True if the first row has the names of the columns.
+    """True if the first of the ``rows`` of cells has the names of the columns.
 
-    There are at least three rows, equally many cells (at least three) in each, and a column in which all cells except
-    the first have a digit, and the first is not a placeholder for a missing number. The first row does not begin with a
-    weekday, and the first column is not a list of persons. If the first name has a capital, no other name begins with a
-    lower-case letter.
+    In one column, the first cell must be without a digit and all others with one. Each row must have equally many
+    cells; there must be at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have no header
+    if the first one begins with a weekday, if the first column lists persons, or if a lower-case cell follows a
+    capitalized first cell in the first row.
     """
     if len(rows) < _MIN_HEADED_ROWS:
         return False
@@ -186,7 +187,8 @@ class BlockKind(NamedTuple):
 def _split_line_list(block: PassageBlock) -> Iterator[Snippet]:
     """Yield the lines of a paragraph as snippets.
 
-    A line that ends with a colon is one snippet with the lines that it introduces, unless these are long.
+    A line that ends with a colon becomes one snippet with the lines up to the next such line, unless these have more
+    than ``_MAX_INTRODUCED_WORDS`` words.
     """
     lines = list(split_entries(block))
     firsts = [index for index, line in enumerate(lines) if index == 0 or line.text.endswith(":")]

@@ -62,7 +62,7 @@ class AnswerCache:
             self._delete_old()
 
     def _delete_old(self) -> None:
-        """Delete expired answers and the oldest ones beyond the limit; other processes can do the same concurrently."""
+        """Delete expired answers, and the oldest ones beyond ``MAX_ANSWERS``. Other processes can do the same."""
         files = []
         for path in self._folder.iterdir():
             with suppress(OSError):

@@ -55,7 +55,7 @@ def cite_hit(number: int, hit: Hit) -> Citation:
 
 
 def neutralize_citations(text: str) -> str:
-    """Return a text with bracketed numbers of at most three digits in parentheses, so that they are not citations.
+    """Return a text in which numbers like ``[3]`` become ``(3)``, so that they are not taken for citations.
 
     >>> neutralize_citations("The Moon has no air.[3] See list[0] and [1984].")
     'The Moon has no air.(3) See list(0) and [1984].'
@@ -87,9 +87,9 @@ class CitationFilter:
         return list(self._dropped)
 
     def feed(self, text: str) -> str:
-        """Add a piece of the text; return the text that is complete now, without its citations of invalid numbers.
+        """Add a piece of the text, and return the text that is complete now, without citations of invalid numbers.
 
-        A citation that can continue in the next piece is held back.
+        The beginning of a citation at the end of the piece is returned with the next piece.
         """
         self._pending += text
         partial = _PARTIAL_CITATION_PATTERN.search(self._pending)
@@ -103,9 +103,9 @@ class CitationFilter:
         return _CITATION_PATTERN.sub(self._filter_citation, ready).rstrip()
 
     def _filter_citation(self, match: re.Match[str]) -> str:
-        """Return the replacement of a citation: its valid numbers in brackets, or an empty string if it has none.
+        """Return the replacement of a matched citation: its valid numbers in brackets, or nothing if it has none.
 
-        All numbers are recorded as cited or dropped.
+        Its numbers are added to ``cited`` or ``dropped``.
         """
         expanded = _RANGE_PATTERN.sub(_expand_range, match[1])
         numbers = list(dict.fromkeys(map(int, _NUMBER_PATTERN.findall(expanded))))

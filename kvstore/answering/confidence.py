@@ -143,11 +143,11 @@ OVERVIEW_CONFIDENCE = Confidence(1.0, coverage=1.0, amount=1.0, phrases=1.0, ove
 def compute_question_rarities(
     question: str, state: State, language: str | None, stem: Callable[[str], str]
 ) -> dict[str, float]:
-    """Return the rarity in the store of each term in a question in a language (None: English).
+    """Return the rarity (IDF) in the store of each term (stemmed word) in a question.
 
-    ``stem`` is the stemming function for the question. Words that only say what kind of thing is asked for ("how long")
-    are omitted. Rarities are smoothed by adding ``BACKGROUND_CHUNKS`` chunks from other texts: in a store of ten
-    chunks, a word in five of them is not necessarily common.
+    ``language`` is the language of the question (None: English), and ``stem`` its stemming function. Words that only
+    say what is asked for ("how long") are omitted. Rarities are smoothed by adding ``BACKGROUND_CHUNKS`` chunks from
+    other texts: in a store of ten chunks, a word in five of them is not necessarily common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     subject = _remove_request(question, language)
@@ -170,10 +170,10 @@ def _remove_request(question: str, language: str | None) -> str:
 
 
 def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
-    """Return, by term in the question, about how many chunks have it, in any language of the documents.
+    """Return about how many chunks have each of the ``terms`` (stemmed words) of a question.
 
-    The number is a sum over the variants of the term: the stems of its word in each language, and the plurals of
-    abbreviations. A chunk that has several variants counts several times, which is rare.
+    The number is a sum over the variants of a term: the stems of its word in each language of the documents, and the
+    plural of an abbreviation. A chunk with several variants counts several times, which is rare.
     """
     variants: dict[str, list[str]] = {}
     if isinstance(stem, QuestionStemmer):  # the documents have several languages
@@ -194,10 +194,11 @@ def estimate_confidence(
     get_nearest_cosine: Callable[[], float],
     reading: PassageReading | None = None,
 ) -> Confidence:
-    """Estimate the probability that the hits answer a question.
+    """Return the estimated probability that the hits answer the question of a query, with the signals that it is from.
 
     ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
-    sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages.
+    sentence with the question; it is called only if needed. ``reading`` is the result of the answer reader (None: it
+    did not read the passages).
     """
     hits = hits[:_MAX_CHUNKS]
     hit_texts = (f"{PurePosixPath(hit.document).name} {hit.title or ''} {hit.heading} {hit.text}" for hit in hits)
@@ -261,10 +262,10 @@ def _compute_logit(
 ) -> float:
     """Return the logit (log-odds) of the confidence, from the weighted signals and the answer reader's result, if any.
 
-    ``signals`` has the values of the signals that ``weights`` names. ``has_unknown_names`` is True if the question has
-    a name that no document has.
+    ``signals`` has the values of the signals that ``weights`` names. ``reading`` is None if the answer reader did not
+    read the passages. ``has_unknown_names`` is True if the question has a name that no document has.
     """
-    # The constant has no signal, so its factor is 1.
+    # The weight "constant" has no signal.
     rule_logit = math.fsum(weight * signals.get(name, 1.0) for name, weight in weights.items())
     if reading is None:
         return rule_logit
@@ -298,7 +299,7 @@ def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     """Return for each hit the highest cosine of its chunks with the question, at least 0."""
     hit_chunks = [list(dict.fromkeys(chunk for chunk, _ in iter_spans(hit, query.state))) for hit in hits]
     chunk_ids = np.array(list(chain.from_iterable(hit_chunks)), np.uint64)
-    # One call for all chunks; each hit then takes the cosines of its own.
+    # One call for the chunks of all hits, whose cosines are then taken from the iterator hit by hit.
     cosines = iter(compute_cosines(query.state, chunk_ids, query.vector).tolist())
     return [max(0.0, *islice(cosines, len(chunks))) for chunks in hit_chunks]
 
@@ -358,9 +359,9 @@ class _QuestionTerms(NamedTuple):
         )
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
-        """Return the largest fraction of the question's total rarity that a window of ``terms`` has, from 0 to 1.
+        """Return how much of the question the best window of a passage covers, as a fraction of ``total_rarity``.
 
-        ``terms`` are the terms of a passage in order. A window is consecutive terms of at most ``_MAX_WINDOW_WORDS``
+        ``terms`` are the terms of the passage in order. A window is consecutive terms of at most ``_MAX_WINDOW_WORDS``
         words.
         """
         word_offsets = accumulate(_compute_size_in_words(term, self.stem) for term in terms)
@@ -390,7 +391,7 @@ class _QuestionTerms(NamedTuple):
         max_missing_rarity = max(self.total_rarity, math.fsum(self.names.values()))
         num_tokens = sum(name.is_token for name in self.names)
         num_missing_tokens = sum(name.is_token for name in missing_names)
-        # The total rarity of the question's pairs of consecutive terms that the best passage for them has too.
+        # The total rarity of the pairs of consecutive terms that the question shares with a passage, for the best one.
         phrase_rarity = max(
             math.fsum(self.pairs[pair] for pair in self.pairs.keys() & set(pairwise(terms))) for terms in passage_terms
         )

@@ -74,11 +74,11 @@ class ModelDistiller:
         self.trace = Trace()
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
-        """Return the evidence for another question from the strategy ``using`` (None: the same as for the original)."""
+        """Return the evidence for another question from the strategy ``using`` (None: that of the first question)."""
         return self._retrieve(question, using)
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
-        """Divide passages into batches that fit in a prompt each. Omit a passage that is too long for any prompt."""
+        """Divide passages into batches that each fit in one prompt. A passage that is too long for any is omitted."""
         remaining = list(passages)
         batches: list[list[Hit]] = []
         while remaining:
@@ -91,9 +91,10 @@ class ModelDistiller:
         return batches
 
     def read(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
-        """Return points of the passages that fit in a prompt, and up to ``num_questions`` further questions.
+        """Let the model extract points (statements with a score) from passages that help to answer a question.
 
-        The result is empty if the model gave no usable answer.
+        Only the passages that fit in one prompt are read. The result also has up to ``num_questions`` further questions
+        that the model would ask. It is empty if the model gave no usable answer.
         """
         task = _POINTS_TASK + (_QUESTIONS_TASK.format(count=num_questions) if num_questions else "")
         fitting = self._select_fitting(question, passages, task)
@@ -146,7 +147,7 @@ class ModelDistiller:
         return ratings
 
     def _request_ratings(self, question: str, passages: Sequence[Hit]) -> list[int]:
-        """Return the model's rating of each of these passages, which must fit in one prompt.
+        """Return the model's rating of each passage, 0 to ``_MAX_RATING``. The passages must fit in one prompt.
 
         The rating is 0 for a passage that the model did not rate, and for all if the model gave no valid answer.
         """
@@ -157,7 +158,7 @@ class ModelDistiller:
 
         def parse_ratings(answer: Any) -> list[int]:
             """Return the ratings in the order of the passages, from the model's JSON."""
-            ratings = {entry["passage"]: entry["rating"] for entry in answer["ratings"]}
+            ratings = {rated["passage"]: rated["rating"] for rated in answer["ratings"]}
             return [ratings.get(number, 0) for number in range(1, len(passages) + 1)]
 
         ratings = self._ask_model("ratings", question, passages, _RATINGS_TASK, schema, parse_ratings)

@@ -93,9 +93,10 @@ def split_markdown(
 
 
 def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
-    """Return the term that a paragraph or item defines ("" if none), and the end of its run-in heading (None if none).
+    """Return the term that a paragraph or item defines, and the offset in ``text`` at which its run-in heading ends.
 
-    A run-in heading is a sentence in bold at the beginning. It is the term of the text that follows it.
+    The term is empty if the block defines none. A run-in heading is a sentence in bold at the beginning, which is the
+    term of the rest; the offset is None without such a heading.
     """
     start, end = block.start, block.end
     run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)

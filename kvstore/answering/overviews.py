@@ -55,11 +55,11 @@ _MIN_OPENING_WORDS, _MAX_OPENING_WORDS = 4, 40
 def retrieve_overview(
     query: Query, request: SummaryRequest, retrieve: Callable[[Strategy, Query], Evidence]
 ) -> Evidence | None:
-    """Return an overview of the documents that a question for a summary asks for; None if it asks for something else.
+    """Return an overview of the documents that a question asks to summarize; None if it names none that are known.
 
-    If titles or keys contain the words in the question, these documents are summarized. Otherwise, those without a
-    title are whose first lines contain them, and otherwise all that the query allows. ``request`` is what the question
-    asks to summarize. ``retrieve`` runs a query with a strategy.
+    ``request`` has the subject of the question. The documents with its words in their title or key are chosen, then
+    those without a title that have them in their first lines, then all that the query allows if the request covers all.
+    One document is summarized, and several are listed. ``retrieve`` runs a query with a strategy.
     """
     records = sorted(
         (record for record in query.state.documents.scan() if record.groups), key=lambda record: record.key
@@ -94,7 +94,7 @@ def _find_records_by_opening(
 ) -> list[DocumentRecord]:
     """Return the records of the documents without a title whose first lines contain the subject of a request.
 
-    The rows of a file, which have one source, are omitted.
+    Documents with the same source, such as the rows of a CSV file, are omitted.
     """
     num_documents = Counter(record.source for record in records)
     untitled_records = [
@@ -124,10 +124,10 @@ def _get_file_name(record: DocumentRecord) -> str:
 
 
 def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: str) -> Evidence:
-    """Return evidence that has the opening sentences of documents as hits, and how many documents there are as context.
+    """Return evidence that lists documents: their opening sentences are its hits, and their number is its context.
 
-    The rows of a file, which have one source, are listed as one. If there are more documents than ``query.top``,
-    ``records`` is sampled at equal distances. ``subject`` begins the context, for example "The store has".
+    Documents with the same source, such as the rows of a CSV file, are listed as one. At most ``query.top`` are listed,
+    at equal distances in ``records``. The context begins with ``subject``, for example "The store has".
     """
     with query.trace.step("list documents") as step:
         records_by_source: dict[str, list[DocumentRecord]] = {}
@@ -179,7 +179,7 @@ def _build_opening_hit(state: State, rank: int, record: DocumentRecord, title: s
 
 
 def _is_description(sentence: CoverSentence) -> bool:
-    """True if a sentence at the start of a document can say what it is about: complete, and of ordinary length."""
+    """True if a sentence can say what its document is about: it ends with punctuation and has an ordinary length."""
     is_complete = sentence.text.endswith((".", "!", "?", "。", "！", "？", "؟", "।"))
     return is_complete and _MIN_OPENING_WORDS <= sentence.words.length <= _MAX_OPENING_WORDS
 
@@ -193,7 +193,7 @@ class _QuotedSpan(NamedTuple):
 
 
 def _collect_sentences(evidence: Evidence, state: State) -> tuple[list[CoverSentence], dict[_QuotedSpan, Hit]]:
-    """Return the sentences of the hits of an overview, each once, and the first hit of each by its span."""
+    """Return the distinct sentences of the hits of an overview, and a map from the span of each to its first hit."""
     hits_by_span: dict[_QuotedSpan, Hit] = {}
     sentences: list[CoverSentence] = []
     for hit in evidence.hits:

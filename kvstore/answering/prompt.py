@@ -68,12 +68,12 @@ class Prompt:
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     """Return the prompt for this evidence: instructions, passages, points, relations, abstracts, and the question.
 
-    It has at most ``budget`` tokens, as :func:`token_estimate` counts them. What does not fit is left out; without room
-    for a passage, raises InputError.
+    It has at most ``budget`` tokens, as :func:`token_estimate` counts them. Texts that do not fit are omitted. Raises
+    InputError if no passage fits.
     """
-    notes = (note.text for note in evidence.abstracts)
+    abstract_texts = (abstract.text for abstract in evidence.abstracts)
     hits = evidence.segments or evidence.hits
-    quotation = build_quotation(hits, evidence.question, *evidence.points, *evidence.context, *notes)
+    quotation = build_quotation(hits, evidence.question, *evidence.points, *evidence.context, *abstract_texts)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
     # The question can occur twice.
@@ -92,17 +92,17 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     relations = [line for line in map(to_one_line, evidence.context) if token_budget.try_add(line)]
     passages_text = "\n".join(hit.text for hit in passages)
     passage_documents = {hit.document for hit in passages}
-    notes_of_passages = (
-        note.text
-        for note in evidence.abstracts
-        if note.document in passage_documents and note.text.strip() and note.text not in passages_text
+    new_abstracts = (  # of the documents of the passages, without those that a passage contains
+        abstract.text
+        for abstract in evidence.abstracts
+        if abstract.document in passage_documents and abstract.text.strip() and abstract.text not in passages_text
     )
-    abstracts = [text for text in map(sanitize_text, notes_of_passages) if token_budget.try_add(text)]
+    abstracts = [text for text in map(sanitize_text, new_abstracts) if token_budget.try_add(text)]
     quoted_passages = (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
-    parts = [_render_section("Information", quoted_passages)]
+    rendered = [_render_section("Information", quoted_passages)]
     for title, lines in (("Points", points), ("Relations", relations), ("Abstracts", abstracts)):
-        parts += [_render_section(title, [quotation.quote("\n".join(lines))])] if lines else []
-    context = "\n\n".join(parts)
+        rendered += [_render_section(title, [quotation.quote("\n".join(lines))])] if lines else []
+    context = "\n\n".join(rendered)
     repeated = [question] if token_estimate(context) >= MIN_REPEAT_TOKENS else []
     user = "\n\n".join([*repeated, context, question])
     tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + token_estimate(user)
@@ -117,7 +117,7 @@ class _TokenBudget:
         self._tokens_left = tokens
 
     def try_add(self, text: str) -> bool:
-        """Subtract the tokens of a text and its line end if they fit. Return True if they do."""
+        """Subtract the tokens of a text and its line end from the budget if they fit. Return False if they do not."""
         size = token_estimate(text) + 1
         if size > self._tokens_left:
             return False
@@ -137,26 +137,26 @@ def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
 
 
 def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
-    """Return a passage as the prompt has it: its number, title and headings on a line, then its text in delimiters."""
+    """Return the text of a passage in a prompt: its number, title and headings on a line, then the quoted text."""
     titles = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
     return f"[{number}] {to_one_line(' > '.join(titles))}\n{quotation.quote(sanitize_text(hit.text))}"
 
 
 def sanitize_text(text: str) -> str:
-    """Return a document's text for a model: without control characters, and without bracketed numbers.
+    """Return a document's text for a model: without control characters, and with bracketed numbers in parentheses.
 
-    A bracketed number could be taken for the number of a passage. White space at the ends is removed.
+    A bracketed number could be taken for a citation. White space at the ends is removed.
     """
     return sanitize_slice(text.strip())
 
 
 def sanitize_slice(text: str) -> str:
-    """Return a part of a document's text for a model, without control characters and bracketed numbers."""
+    """Return a slice of a document's text as :func:`sanitize_text` does, but with the white space at its ends."""
     return neutralize_citations(replace_controls(text))
 
 
 def to_one_line(text: str) -> str:
-    """Return a text from a document on one line with single blanks, without control characters or bracketed numbers."""
+    """Return a document's text as :func:`sanitize_text` does, but on one line with single blanks."""
     return sanitize_text(" ".join(text.split()))
 
 

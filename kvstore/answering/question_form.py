@@ -105,10 +105,10 @@ _COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*+\W* or (?:an? |the )?[
 
 
 def find_asking_sentence(question: str) -> str:
-    """Return the only sentence of a question that ends with a question mark, if it can be understood alone.
+    """Return the sentence of a question that asks, or the whole question if that sentence cannot be understood alone.
 
-    It can if it begins as a question does and has no pronoun that can refer to the sentence before. Otherwise, and if
-    there are other such sentences, return the whole question.
+    It is the only sentence that ends with a question mark. It can be understood alone if it begins with a question word
+    or an auxiliary verb and has no pronoun that can refer to another sentence.
 
     >>> find_asking_sentence("I have a dog. May dogs swim here? Please answer soon.")
     'May dogs swim here?'
@@ -127,7 +127,7 @@ def find_asking_sentence(question: str) -> str:
 
 
 def is_yes_no_question(question: str) -> bool:
-    """True if yes or no answers the last sentence of a question.
+    """True if the last sentence of a question begins with an auxiliary verb, so that yes or no answers it.
 
     >>> is_yes_no_question("I have a dog. May I bring it?"), is_yes_no_question("Who may bring a dog?")
     (True, False)
@@ -154,13 +154,12 @@ def find_topic(question: str) -> str | None:
 
 
 def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
-    """True if a question may be a chain of facts or a comparison, so that no single sentence answers it.
+    """True if a question may need facts from several passages, because it compares two names or is long.
 
-    Long questions and comparisons may. Fewer words are enough if one of the retrieved ``hits`` was reached by a chain.
+    Fewer words make a question long if one of the retrieved ``hits`` was reached through a name or another chunk.
     """
-    question = find_asking_sentence(question)  # the sentences before it are not links of a chain
+    question = find_asking_sentence(question)  # other sentences do not ask for facts
     num_words = len(list_content_words(question))
-    # A hit that a strategy reached through a name or another chunk, as its path shows.
     has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)
     min_words = _MIN_LINKED_WORDS if has_linked_hit else _MIN_CHAIN_WORDS
     return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None
@@ -188,10 +187,10 @@ def split_question(question: str) -> list[str]:
 
 
 def complete_part(part: str, first_part: str, first_answer: str) -> str:
-    """Return the question to ask for a later part of a question, such as "by when?" after "Who approves it, and".
+    """Return a later part of a question ("by when?" in "Who approves it, and by when?") as a question of its own.
 
-    ``first_answer`` are the words that answer the first part, or an empty string. A pronoun is replaced by them if it
-    means the person that the first part asks for, otherwise by the subject of the first part. The words of the first
+    A pronoun in ``part`` is replaced by the subject of ``first_part``, or by ``first_answer`` if it means the person
+    that the first part asks for. ``first_answer`` is empty if the first part was not answered. The words of the first
     part are appended to a part that is short or refers to it in another way.
 
     >>> complete_part("when was it first lit?", "Who built the tower of Inner Skerry?", "Wrexham")
@@ -210,17 +209,11 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
         part = _THAT_OF_PATTERN.sub(lambda match: subject.partition(" of ")[0], part)
     pronoun = _PRONOUN_PATTERN.search(part)
     if pronoun is not None:
-        if _PERSON_PATTERN.fullmatch(pronoun.group()):
-            owner = _OWNER_PATTERN.fullmatch(subject)
-            if first_part.lower().startswith("who ") and first_answer:
-                subject = first_answer
-            elif owner is not None:
-                subject = owner["owner"]
-        elif pronoun.group().lower() in ("it", "its") and _PLURAL_PATTERN.fullmatch(subject):
-            subject = ""  # the pronoun means something else
-        if subject:
+        person = first_answer if first_part.lower().startswith("who ") else ""
+        referent = _find_referent(pronoun.group(), subject, person)
+        if referent:
             ending = "'s" if pronoun["possessive"] else ""
-            return f"{part[: pronoun.start()]}{subject}{ending}{part[pronoun.end() :]}"
+            return f"{part[: pronoun.start()]}{referent}{ending}{part[pronoun.end() :]}"
     is_self_contained = (
         pronoun is None
         and not _OTHER_REFERENCE_PATTERN.search(part)
@@ -241,10 +234,25 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     return f"{part.rstrip('?')} {predicate}"
 
 
-def _find_subject(question: str) -> str:
-    """Return the noun phrase that a question is about; empty if it has no such phrase, or one with I, you or we first.
+def _find_referent(pronoun: str, subject: str, person: str) -> str:
+    """Return what a pronoun in a later part of a question refers to; an empty string if that is unknown.
 
-    It is the question without its asking words and verb, and without an adjective and its preposition.
+    ``subject`` is the subject of the first part, and ``person`` the person who answers it; both can be empty.
+
+    >>> [_find_referent(pronoun, "Ann's boat", "") for pronoun in ("he", "it")], _find_referent("it", "rules", "")
+    (['Ann', "Ann's boat"], '')
+    """
+    if _PERSON_PATTERN.fullmatch(pronoun):
+        owner = _OWNER_PATTERN.fullmatch(subject)
+        return person or (subject if owner is None else owner["owner"])
+    is_plural = _PLURAL_PATTERN.fullmatch(subject) is not None
+    return "" if is_plural and pronoun.lower() in ("it", "its") else subject
+
+
+def _find_subject(question: str) -> str:
+    """Return the noun phrase that a question is about; empty if it has none, or one that begins with I, you or we.
+
+    It is the question without its question words and verb, and without an adjective and its preposition.
 
     >>> _find_subject("When was the Petrel built?"), _find_subject("How much does a Kestrel generator weigh?")
     ('the Petrel', 'a Kestrel generator')

@@ -34,10 +34,10 @@ def build_refusal(
 ) -> ExtractedAnswer:
     """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
 
-    ``reading`` is the answer reader's result, by whose scores these sentences are chosen (None: by the scores of
-    ``scored_passages``). If the evidence has summaries or reports, their beginnings replace the sentences. If the
-    condition selects no documents, nothing follows. The text also names what ``confidence`` found to be missing: names
-    in the question, or what it asks for, such as a telephone number.
+    It also says which names in the question no document has, or which form of answer no passage has, such as a
+    telephone number. The sentences are chosen by the scores of the answer reader, whose result is ``reading`` (None: by
+    the scores of ``scored_passages``). If the evidence has summaries or reports, their beginnings are shown instead. If
+    the query's condition selects no documents, nothing is shown.
     """
     if query.allowed is not None and not len(query.allowed.documents):
         return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])

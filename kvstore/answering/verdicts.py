@@ -66,7 +66,7 @@ _STRICT_PATTERN = compile_lazily(
 )
 _UNIVERSAL_PATTERN = compile_lazily(r"\b(?:all|every|each|any)\b", re.IGNORECASE)
 #: Words of a question that the sentence need not have.
-_LIGHT_TERMS = "ever still yet already made may s"
+_OPTIONAL_TERMS = "ever still yet already made may s"
 _NAME_PATTERN = compile_lazily(r"(?<!^)\b[A-Z][\w-]+")
 _WORD_PATTERN = compile_lazily(r"\w+")
 #: A sentence that only says yes or no, at the start of a text.
@@ -85,10 +85,10 @@ class _Quantity(NamedTuple):
 
 
 def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[str], str]) -> Verdict | None:
-    """Return the answer yes or no to a question if a sentence settles it by the rules of this module; otherwise None.
+    """Return the answer yes or no to a question if a sentence settles it beyond doubt; None in most cases.
 
-    ``context`` is text around the sentence that can name its subject, such as its title and heading. ``stem`` is the
-    stemming function.
+    The sentence must have the content words of the question; ``context``, such as its title and heading, can supply all
+    but one of them. Numbers, negations and words like "only" then decide. ``stem`` is the stemming function.
 
     >>> [decide_verdict(f"Is the {part} lit?", text, "", str.lower)
     ...  for part in ("tower", "mole") for text in ("The tower is lit.", "The tower is never lit.")]
@@ -101,8 +101,8 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     is_forbidden = asks_permission and _FORBIDDEN_PATTERN.search(sentence) is not None
     terms = set(list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem))
     # A sentence that forbids something need not have the words that ask for permission.
-    light_terms = f"{_LIGHT_TERMS} allowed permitted" if is_forbidden else _LIGHT_TERMS
-    terms -= set(list_content_terms(light_terms, stem))
+    optional_terms = f"{_OPTIONAL_TERMS} allowed permitted" if is_forbidden else _OPTIONAL_TERMS
+    terms -= set(list_content_terms(optional_terms, stem))
     own_terms = terms & set(list_content_terms(sentence, stem))
     missing_terms = terms - own_terms - set(list_content_terms(context, stem))
     if not own_terms or missing_terms:
@@ -152,9 +152,9 @@ def find_names(text: str) -> list[str]:
 def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal["equal"] | None:
     """Compare each number of a question with the number of the sentence that has the same unit.
 
-    Returns ``equal`` if all are equal (or there are no numbers), so that other rules decide; a verdict if a number or a
-    limit decides; and None if there is no verdict, because the numbers cannot be compared. If the question
-    ``asks_permission``, the answer is yes for a number up to an upper limit in the sentence, and no above it.
+    Return ``equal`` if all are equal or there are none, so that other rules decide; yes or no if the numbers decide;
+    and None if they cannot be compared. If the question ``asks_permission``, a number up to an upper limit in the
+    sentence is a yes, and a larger one is a no.
     """
     quantities = _find_quantities(sentence)
     years = _YEAR_RANGE_PATTERN.search(sentence)
@@ -199,9 +199,9 @@ def _find_quantities(text: str) -> list[_Quantity]:
 
 
 def _has_all_calendar_words(question: str, sentence: str) -> bool:
-    """True if a sentence has each month, season and weekday of a question.
+    """True if a sentence has all months, seasons and weekdays of a question.
 
-    A month of a question counts only after a preposition ("in May"). A range of months in the sentence ("from May to
+    A month in the question counts only after a preposition ("in May"). A range of months in the sentence ("from May to
     July") includes the months between.
     """
     months = _get_matches(_MONTH_PATTERN, question)
@@ -215,16 +215,16 @@ def _has_all_calendar_words(question: str, sentence: str) -> bool:
 
 
 def _select_clauses(sentence: str, terms: set[str], stem: Callable[[str], str]) -> list[str]:
-    """Return the clauses of a sentence that have the most of the question's ``terms``; several if they tie."""
+    """Return the clauses of a sentence with the most distinct ``terms`` of the question; several if they tie."""
     clauses = [clause for clause in _CLAUSE_PATTERN.split(sentence) if clause]
     counts = [len(terms.intersection(list_content_terms(clause, stem))) for clause in clauses]
     return [clause for clause, count in zip(clauses, counts, strict=True) if count == max(counts)]
 
 
 def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: Callable[[str], str]) -> bool:
-    """True if one of the ``terms`` follows a match of a pattern (such as "not") in a text.
+    """True if a match of a pattern (such as "not") in a text is closely followed by one of the ``terms``.
 
-    It must be among the first ``_MAX_DISTANCE`` words from the start of the match.
+    The term must be among the first ``_MAX_DISTANCE`` words from the start of the match.
     """
     for match in pattern.finditer(text):
         words = _WORD_PATTERN.findall(text[match.start() :])[:_MAX_DISTANCE]
