@@ -94,11 +94,11 @@ class PassageWords:
         self.words, self.forms = _list_words_and_forms(self.text)
 
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
-        """True if the passage contains a name as a whole, with its words capitalized.
+        """True if the passage contains a name from a question as a whole, with its words capitalized.
 
-        A technical token can occur anywhere in the text, in any case. In German, a name can include another noun, so
-        that a part of it is enough. The first word is not needed if it may have its capital only because it opens a
-        sentence. ``function_words`` are the function words of the passage's language.
+        A technical token can occur anywhere in the text, in any case. If a name opens a sentence, its first word may be
+        missing, because its capital may mean nothing. In German, two adjacent words of a longer name are enough,
+        because the others can be ordinary nouns. ``function_words`` are those of the passage's language.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()
@@ -118,22 +118,19 @@ class PassageWords:
         """The stem of each word; the words themselves if the language has no stemmer."""
         return self.words if self.stem is str else list(map(self.stem, self.words))
 
-    def _has_words(self, name: QuestionName, part: slice, function_words: frozenset[str]) -> bool:
-        """True if the passage has the words of a name at the indexes ``part``, in order and almost adjacent.
+    def _has_words(self, name: QuestionName, indexes: slice, function_words: frozenset[str]) -> bool:
+        """True if the passage has those words of a name that ``indexes`` selects, in order and almost adjacent.
 
         At most ``_MAX_WORDS_BETWEEN`` other words are between each two consecutive ones.
         """
-        (first_word, first_form), *following = zip(map(self.stem, name.words[part]), name.forms[part], strict=True)
-        position = -1
-        while True:
-            try:
-                position = self._stems.index(first_word, position + 1)
-            except ValueError:
-                return False
-            if self._matches_form(position, first_form, function_words) and self._is_followed_by(
-                position, following, function_words
-            ):
-                return True
+        stems = map(self.stem, name.words[indexes])
+        (first_stem, first_form), *following = zip(stems, name.forms[indexes], strict=True)
+        return first_stem in self._stems and any(
+            self._matches_form(position, first_form, function_words)
+            and self._is_followed_by(position, following, function_words)
+            for position, stem in enumerate(self._stems)
+            if stem == first_stem
+        )
 
     def _is_followed_by(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
         """True if ``words``, pairs of a stem and the form in the question, follow the word at ``position`` in order.
@@ -156,9 +153,10 @@ class PassageWords:
         return True
 
     def _matches_form(self, index: int, form: str, function_words: frozenset[str]) -> bool:
-        """True if the word at ``index`` can be part of a name that the question writes as ``form``.
+        """True if the word of the passage at ``index`` can be a word of a name that the question writes as ``form``.
 
-        It is written in the same way, or is capitalized, or does not begin with a letter, or is a function word.
+        It is written in the same way, or is capitalized, or does not begin with a letter, or is a function word. The
+        caller has compared the stems.
         """
         own_form = self.forms[index]
         return (
@@ -170,10 +168,10 @@ class PassageWords:
 
 
 def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
-    """Return the names and technical tokens of a question in a language (None: English), in order.
+    """Return the names and technical tokens (``pg_dump``) of a question in a language (None: English), in order.
 
-    The titles between Chinese and Japanese title marks come last. If the language writes all nouns with capitals, only
-    words with digits or inner capitals and adjacent nouns are names.
+    Titles between Chinese and Japanese title marks come last. In German, which capitalizes all nouns, a single
+    capitalized word is no name unless it has a digit or an inner capital.
 
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]
@@ -196,12 +194,13 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     at_sentence_start = True
     for piece, is_in_name in zip(pieces, in_names, strict=True):
         base = _strip_endings(piece, has_capital_nouns)
+        is_capitalized_function_word = at_sentence_start and not list_informative_words(base, function_words)
         if _TOKEN_PATTERN.fullmatch(base):
             builder.add_token(base)
         elif not piece[0].isalnum():
             if piece not in _JOINING_MARKS:
                 builder.end_name()
-        elif is_in_name and not (at_sentence_start and not list_informative_words(base, function_words)):
+        elif is_in_name and not is_capitalized_function_word:
             builder.add_word(base, at_sentence_start)
             if base != piece:  # nothing can follow a possessive or half of a compound
                 builder.end_name()
@@ -222,7 +221,7 @@ class _NameBuilder:
     """
 
     def __init__(self, function_words: frozenset[str], *, has_other_nouns: bool) -> None:
-        """Start without names.
+        """Create a builder for a question in a language with these function words.
 
         ``has_other_nouns`` is True if a word of a name can be a noun that does not belong to it, as in German.
         """
@@ -234,7 +233,7 @@ class _NameBuilder:
         self._opens_sentence = True
 
     def add_token(self, token: str) -> None:
-        """End the current name, and add a technical token as a name of its own."""
+        """End the current name, and add a technical token, such as ``pg_dump``, as a name of its own."""
         self.end_name()
         words, forms = tuple(segment_words(token)), tuple(split_written_words(token))
         self.names.append(QuestionName(token, words, forms, is_token=True))
@@ -260,10 +259,10 @@ class _NameBuilder:
         return True
 
     def end_name(self) -> None:
-        """Add the current name to ``names``, without the link words (such as ``of``) after its last word.
+        """Add the current name, if there is one, to ``names``, without the link words (such as ``of``) at its end.
 
         It is dropped if all of its words are function words, if it is one ordinary word that opens a sentence, or if
-        the normal form splits it into more or fewer words.
+        its normal form has more or fewer words.
         """
         forms = [form for word in self._words for form in split_written_words(word)]
         words = [part for word in self._words for part in segment_words(word)]
@@ -286,8 +285,8 @@ class _NameBuilder:
 def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
     """Return a word (``piece``) without the ending of a possessive or of the plural of an abbreviation ("DVDs").
 
-    In a language that ``has_capital_nouns``, nouns after hyphens are removed too. The nouns of a compound such as
-    "AFC-Champion" are removed only if another part of it is a name.
+    If the language ``has_capital_nouns``, as German does, only the names in a compound remain: "AFC" of "AFC-Champion".
+    A compound without such a name is returned as it is.
     """
     base = _POSSESSIVE_PATTERN.sub("", piece)
     if _PLURAL_ABBREVIATION_PATTERN.fullmatch(base):
@@ -298,9 +297,10 @@ def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
 
 
 def _list_words_and_forms(text: str) -> tuple[list[str], list[str]]:
-    """Return the words of a text in normal form, with abbreviations in the singular, and its words as written.
+    """Return two lists of equal length: the words of a text in normal form, and the same words as written.
 
-    If the normal form splits the text into more or fewer words, both lists have the words in normal form.
+    Abbreviations in normal form are in the singular. If the normal form has more or fewer words than the text, both
+    lists are the words in normal form.
     """
     words, forms = segment_words(text), split_written_words(text)
     return (_make_singular(words, forms), forms) if len(forms) == len(words) else (words, words)
@@ -315,10 +315,10 @@ def _make_singular(words: Sequence[str], forms: Sequence[str]) -> list[str]:
 
 
 def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
-    """Return for each word of a German question, in which all nouns have capitals, True if it belongs to a name.
+    """Return for each piece (word or mark) of a German question True if it belongs to a name.
 
-    A word that begins with a digit or has an inner capital does. A noun does if another noun is before or after it, but
-    not after a noun of measure ("Prozent Fett"). A noun after a title ("Frau") does, but the title does not.
+    A word that begins with a digit or has an inner capital does. All nouns have capitals, so a noun does only if
+    another noun is next to it: "Elise Voss", but not "Prozent Fett" (a measure), and only "Voss" of "Frau Voss".
     """
     in_name = list(map(_has_digit_or_inner_capital, pieces))
     is_noun = [
@@ -339,16 +339,15 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
 def _has_digit_or_inner_capital(piece: str) -> bool:
     """True if a word begins with a digit, or has a capital after another letter or digit.
 
-    Such words are names even if all nouns are capitalized. Examples are ``NASA`` and ``iPhone``, but not ``Auto`` or
-    ``Bus-Depot``.
+    ``NASA`` and ``iPhone`` do, but not ``Auto`` or ``Bus-Depot``.
     """
     return piece[0].isdigit() or any(letter.isupper() and before.isalnum() for before, letter in pairwise(piece))
 
 
 def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
-    """True if all content words in a question are capitalized and most are everyday words.
+    """True if all content words in a question are capitalized and most are everyday words, so capitals mark no names.
 
-    The capitals then do not mark names.
+    ``pieces`` are the words and marks of the question. Fewer than ``_MIN_TITLE_WORDS`` content words are not enough.
     """
     content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_text(piece) not in function_words]
     if len(content_pieces) < _MIN_TITLE_WORDS or not all(piece[0].isupper() for piece in content_pieces):
@@ -364,13 +363,10 @@ def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[s
     overlaps two bigrams that chunks have, or it has a character that can be a function word.
     """
     remaining = []
-    for index, term in enumerate(terms):
+    for previous, term, following in zip(["", *terms], terms, [*terms[1:], ""], strict=False):
         if is_bigram(term):
-            before, after = terms[max(0, index - 1) : index], terms[index + 1 : index + 2]  # at most one term each
-            overlaps_known = any(
-                counts.get(previous) and counts.get(following) and previous[1] + following[0] == term
-                for previous, following in zip(before, after, strict=False)
-            )
+            are_neighbors_known = bool(counts.get(previous) and counts.get(following))
+            overlaps_known = are_neighbors_known and previous[1] + following[0] == term
             crosses_words = not counts[term] and (overlaps_known or can_cross_words(term))
             if crosses_words or _HIRAGANA_PATTERN.fullmatch(term):
                 continue

@@ -76,9 +76,10 @@ _ADDRESS_TYPES = frozenset(("place", "web address"))
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Return the hits, then the nearest chunks by vector, then the chunks of a document that the question identifies.
+    """Return the hits, then the chunks with the nearest vectors, then chunks of the document that the question names.
 
-    Each chunk is returned once. The embedder must be able to embed the question.
+    A document is named by its date, number or version. Each chunk is returned once. The embedder must be able to embed
+    the question.
     """
     limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
     limited_query.abstracts = False  # only the hits are used
@@ -95,10 +96,10 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Rank the chunks of the document that has all reference numbers from the question, nearest to the question first.
+    """Return the best-ranked chunks of the document that the question names by its numbers, by their cosine with it.
 
-    It is the first document of the hits that has these dates, invoice numbers or versions in its name, its title or the
-    text of its hit. Return an empty ranking if the question has no reference number, or if no document has all of them.
+    It is the document of the first hit that has all reference numbers of the question (dates, invoice numbers,
+    versions) in its file name, title or text. The ranking is empty if there is no such number or document.
     """
     numbers = set(find_reference_numbers(query.question))
     if not numbers:
@@ -193,7 +194,10 @@ class _CandidateEstimator:
         self._name_words = set().union(*names)
 
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
-        """Return a score from the terms and the rank of a snippet, lowered if it lacks what the question asks for."""
+        """Return a score of the snippet at a position from its terms and the rank of its hit.
+
+        ``lacks_answer_type`` is True if the snippet lacks what the question asks for, which lowers the score.
+        """
         snippet = get_snippet(self._passages, position)
         assert snippet.hit is not None  # true for all candidates
         own_terms = self._scorer.list_question_terms(snippet.scored_text)
@@ -211,10 +215,10 @@ class _CandidateEstimator:
     def lacks_answer_type(self, position: SnippetPosition) -> bool:
         """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
 
-        A table row is about the things in its cells: one of them must have a term from the question, or name the
-        quality that it asks for. If a row has an identifier or a name in the question, rows without any of these are
-        about something else. A name in the title or a heading counts for each row below it.
-        An e-mail address is that of another person if it has no word of a name in the question next to it.
+        A table row lacks it if its cells have no term from the question and do not name the quality ("weight") that it
+        asks for. If any row has an identifier or a name from the question, all rows without one lack it; a name in the
+        title or a heading counts for each row below it. A text with an e-mail address must also have a word of
+        a name from the question nearby.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
@@ -252,10 +256,10 @@ def _is_row(snippet: Snippet) -> bool:
 
 
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
-    """Return the text of the window of the snippet at ``index``, and the character offset of the snippet in it.
+    """Return the text that the reader reads for the snippet at ``index``, and the snippet's character offset in it.
 
-    The title, the headings and a sentence that the snippet refers to precede it. The document's name is first if it has
-    one of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
+    The title, the headings and a sentence that the snippet refers to precede it. The file name is first if it has one
+    of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
     """
     snippets = passage.snippets
     snippet = snippets[index]
@@ -280,7 +284,7 @@ def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
 
 
 def _phrase_mail_field(text: str) -> str:
-    """Return a sentence that says what the sender or date field of a mail says; any other text unchanged.
+    """Return the sender or date field of a mail as a sentence, and any other text unchanged.
 
     The network was trained on sentences. It takes a bare date for the answer to most questions for a date.
 
@@ -304,7 +308,8 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
     passage_index, index = window.position
     snippets = passages[passage_index].snippets
     snippet = snippets[index]
-    if snippet.needs_previous or snippet.needs_subject or not has_previous(snippets, index):
+    is_already_included = snippet.needs_previous or snippet.needs_subject
+    if is_already_included or not has_previous(snippets, index):
         return None
     if not snippet.kind == snippets[index - 1].kind == "prose":
         return None
@@ -312,7 +317,7 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
 
 
 def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
-    """Return the text of the snippet at ``index``; if it introduces a list or table, with the items or rows of that."""
+    """Return the text of the snippet at ``index`` and, if it introduces a list or table, the items or rows below it."""
     text = snippets[index].labeled_text
     if not snippets[index].is_lead_in:
         return text
@@ -354,9 +359,9 @@ class AnswerReader:
         self._num_threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
     def read(self, question: str, windows: Sequence[str]) -> list[Reading]:
-        """Return the reading of each window (a text), in order: the logit that it answers, and the likeliest answer.
+        """Return a reading of each window (a text), in order: the logit that it answers, and the likeliest answer.
 
-        Windows are read in parallel. A long question is truncated.
+        The windows are read in parallel threads. A question longer than ``_MAX_QUESTION`` characters is truncated.
         """
         pairs = [self._tokenizer.encode_pair(question[:_MAX_QUESTION], window) for window in windows]
         if min(self._num_threads, len(windows)) <= 1:

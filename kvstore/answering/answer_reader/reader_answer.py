@@ -67,10 +67,11 @@ _LIST_QUESTION_PATTERN = compile_lazily(
 def extract_reader_answer(
     evidence: Evidence, reading: PassageReading, scorer: SnippetScorer, max_words: int | None, confidence: float
 ) -> ExtractedAnswer:
-    """Return the answer that the reader chose, with its context, its citations and the words that answer.
+    """Return the answer that the reader chose, followed by sentences of context, with citations and the answer's words.
 
-    ``max_words`` limits the words of the answer with its context; None: the usual limits, which depend on the
-    ``confidence`` in the answer. The first line about the question's entities follows, if the evidence has one.
+    ``max_words`` limits the words of the answer with its context. If it is None, the context has at most
+    ``_MAX_CONTEXT`` sentences, and the fewer the higher the ``confidence`` is. The first line of ``evidence.context``,
+    which describes relations of an entity, comes last.
     """
     # With a limit of words, only that limits the sentences of context.
     max_context, max_gap = _MAX_CONTEXT, _MAX_CONTEXT_GAP * (1 - confidence)
@@ -113,7 +114,7 @@ class PartReading(NamedTuple):
 
     @property
     def best_snippet_id(self) -> tuple[str, int]:
-        """The document key and the byte offset of the likeliest answer."""
+        """The document key and the byte offset of the likeliest answering snippet, which identify it."""
         position = self.reading.best.position
         return _get_snippet_id(self.reading.passages[position.passage_index], position.snippet_index)
 
@@ -127,7 +128,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
     text = ""
     citations: list[Citation] = []
     answers: list[AnswerPart] = []
-    # For each displayed sentence, the number of its citation and the offset of its paragraph in the answer.
+    # For the id of each displayed sentence, the number of its citation and the offset of its paragraph in the answer.
     citation_places: dict[tuple[str, int], tuple[int, int]] = {}
     for part, is_answered in zip(parts, answered, strict=True):
         separator = "\n\n" if text else ""
@@ -175,11 +176,11 @@ def _make_context_excerpt(
 
 
 def _list_context(reading: PassageReading, question: str, max_gap: float) -> list[SnippetPosition]:
-    """Return the positions of the sentences that can be displayed after the answer, in order of preference.
+    """Return the positions of the sentences that can be displayed after the answer as context, best first.
 
-    The sentence that the answer refers to is first, if it refers to one, then the sentences whose score is less than
-    the answer's by at most ``max_gap``, likeliest first. Salutations and captions are left out. The sender and the date
-    of a mail are left out unless the ``question`` asks for such a thing.
+    The sentence that the answer refers to comes first. The others have a score that is at most ``max_gap`` below the
+    answer's. Salutations, captions and repetitions are omitted, and so are the sender and the date of a mail unless the
+    ``question`` asks for such a thing.
     """
     passages = reading.passages
     passage_index, index = reading.best.position
@@ -205,7 +206,7 @@ def _list_context(reading: PassageReading, question: str, max_gap: float) -> lis
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
     """True if the snippet at ``index`` refers to the snippet before it, and both are in the same section.
 
-    A pronoun in a definition means its term.
+    A pronoun refers to it only in a short sentence, and not in a definition, where it means the defined term.
     """
     snippet = snippets[index]
     has_pronoun = (
@@ -297,10 +298,10 @@ def _is_step(sentence: Snippet) -> bool:
 
 
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
-    """Return the index of the item or row with the words that answer, if snippet ``index`` introduces it.
+    """Return the index of the item or row that has the answer's ``words``, if snippet ``index`` introduces it.
 
-    Return ``index`` if it introduces nothing or has the words itself, if no item has all of them, if that item is not
-    within a hit, or if the question asks for persons or a list: the whole list is the answer then.
+    Otherwise, return ``index``, as well as if that item is in no hit. If the question asks for persons or a list,
+    ``index`` is returned too, because the whole list is the answer.
     """
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or detect_answer_type(question).name == "person"
     if not (snippets[index].is_lead_in and words) or asks_for_list:
@@ -312,7 +313,10 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
 
 
 def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
-    """Return where the answer of ``best`` is in the paragraph of ``text`` at ``offset``; None if it is not there."""
+    """Return the span in ``text`` of the words that answer, in the paragraph at ``offset``; None if it lacks them.
+
+    ``best`` is the reading of the answering snippet, which has the words.
+    """
     words = neutralize_citations(best.answer).strip()
     start = text[offset:].partition("\n\n")[0].find(words) if words else -1
     return None if start < 0 else AnswerSpan(words, offset + start, offset + start + len(words))

@@ -129,7 +129,7 @@ class PassageReading(NamedTuple):
 
     @property
     def reader_logit(self) -> float:
-        """The logit of the confidence from the reader alone."""
+        """The logit (log-odds) of the confidence in the likeliest answer, computed from the reader's logit alone."""
         return _CONFIDENCE_WEIGHT * self.logit_in_context + _CONFIDENCE_CONSTANT
 
     def compute_confidence_logit(self, rule_logit: float, unknown_logit: float) -> float:
@@ -162,7 +162,7 @@ def read_passages(
 ) -> PassageReading | None:
     """Let the answer reader read the likeliest snippets (sentences, items, rows) of passages, and return its results.
 
-    Returns None if no snippet can be chosen. ``scorer`` has the question, and scores snippets by rules. The reader gets
+    Returns None if no snippet can be read. ``scorer`` has the question, and scores snippets by rules. The reader gets
     only the sentence in the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
     from several passages, so that no single snippet answers it.
     """
@@ -228,9 +228,9 @@ def _opens_document_about(
 
 
 def _split_field_names(text: str, question: str) -> str:
-    """Return a text with its field names in words (``unit price: 5`` for ``unit_price: 5``), of the same length.
+    """Return a text with its field names as words: ``unit price: 5`` for ``unit_price: 5``. The length is the same.
 
-    The reader was trained on sentences. A name that the question has is unchanged.
+    The reader was trained on sentences. A name that occurs in the question is not changed.
     """
     return _FIELD_NAME_PATTERN.sub(
         lambda name: name[0] if name[0] in question else name[0].replace("_", " ").replace(".", " "), text
@@ -238,10 +238,10 @@ def _split_field_names(text: str, question: str) -> str:
 
 
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
-    """Return yes or no if the snippet at ``position`` settles the question of ``scorer``, otherwise None.
+    """Return yes or no if the snippet at ``position`` settles the yes-no question of ``scorer``, otherwise None.
 
-    The title, heading and label of the snippet, and the sentence that it refers to, can name its subject. "Yes." below
-    the same question settles it.
+    The title, heading and label of the snippet, and the sentence that it refers to, can name its subject. A snippet
+    that begins with "Yes." or "No." settles it if the heading is the same question.
     """
     passage_index, index = position
     passage = passages[passage_index]
