@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from ..extraction.abstracts import AbstractTree
 from ..extraction.extraction import ExtractedDocument
 from ..extraction.validation import pack_chunks
 from ..process.collection_pause import pause_collection
@@ -64,7 +65,7 @@ class Changes:
     def __init__(
         self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter, traces: TraceCache | None = None
     ) -> None:
-        """Open a writer for each part of the store on ``view``, a write transaction.
+        """Open a writer for each kind of data in the store on ``view``, a write transaction.
 
         ``entity_filter`` is the index from names to entities. ``traces`` has fingerprints of recently stored texts,
         which rule out that a name occurs in them (None: the fingerprints of this transaction only). Raises
@@ -333,13 +334,15 @@ class Changes:
     def _update_fact_links(
         self, fact: StatedFact[Any, Any], key: Any, value: object, context: _LinkingContext, change: int
     ) -> None:
-        """Add ``change`` (1 or -1) to the counts of the links that a fact of a document states.
+        """Add ``change`` (1 or -1) to the counts of the links between entities that a fact of a document states.
 
         Marks the document's chunks as changed if the fact affects derived structures, such as the passage graph. Does
         nothing if the fact is not about a document.
         """
-        record = self.documents.find_by_key(key) if isinstance(fact, DocumentFact) else None
-        if isinstance(fact, DocumentFact) and record is not None:
+        if not isinstance(fact, DocumentFact):
+            return
+        record = self.documents.find_by_key(key)
+        if record is not None:
             for link in fact.list_links(self.state, value):
                 context.linker.change_link(*link, change)
             if fact.affects_structures:
@@ -400,14 +403,7 @@ class Changes:
         # A group has the chunks below one leaf abstract.
         groups = extracted.tree.leaf_sizes if extracted.tree else []
         first_group = counters.next_group
-        counters.next_group += len(groups)
-        abstract_records = (
-            extracted.tree.build_records(document, first_group, counters.next_upper) if extracted.tree else {}
-        )
-        counters.next_upper += len(abstract_records) - len(groups)
-        for abstract, abstract_record in abstract_records.items():
-            self._abstracts.put(abstract, abstract_record)
-        abstract_ids = list(abstract_records)
+        abstract_ids = self._store_abstracts(document, extracted.tree)
         record = DocumentRecord(
             id=document,
             key=extracted.key,
@@ -442,9 +438,24 @@ class Changes:
         if self._settings.stemmer == MULTILINGUAL:
             counters.count_language(extracted.language or "", change=1)
         counters.text_bytes += record.size
-        counters.abstracts += len(abstract_ids)
         counters.introductions += len(extracted.introductions)
         return record, sections
+
+    def _store_abstracts(self, document: int, tree: AbstractTree | None) -> list[int]:
+        """Write the abstracts (summaries) of a new document, and return their ids: the leaves, then those above them.
+
+        ``tree`` is None for a document without chunks. The ids are the next ones of the counters, which are increased.
+        """
+        if tree is None:
+            return []
+        counters, num_leaves = self.counters, len(tree.leaf_sizes)
+        abstract_records = tree.build_records(document, counters.next_group, counters.next_upper)
+        counters.next_group += num_leaves  # the id of a leaf is the number of its group of chunks
+        counters.next_upper += len(abstract_records) - num_leaves
+        counters.abstracts += len(abstract_records)
+        for abstract, abstract_record in abstract_records.items():
+            self._abstracts.put(abstract, abstract_record)
+        return list(abstract_records)
 
     def _store_chunks(self, record: DocumentRecord, extracted: ExtractedDocument, vectors: Matrix) -> None:
         """Write the chunks of a new document with their postings and ``vectors``, one per chunk."""
@@ -469,9 +480,10 @@ class Changes:
         counters.chunks += record.chunk_count
 
     def _replace_parts(self, key: str, new_parts: Mapping[str, EmbeddedPart]) -> None:
-        """Replace derived parts of a stored document by ``new_parts``, which have the labels of their derivations.
+        """Replace derived parts of a stored document, such as its sentences, by ``new_parts``.
 
-        Facts stated about the document have changed.
+        Facts on which these parts depend have changed. ``key`` is the document's key, and ``new_parts`` has the new
+        parts by the label of their derivation.
         """
         record = self.documents.find_by_key(key)
         for stored_derivation, parts in self._derived_writers:

@@ -314,6 +314,7 @@ class _Checker:
         """
         for abstract in record.iter_abstract_ids():
             node = self._state.abstracts.get(abstract)
+            # The spans of the summary sentences must be in order, and within the chunks of the abstract.
             offsets = [self._state.chunks.get(node.first_chunk).start]
             offsets += [offset for span in node.summary for offset in span]
             offsets.append(self._state.chunks.get(node.last_chunk).end)
@@ -436,10 +437,10 @@ class _Checker:
             self._totals["entities"] += 1
 
     def _has_valid_introductions(self, entity: int, record: EntityRecord) -> bool:
-        """True if the slots of an entity are distinct, and their counts have the checksum that the documents give.
+        """True if the slots of an entity's record agree with the introductions that earlier checks have counted.
 
-        A slot counts the statements (introductions) that make the name known with one spelling and kind. The last slot
-        must not be unused.
+        An introduction is a statement that makes the name known; a slot counts those with one spelling and kind. The
+        used slots must differ in spelling or kind, and the last slot must be used.
         """
         used_slots = [slot for slot in record.slots if slot.num_introductions]
         has_duplicates = len({(slot.spelling, slot.kind) for slot in used_slots}) < len(used_slots)

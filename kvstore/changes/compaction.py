@@ -67,7 +67,7 @@ class GrowthTracker:
         that were just written are only half full.
         """
         has_grown = self._environment.statistics().used_bytes > max(2 * self._baseline_bytes, MIN_SAVED_BYTES)
-        if has_grown and _try_compact(self._environment, sparse=False):
+        if has_grown and _try_compact(self._environment, only_if_sparse=False):
             self._baseline_bytes = self._environment.statistics().used_bytes
 
 
@@ -77,20 +77,21 @@ def compact_if_sparse(environment: Environment) -> None:
     Any obstacle, such as another process that has the store open, leaves the file unchanged. A large store is compacted
     only on request.
     """
-    _try_compact(environment, sparse=True)
+    _try_compact(environment, only_if_sparse=True)
 
 
-def _try_compact(environment: Environment, *, sparse: bool) -> bool:
+def _try_compact(environment: Environment, *, only_if_sparse: bool) -> bool:
     """Merge the change buffer, and compact the file unless it is large; return True if it was compacted.
 
-    With ``sparse``, more than a quarter of the file must be free. Any obstacle leaves the file unchanged.
+    With ``only_if_sparse``, the file is compacted only if more than a quarter of it is free. Any obstacle, such as
+    another writer, leaves the file unchanged.
     """
     with suppress(KvstoreError):
         if _count_occupied_bytes(environment) > MAX_AUTOMATIC_BYTES:
             return False  # merging the change buffer would already change most pages
         environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
         used_bytes, occupied_bytes = environment.statistics().used_bytes, _count_occupied_bytes(environment)
-        if sparse and used_bytes - occupied_bytes <= max(used_bytes // 4, MIN_SAVED_BYTES):
+        if only_if_sparse and used_bytes - occupied_bytes <= max(used_bytes // 4, MIN_SAVED_BYTES):
             return False
         environment.compact(timeout=0)
         return True

@@ -115,7 +115,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of a document by its id, for a message that it is lost."""
+        """Return a description of a document for the message that it is lost; ``row_key`` has its id."""
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
@@ -236,7 +236,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge.key, edge
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of an edge by the ids of its nodes, for a message that it is lost."""
+        """Return a description of an edge for the message that it is lost; ``row_key`` has the ids of its nodes."""
         child, parent = records.U64_PAIR.unpack(row_key)
         return f"the user's edge between tree nodes {child} and {parent}"
 
@@ -328,7 +328,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias.key, alias
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of an alias by its key, for a message that it is lost."""
+        """Return a description of an alias for the message that it is lost; ``row_key`` has the name."""
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:

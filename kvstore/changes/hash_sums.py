@@ -29,12 +29,12 @@ class HashSums:
         self._sums = array("Q", bytes(8 * size))
         self._overflow_sums: dict[int, int] = {}
 
-    def add(self, id: int, item: Hashable, times: int = 1) -> None:
-        """Add the hash of an item, multiplied by ``times``, to the sum of an id."""
+    def add(self, id: int, item: Hashable) -> None:
+        """Add the hash of an item to the sum of an id."""
         if id < len(self._sums):
-            self._sums[id] = (self._sums[id] + hash(item) * times) & MASK
+            self._sums[id] = (self._sums[id] + hash(item)) & MASK
         else:
-            self._overflow_sums[id] = (self._overflow_sums.get(id, 0) + hash(item) * times) & MASK
+            self._overflow_sums[id] = (self._overflow_sums.get(id, 0) + hash(item)) & MASK
 
     def __getitem__(self, id: int) -> int:
         """Return the sum of an id; 0 if nothing was added."""

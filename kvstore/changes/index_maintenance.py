@@ -61,11 +61,9 @@ class MaintainedIndexBuilder(IndexFiller):
                     return changed
                 if record.state.get("dropping"):
                     break
-                if not changed:
-                    num_left, num_documents = (
-                        sum(1 for _ in iter_unbuilt_documents(record, snapshot)),
-                        snapshot.count(tables.DOCUMENTS),
-                    )
+                if not changed:  # before the first batch
+                    num_left = sum(1 for _ in iter_unbuilt_documents(record, snapshot))
+                    num_documents = snapshot.count(tables.DOCUMENTS)
                 if progress is not None:
                     num_done = num_documents - num_left
                     progress(IndexProgress(index.name, num_done, total=num_documents, unit="documents", kept=True))

@@ -79,10 +79,10 @@ class _NewNames:
     ) -> set[HeadingOccurrence]:
         """Return the occurrences of the names with these indexes in the title and headings of a document."""
         occurrences: set[HeadingOccurrence] = set()
-        if not sections and not (
-            record.title and self._search_keys.find_in_text(fold_to_bytes(to_plain_text(record.title)), name_indexes)
-        ):
-            return occurrences  # the common case
+        if not sections:  # only the title can contain a name, and in the common case it does not
+            folded_title = fold_to_bytes(to_plain_text(record.title or ""))
+            if not self._search_keys.find_in_text(folded_title, name_indexes):
+                return occurrences
         for heading in iter_headed_abstracts(record, sections):
             folded_text = fold_to_bytes(heading.text)
             for name_index, start, end in self._search_keys.find_in_text(folded_text, name_indexes):
@@ -128,16 +128,16 @@ class Linker:
 
     def flush(self) -> None:
         """Write the collected changes of addresses (where an entity occurs) to the entity filter, removals first."""
-        for addresses_by_entity, update_filter in (
+        for targets_by_entity, update_filter in (
             (self._removed_addresses, self._filter.remove_many),
             (self._added_addresses, self._filter.add_many),
         ):
-            self._load_missing_keys(addresses_by_entity)
-            entities = {self._keys[entity]: entity for entity in addresses_by_entity}
-            keys = sorted(entities)
-            if keys:
-                update_filter(keys, [addresses.list_best_addresses(addresses_by_entity[entities[key]]) for key in keys])
-            addresses_by_entity.clear()
+            self._load_missing_keys(targets_by_entity)
+            targets_by_key = sorted((self._keys[entity], targets) for entity, targets in targets_by_entity.items())
+            if targets_by_key:
+                keys, target_lists = zip(*targets_by_key, strict=True)
+                update_filter(keys, list(map(addresses.list_best_addresses, target_lists)))
+            targets_by_entity.clear()
 
     def build_delta(self) -> Delta:
         """Return the collected changes as a delta, from which derived structures such as the graph are updated.
@@ -164,9 +164,8 @@ class Linker:
 
     def change_link(self, first_entity: int, second_entity: int, kind: int, change: int) -> None:
         """Record a ``change`` of the number of links of a ``kind``, such as ``TRIPLE_LINK``, between two entities."""
-        self._links[first_entity, second_entity, kind] = (
-            self._links.get((first_entity, second_entity, kind), 0) + change
-        )
+        link = first_entity, second_entity, kind
+        self._links[link] = self._links.get(link, 0) + change
 
     def report_metadata_change(self, record: DocumentRecord, new_record: DocumentRecord) -> None:
         """Record that only the metadata of a document changed, for the derived structures."""
@@ -312,10 +311,9 @@ class Linker:
             )
 
     def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
-        """Mark chunks with unchanged texts whose facts or names changed, so derived structures need updates.
+        """Mark chunks of a document whose facts or names changed, so that derived structures are updated for them.
 
-        Chunks of new documents are not marked, because the delta (the changes that these structures get) has all of
-        them.
+        Does nothing for a new document: the delta, from which these structures are updated, has all its chunks.
         """
         if document not in self._new_documents:
             self._changed_chunks.setdefault(document, set()).update(chunks)
@@ -348,9 +346,10 @@ class Linker:
             self._link_stored_documents(dict(batch), names)
 
     def _find_candidates(self, new_keys: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
-        """Yield (index of a new name, chunks that contain all its words in text, title or headings).
+        """Yield the index of each new name that may occur in stored chunks, with the ids of these chunks, ascending.
 
-        Chunks that the trace cache rules out are omitted, as are names without candidates.
+        A chunk is a candidate if its text, title and headings contain all words of the name, in any order. The trace
+        cache (fingerprints of texts) rules out some of these.
         """
         postings = self._state.postings
         stemmers = open_document_stemmers(self._state.settings.stemmer, self._state.counters.languages)

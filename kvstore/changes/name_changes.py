@@ -59,7 +59,10 @@ class NameChanges:
         return {entity: self._keys[entity] for entity, _ in introductions}
 
     def find_unintroduced(self) -> dict[int, str]:
-        """Return the key of each name that became unknown, by entity: no stored or new document or fact has it now."""
+        """Return the names that the changes make unknown, as keys (normal forms) by entity.
+
+        No introduction, a statement that makes the name known, is stored for such a name, and none is added.
+        """
         return {
             entity: key
             for key, entity in self._ids.items()

@@ -38,13 +38,16 @@ from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
-from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vector, Vectors
 from ..text.languages import get_stated_language
 from . import facts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+
+#: Vectors of texts, by vector space (the label of a derivation, or the chunks) and text.
+TextVectors = dict[tuple[str, str], Vector]
 
 #: The fields of a document that are equal if only its metadata changes, besides its text, chunks and vectors.
 _COMPARED_FIELDS = ("title", "source", "format", "left_out")
@@ -143,7 +146,7 @@ class PendingChanges:
     def put(self, document: PendingDocument) -> None:
         """Record that a document is to be stored, and drop pending facts about it."""
         key = document.document.key
-        self.delete(key)
+        self.delete(key)  # also moves the key to the end
         self.documents[key] = document
         self.size += document.chunk_count
 
@@ -171,7 +174,7 @@ class PendingChanges:
 
     def put_metadata(self, key: str, change: MetadataChange) -> None:
         """Record that only the metadata of a stored document changes."""
-        self.size += key not in self.metadata
+        self.size += key not in self.metadata  # 1 for each document
         self.metadata[key] = change
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
@@ -310,7 +313,7 @@ def embed_documents(
             )
         if not any(missing_texts):
             return derived_documents
-        stored_vectors: dict[tuple[str, str], Matrix] = {}
+        stored_vectors: TextVectors = {}
         for derived_document, texts_by_space in zip(derived_documents, missing_texts, strict=True):
             texts = set(chain(*texts_by_space.values()))
             record = stored_state.documents.find_by_key(derived_document.extracted.key) if texts else None
@@ -353,12 +356,13 @@ def complete_pending(
     pending: PendingChanges,
     state: State,
     embed: Callable[[Sequence[str]], Matrix],
-    find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None = None,
+    find_vectors: Callable[[str, Set[str]], TextVectors] | None = None,
 ) -> None:
     """Derive and embed, in place, the missing data of pending changes, so that they can be applied to a state.
 
     This covers the documents, which are derived together, and the derived parts of stored documents whose facts
-    changed. ``find_vectors`` takes a document key and texts, and returns known vectors of them by space and text.
+    changed. ``find_vectors`` takes a document key and texts, and returns the known vectors of these texts (None: no
+    vectors are known).
     """
     for document in derive_documents(pending.new_documents, state.settings):
         pending.documents[document.document.key] = document
@@ -394,17 +398,17 @@ def _derive_parts_from_changed_facts(
     derivations: Sequence[StoredDerivation],
     changed_facts: Mapping[str, Mapping[str, Any]],
     embed: Callable[[Sequence[str]], Matrix],
-    find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None,
+    find_vectors: Callable[[str, Set[str]], TextVectors] | None,
 ) -> dict[str, dict[str, EmbeddedPart]]:
     """Derive again the parts of stored documents that depend on ``changed_facts``, and embed their texts.
 
     Returns the parts by document key and label of the derivation. ``changed_facts`` are the new values by document key
-    and kind of fact, None for a deleted fact. ``find_vectors`` takes a document key and texts, and returns known
-    vectors of them by space and text.
+    and kind of fact, None for a deleted fact. ``find_vectors`` takes a document key and texts, and returns the known
+    vectors of these texts.
     """
     labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
     missing_texts: list[dict[str, Sequence[str]]] = []  # of each part, by label
-    known_vectors: dict[tuple[str, str], Matrix] = {}  # by vector space and text
+    known_vectors: TextVectors = {}  # by vector space and text
     for key, document_facts in changed_facts.items():
         record = state.documents.find_by_key(key)
         if record is None:
@@ -431,7 +435,7 @@ def _derive_parts_from_changed_facts(
     return parts
 
 
-def _read_stored_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
+def _read_stored_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> TextVectors:
     """Return the stored vectors that the embedder computed for ``texts`` of a document, by vector space and text.
 
     Texts without a stored vector are left out. The vectors that the user supplied for chunks are not returned.
@@ -444,12 +448,12 @@ def _read_stored_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
     }
 
 
-def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
+def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> TextVectors:
     """Return the stored vectors of ``texts`` that occur in the derived parts of a document, by space and text.
 
     The vector space of a part has the label of the derivation. Texts without a stored vector are left out.
     """
-    vectors: dict[tuple[str, str], Matrix] = {}
+    vectors: TextVectors = {}
     for stored_derivation in list_maintained_derivations(state.lmdb):
         if not stored_derivation.has_part(record.id):
             continue

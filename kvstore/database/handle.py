@@ -71,7 +71,7 @@ class Handle(ClosedOnExit, Queryable):
     ) -> None:
         """Open a handle of ``store``; ``session`` are the initial settings of its session (None: the defaults).
 
-        Its changes wait at most ``lock_timeout`` seconds for another writer (None: as the first handle's do).
+        Its changes wait at most ``lock_timeout`` seconds for another writer (None: the store's lock timeout).
         """
         if isinstance(store, (str, os.PathLike)):
             raise ArgumentError(f"{type(self).__name__}() takes no path; open a store with kvstore.open(path)")
@@ -380,7 +380,8 @@ def _build_method(method: Callable[..., Any], run: Callable[..., Any], owner: ty
     summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")
 
     @wraps(method)
-    def call(self: Handle, /, *args: Any, **kwargs: Any) -> Any:  # its docstring is set below
+    def call(self: Handle, /, *args: Any, **kwargs: Any) -> Any:
+        """Check the arguments, and call ``run``. Replaced by the docstring of the Transaction method below."""
         try:  # before ``run`` begins a transaction, and so that the TypeError has the name of this method
             signature.bind(self, *args, **kwargs)
         except TypeError as error:

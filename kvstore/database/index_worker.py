@@ -223,10 +223,10 @@ class IndexManager:
         record = self._file_builder.find_needed_record(index)
         if record is None:
             return False
-        # The extension is due once the next new chunk has at least the id ``due_chunk``.
         next_chunk, due_chunk = self._file_builder.find_next_and_due_chunk(index, record)
         self._next_due_chunk[index.name] = due_chunk
-        return due_chunk <= next_chunk and self._file_builder.refresh(index, is_cancelled=self._is_cancelled)
+        is_due = next_chunk >= due_chunk
+        return is_due and self._file_builder.refresh(index, is_cancelled=self._is_cancelled)
 
     def _record_failure(self, index: FileIndex[Any, Any], error: KvstoreError) -> None:
         """Log a failed extension, and record it for the status of the index."""

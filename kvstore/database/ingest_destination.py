@@ -131,17 +131,8 @@ class IngestDestination:
         failures: list[Failure] = []
         with self._handle.transaction(models=False) as transaction:
             for key, raw_facts in facts_by_key.items():
-                values_by_kind: dict[StatedFact[str, Any], Any] = {}
-                for raw_fact in raw_facts:
-                    fact_kind = facts.find_fact_kind(raw_fact.line)
-                    assert isinstance(fact_kind, StatedFact)  # file readers yield only stated facts
-                    try:
-                        _, value = fact_kind.parse(raw_fact.line)
-                        values_by_kind[fact_kind] = (
-                            fact_kind.merge(values_by_kind[fact_kind], value) if fact_kind in values_by_kind else value
-                        )
-                    except InputError as error:
-                        failures.append(make_failure(raw_fact.place, error))
+                values_by_kind, parse_failures = _parse_facts(raw_facts)
+                failures += parse_failures
                 try:
                     for fact_kind, value in values_by_kind.items():
                         is_changed = transaction._put_fact(fact_kind, key, value, keep_existing=key in added_keys)
@@ -156,3 +147,24 @@ class IngestDestination:
 
         self._session.store.growth.compact_if_grown()
         log_ingest(self._handle.path, paths, report)
+
+
+def _parse_facts(raw_facts: Sequence[RawFact]) -> tuple[dict[StatedFact[str, Any], Any], list[Failure]]:
+    """Parse what a file reader found about one document; return its value for each kind of fact, and the failures.
+
+    Facts of the same kind, such as triples from several lines, are merged into one value. An invalid fact is a failure.
+    """
+    from ..ingest.file_documents import make_failure
+
+    values_by_kind: dict[StatedFact[str, Any], Any] = {}
+    failures: list[Failure] = []
+    for raw_fact in raw_facts:
+        fact_kind = facts.find_fact_kind(raw_fact.line)
+        assert isinstance(fact_kind, StatedFact)  # file readers yield only stated facts
+        try:
+            _, value = fact_kind.parse(raw_fact.line)
+            previous_value = values_by_kind.get(fact_kind)
+            values_by_kind[fact_kind] = value if previous_value is None else fact_kind.merge(previous_value, value)
+        except InputError as error:
+            failures.append(make_failure(raw_fact.place, error))
+    return values_by_kind, failures

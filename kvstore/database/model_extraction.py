@@ -353,20 +353,22 @@ class ModelExtraction:
         num_documents = 0
         for key in sorted(state.documents.iter_keys()):
             record = state.documents.find_by_key(key)
-            if record is None or record.format == PAIRS_FORMAT or (allowed is not None and record.id not in allowed):
+            if record is None or record.format == PAIRS_FORMAT:
+                continue
+            if allowed is not None and record.id not in allowed:
                 continue
             num_documents += 1
             chunk_ids = list(record.chunk_ids())
             own_texts = self._find_texts(state, key)
             for passage in self._text_kind.list_passages(load_chunked_text(state, record, {})):
                 digest = passage.digest
-                if digest in keys_by_digest and digest not in own_texts:
+                if digest in keys_by_digest and digest not in own_texts:  # only another document has texts for it
                     copies.setdefault(key, {})[digest] = self._find_texts(state, keys_by_digest[digest])[digest]
                 elif digest not in passages_by_digest:
                     tokens = frame_tokens + self._estimate_tokens(passage)
                     chunks = [chunk_ids[ordinal] for ordinal in passage.chunks]
                     passages_by_digest[digest] = _DistinctPassage(digest, [key], tokens, chunks, digest in own_texts)
-                elif key not in passages_by_digest[digest].document_keys:
+                elif key not in passages_by_digest[digest].document_keys:  # the same passage in another document
                     passages_by_digest[digest].document_keys.append(key)
         copied_texts = {key: ModelTexts(texts_by_digest) for key, texts_by_digest in copies.items()}
         return _CollectedPassages(list(passages_by_digest.values()), num_documents, copied_texts)

@@ -258,11 +258,13 @@ class OpenStore:
             self.indexing.stop()
         # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
         last_steps: list[Callable[[], None]] = [
-            partial(self.flush, 0),
+            partial(self.flush, timeout=0),
             self._merge_buffer,
             self.growth.compact_if_grown,
         ]
-        for run_step in () if self.environment.readonly else last_steps:
+        if self.environment.readonly:
+            last_steps.clear()
+        for run_step in last_steps:
             try:
                 run_step()
             except LockTimeoutError as error:
@@ -272,7 +274,7 @@ class OpenStore:
         self.environment.close()
 
     def __del__(self) -> None:
-        # All handles were garbage-collected without being closed; the background index thread must stop as well.
+        """Stop the background index thread after all handles were garbage-collected without being closed."""
         if "indexing" in vars(self):
             self.indexing.stop()
 

@@ -242,6 +242,6 @@ class OwnedTransaction(Queryable):
                 self._close()
 
     def __del__(self) -> None:
-        # No reference is left, so no thread is executing a method.
+        """Roll back a transaction that was dropped without an end; no thread is executing a method of it."""
         if self._is_open:
             self._close()

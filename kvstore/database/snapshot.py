@@ -43,6 +43,7 @@ class Snapshot(ClosedOnExit, Queryable):
         self._state.close()
 
     def __del__(self) -> None:
+        """Close the state of a snapshot that was dropped without being closed."""
         if hasattr(self, "_state"):  # missing if opening failed
             self._state.close()
 

@@ -81,9 +81,9 @@ class FileVisit:
         self._digests[key] = digest
 
     def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:
-        """Return the record of the completely ingested file, and the digests of its documents in the order of its keys.
+        """Return the record of the completely ingested file, and the digests of the documents that it names, in order.
 
-        Return None if the next ingest must read the file again: it failed, may have changed meanwhile, has no document
+        Returns None if the next ingest must read the file again: it failed, may have changed meanwhile, has no document
         or depends on another file, or its path is not valid Unicode, so that its documents have an escaped path.
         """
         signature = self._signature
@@ -97,10 +97,8 @@ class FileVisit:
                 return None
         if not _is_valid_unicode(self._path):
             return None
-        keys = list(self._digests)
-        return IngestedFile(self.location, self._path, signature, self._reading_digest, keys), list(
-            self._digests.values()
-        )
+        record = IngestedFile(self.location, self._path, signature, self._reading_digest, documents=list(self._digests))
+        return record, list(self._digests.values())
 
 
 def _compute_signature(source: Source, path: str) -> list[int]:

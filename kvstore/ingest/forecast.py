@@ -101,7 +101,7 @@ def build_forecast(
     start_time = time.monotonic()
     content = _read_sample(destination, sample, format, options)
     seconds = time.monotonic() - start_time
-    scale = num_bytes / content.bytes_read if content.bytes_read else 0.0
+    scale = num_bytes / content.bytes_read if content.bytes_read else 0.0  # from the sample to all new files
     texts = content.texts
     texts_per_request = destination.texts_per_request
     seconds_per_text = None if texts_per_request else _time_embedding(destination, texts)

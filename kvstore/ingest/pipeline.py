@@ -415,10 +415,10 @@ class _IngestRun:
             outcomes, failures = self._destination.store_facts(self._facts, self._stored_fact_keys)
             self.report.failures += failures
             # A document counts once, although several commits can add facts to it.
-            num_changed = sum(changed for key, changed in outcomes.items() if key not in self._stored_fact_keys)
-            num_new = len(outcomes.keys() - self._stored_fact_keys)
+            new_outcomes = [changed for key, changed in outcomes.items() if key not in self._stored_fact_keys]
+            num_changed = sum(new_outcomes)
             self.report.changed += num_changed
-            self.report.unchanged += num_new - num_changed
+            self.report.unchanged += len(new_outcomes) - num_changed
             self.report.documents += num_changed
             self._stored_fact_keys |= outcomes.keys()
             self._facts = {}

@@ -251,7 +251,10 @@ class _FileSearch:
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 
     def _has_known_format(self, relative_path: str) -> bool:
-        """True if a file is taken without a look at its content: by its name, a given format or include patterns."""
+        """True if a file in a folder is read without inspecting its content first.
+
+        The patterns to include or the format of the ingest decide this, or else the file's name.
+        """
         return self._has_include or self._format is not None or find_format(relative_path) is not None
 
     def _count_skipped(self, relative_path: str) -> None:
@@ -267,7 +270,7 @@ class _FileSearch:
         if listing.pattern is None and not listing.is_folder:
             self._add_file(address, address.rpartition("/")[2], None, address)
             return
-        glob = _compile_glob(listing.pattern) if listing.pattern else None
+        glob = _compile_glob(listing.pattern) if listing.pattern else None  # None: the whole folder was named
         accepts = self._accepts if glob is None else lambda relative_path: glob.fullmatch(relative_path) is not None
         self._add_coverage(listing.root, accepts)
         num_files_before = len(self.files)

@@ -226,7 +226,10 @@ def main(memory_bytes: int) -> None:
 
 
 def _describe_shortage(memory_bytes: int) -> tuple[str, str, str]:
-    """Return the message that ``memory_bytes``, the limit of a worker, is too low."""
+    """Return the message to the ingesting process that a worker ran out of memory: tag, name of the error, reason.
+
+    The reason gives ``memory_bytes``, the memory limit of the worker.
+    """
     return "failed", OutOfMemoryError.__name__, SHORTAGE_MESSAGE.format(memory_bytes / 1e6)
 
 

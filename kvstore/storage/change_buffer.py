@@ -79,7 +79,10 @@ def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview
 
 
 def make_chain_error(table: str, detail: object) -> CorruptionError:
-    """Return the error for a version chain that does not fit the stored value; ``detail`` begins with the key."""
+    """Return the error for a record whose version chain (buffered changes) does not fit its value in ``table``.
+
+    ``detail`` begins with the key of the record, and gives the reason.
+    """
     return CorruptionError(
         f"table {engine_tables.RECENT}, of table {table}, {detail}; run CHECK REPAIR, or restore from a backup"
     )
@@ -107,9 +110,10 @@ class TableBuffer:
         self.num_added: int | None = None
 
     def copy(self) -> TableBuffer:
-        """Return an independent copy. If ``newer`` is no longer small, both layers become ``older`` in the copy.
+        """Return an independent copy, which shares ``older``, the layer that is never modified.
 
-        The number of entries copied is on average a few times the number of changed records.
+        If ``newer`` is no longer small, both layers become ``older`` in the copy. On average, a copy therefore copies
+        only a few times as many entries as records were changed.
         """
         other = TableBuffer()
         other.num_added = self.num_added
@@ -155,7 +159,7 @@ class TableBuffer:
         self.newer.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
-        """Drop the version chains (buffered changes) of records, which must be in ``newer`` and not in ``older``."""
+        """Drop the version chains (buffered changes) of records, all of which must be in the layer ``newer`` only."""
         for key in keys:
             del self.newer[key]
         self._newer_keys, self.num_added = None, None
@@ -182,13 +186,11 @@ class TableBuffer:
             return [None] * len(ranges)
         last_keys: list[bytes | None] = []
         for start, stop in ranges:
-            last_key: bytes | None = None
-            position = bisect_left(older_keys, stop)
-            if position and older_keys[position - 1] >= start:
-                last_key = older_keys[position - 1]
-            position = bisect_left(newer_keys, stop)
-            if position and newer_keys[position - 1] >= (start if last_key is None else last_key):
-                last_key = newer_keys[position - 1]
+            last_key, min_key = None, start
+            for keys in (older_keys, newer_keys):
+                position = bisect_left(keys, stop)  # of the first key at or above ``stop``
+                if position and keys[position - 1] >= min_key:
+                    last_key = min_key = keys[position - 1]
             last_keys.append(last_key)
         return last_keys
 
@@ -239,7 +241,7 @@ class ChangeBuffer:
         return other
 
     def get_table(self, table: str) -> TableBuffer:
-        """Return the changes of a table, empty if it has none. Only the owner of this buffer may modify them."""
+        """Return the changes of a table; an empty set is added if it has none. Only the buffer's owner may edit it."""
         buffer = self._tables.get(table)
         if buffer is None:
             buffer = self._tables[table] = TableBuffer()
@@ -425,11 +427,12 @@ class ChangeBufferReader:
         cached_buffer = self.buffer
         last_key = cached_buffer.segment_keys[-1] if cached_buffer.segment_keys else b""
         segments = scan_segments(last_key)
-        # Segments are removed all at once, and the random bytes of a key are unique: if the segment with the last key
-        # still exists, so do those before it.
-        first_key, _ = next(segments, (b"", None)) if last_key else (b"", None)
-        if first_key != last_key:
-            cached_buffer, segments = ChangeBuffer(), scan_segments(b"")
+        if last_key:
+            first_key, _ = next(segments, (b"", None))
+            # Segments are removed all at once, and the random bytes of a key are unique. So if the last cached segment
+            # is still stored, all cached segments are.
+            if first_key != last_key:
+                cached_buffer, segments = ChangeBuffer(), scan_segments(b"")
         updated_buffer = None
         for key, value in segments:
             updated_buffer = updated_buffer or cached_buffer.copy()

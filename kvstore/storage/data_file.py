@@ -192,12 +192,11 @@ class DataFile:
     # -- Verified pages
 
     def open_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
-        """Return a reader of the pages of commit ``change``, which ``transaction`` keeps valid.
+        """Return a reader of the pages of commit number ``change``, which ``transaction`` keeps valid.
 
-        Returns None if the commit has no table, so that there is nothing to read.
-
-        Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError if later commits may
-        have overwritten the meta page of this one.
+        Returns None if the commit has no table, so that there is nothing to read. Raises CorruptionError if a page that
+        leads to the tables is damaged, and OvertakenError if later commits may have overwritten the meta page of this
+        one.
         """
         if self._address is None:
             self._address = self._compute_map_address(transaction, change)
@@ -367,8 +366,11 @@ class DataFile:
             return [f"{self.path.name}: {error}"]
 
     def copy_pages(self, target: Path) -> None:
-        """Copy the last commit to the new file ``target`` page by page, with free pages; no writer may be active."""
-        self.environment.copy(str(target.parent))  # LMDB itself names the file in the directory
+        """Copy the last commit page by page, with free pages, to the new file ``target``; no writer may be active.
+
+        Its name must be ``DATA_FILE``, which LMDB gives to the copy.
+        """
+        self.environment.copy(str(target.parent))
 
     @contextlib.contextmanager
     def create_successor(self, write: Callable[[Path], None]) -> Iterator[Path]:

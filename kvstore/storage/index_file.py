@@ -298,18 +298,22 @@ def _compute_stamp(path: Path) -> _FileStamp | None:
 class Draft:
     """An index file that is being built under another name, by one thread of one process at a time."""
 
-    def __init__(self, path: Path, partial: Path, descriptor: int) -> None:
-        """Create a draft of the file at ``path``; ``partial`` is the path of the draft, open as ``descriptor``."""
+    def __init__(self, path: Path, partial_path: Path, descriptor: int) -> None:
+        """Create a draft of the index file at ``path``; it is open as ``descriptor``, and now at ``partial_path``."""
         self.path = path
-        self._partial = partial
+        self._partial_path = partial_path
         self._descriptor = descriptor
-        #: The names of the parts that the file refers to, and the paths of the parts written for it.
+        #: The names of the additional files (parts) that the index file refers to.
         self._part_names: list[str] = []
+        #: The paths of the additional files that were written for this draft.
         self._written_paths: list[Path] = []
 
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
-        """Write the file and new parts (additional files); :meth:`publish` makes them visible. May raise OSError."""
-        # A part with a name is already in its file.
+        """Write the index file, which has ``head`` (metadata) and ``arrays``, and those of its parts that are new.
+
+        A part is an additional file; a part with a name is already written. Readers see the files after
+        :meth:`publish`. Raises OSError if a file cannot be written.
+        """
         self._part_names = [part.name or self._write_part(head["kind"], part) for part in parts]
         parts_entry = {_PARTS_KEY: self._part_names} if parts else {}
         _write_file(self._descriptor, {**head, **parts_entry}, arrays)
@@ -317,14 +321,14 @@ class Draft:
     def publish(self) -> None:
         """Rename the file into place, replacing the old one; remove parts (additional files) that it does not name."""
         # Not flushed to the disk: after a crash of the machine, the checksums fail and the file is rebuilt.
-        os.replace(self._partial, self.path)
+        os.replace(self._partial_path, self.path)
         self._written_paths.clear()  # so that :meth:`discard` keeps them
         _remove_parts(self.path, self._part_names)
 
     def discard(self) -> None:
         """Remove files that were written and not published."""
-        if is_file_at(self._descriptor, self._partial):
-            self._partial.unlink()
+        if is_file_at(self._descriptor, self._partial_path):
+            self._partial_path.unlink()
         for part in self._written_paths:
             part.unlink(missing_ok=True)
 
@@ -403,7 +407,7 @@ def _remove_parts(path: Path, used_names: Collection[str]) -> None:
 
 @contextlib.contextmanager
 def open_draft(path: Path) -> Iterator[Draft]:
-    """Lock and open the unfinished index file of this path; the block writes and publishes it.
+    """Lock and open the unfinished file of the index file at ``path``; the block writes and publishes the draft.
 
     Files not published when the block ends are removed; a file left by a killed process is overwritten. Raises
     IndexUnavailableError if another process or thread is building it, or if the directory is not writable.
@@ -432,13 +436,13 @@ def open_draft(path: Path) -> Iterator[Draft]:
 
 
 def is_being_drafted(path: Path) -> bool:
-    """True if a process is building the index file of this path."""
+    """True if a process is building the index file that belongs at ``path``."""
     try:
         descriptor = os.open(build_partial_path(path), os.O_RDONLY)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # fails while the builder holds its exclusive lock
     except BlockingIOError:
         return True
     finally:

@@ -166,7 +166,8 @@ def open_store_file(path: Path, flags: int) -> int:
         data_status = (path.parent / DATA_FILE).stat()
     except OSError:  # the store is being created
         return os.open(path, flags, 0o644)
-    descriptor = os.open(path, flags, 0o600 | data_status.st_mode & 0o044)
+    read_permissions = data_status.st_mode & 0o044  # of the group and of others
+    descriptor = os.open(path, flags, 0o600 | read_permissions)
     status = os.fstat(descriptor)
     if status.st_uid == os.geteuid() and (status.st_uid, status.st_gid) != (data_status.st_uid, data_status.st_gid):
         # Without the group, other users of the store could not open the file. Only root can change the owner.

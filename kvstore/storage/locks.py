@@ -417,6 +417,7 @@ class SharedOpenLock:
         self._successor = os.open(successor, os.O_RDONLY)
         fcntl.flock(self._successor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(successor, self.path)
+        # From here on, this object holds the lock of the new file.
         old_descriptor, self._descriptor, self._successor = self._descriptor, self._successor, None
         self.identity = get_file_identity(self._descriptor)
         release_lock(old_descriptor)
@@ -459,7 +460,7 @@ class SharedOpenLock:
         return is_file_at(descriptor, self.path)
 
     def _take_descriptors(self) -> list[int]:
-        """Return the descriptors of the locked files, and forget them, so that the caller must close them."""
+        """Forget the locked file and its successor, and return their descriptors, which the caller must close."""
         descriptors = [descriptor for descriptor in (self._descriptor, self._successor) if descriptor is not None]
         self._descriptor = self._successor = self.identity = None
         return descriptors

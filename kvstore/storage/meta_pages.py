@@ -46,12 +46,13 @@ def verify_meta_pages(path: Path) -> None:
     """Raise CorruptionError if a meta page is damaged; does nothing if the file is missing or not an LMDB file."""
     try:
         with path.open("rb") as file:
-            metas = _parse_meta_page(file.read(_META.size))
-            page_size = (metas[0].page_size if metas else 0) or mmap.PAGESIZE
+            first_meta = _parse_meta_page(file.read(_META.size))
+            page_size = (first_meta.page_size if first_meta else 0) or mmap.PAGESIZE
             file.seek(page_size)
-            metas += _parse_meta_page(file.read(_META.size))
+            second_meta = _parse_meta_page(file.read(_META.size))
     except FileNotFoundError:  # not yet created
         return
+    metas = [meta for meta in (first_meta, second_meta) if meta is not None]
     if all((meta.magic, meta.version) != (_MAGIC, _VERSION) for meta in metas):
         return  # not an LMDB file; LMDB reports what it is instead
     for page_number, meta in enumerate(metas):
@@ -65,9 +66,9 @@ def verify_meta_pages(path: Path) -> None:
             )
 
 
-def _parse_meta_page(head: bytes) -> list[_MetaPage]:
-    """Parse the first bytes of a meta page; return an empty list if the file ends before they do."""
-    return [_MetaPage._make(_META.unpack(head))] if len(head) == _META.size else []
+def _parse_meta_page(page_start: bytes) -> _MetaPage | None:
+    """Parse the first bytes of a meta page; return None if these are too few, because the file ends before."""
+    return _MetaPage._make(_META.unpack(page_start)) if len(page_start) == _META.size else None
 
 
 def find_first_leaf(

@@ -71,7 +71,7 @@ class TransactionGate:
             self.num_open += 1
 
     def wait_for_entry(self) -> None:
-        """Wait while transactions are excluded; the caller holds ``condition``."""
+        """Wait while transactions are excluded; the caller must hold ``lock``."""
         while self.is_exclusive:
             self.condition.wait()
 

@@ -343,6 +343,7 @@ class ReadTransaction(ClosedOnExit, LmdbView):
     of a buffer may change afterwards, and are gone once the environment is closed.
     """
 
+    #: The number of :meth:`hold_open` blocks that use the snapshot now.
     _num_pins = 0
 
     def skip_damage(self) -> list[str]:
@@ -372,7 +373,7 @@ class ReadTransaction(ClosedOnExit, LmdbView):
 
     @contextmanager
     def hold_open(self) -> Iterator[Self]:
-        """Keep the snapshot open while a kernel reads its buffers without the GIL."""
+        """Keep the snapshot open within the block, in which compiled code reads its buffers without the GIL."""
         with self._owner.gate.lock:
             self._get_transaction()
             self._num_pins += 1
@@ -404,7 +405,8 @@ class ReadTransaction(ClosedOnExit, LmdbView):
 
     def __del__(self) -> None:
         """End a snapshot that was dropped without being closed."""
+        # An interrupted constructor leaves an object without attributes.
         if getattr(self, "_transaction", None) is not None:
             self.close()
-        elif self.is_counted and hasattr(self, "_owner"):  # interrupted before its end was reported
+        elif self.is_counted and hasattr(self, "_owner"):  # :meth:`close` was interrupted before it reported the end
             self._owner.release_view(self)

@@ -118,7 +118,7 @@ class WriteTransaction(LmdbView):
             self._write_records(table, changes)
 
     def clear(self, table: str) -> None:
-        """Remove every record of ``table``. If changes to it are buffered, the whole buffer is merged into tables."""
+        """Remove every record of ``table``. If the table is buffered, first merge the whole buffer into all tables."""
         if table == engine_tables.RECENT:
             self._cached_buffer = self._committed_buffer = ChangeBuffer()
             self._own_changes = {}
@@ -269,32 +269,31 @@ class WriteTransaction(LmdbView):
             self.merge_buffer()
 
     def _begin_appending(self) -> None:
-        """Write records beyond the last key of a table to the table itself, instead of the change buffer, from now on.
+        """Write records beyond the last key of a table to the table itself from now on, not to the change buffer.
 
-        Buffered ones are moved there. A large transaction fills the buffer; records at the end of a table are not
-        scattered, so buffering saves nothing.
+        Called once, when the transaction becomes too large for one segment of the buffer. Moves the buffered records of
+        this kind to their tables. They are at the end of a table and not scattered, so buffering them saves nothing.
         """
         buffer = self._get_buffer()
         self._appends_directly, self._own_bytes = True, 0
         for table, own_changes in self._own_changes.items():
             last_key = self._find_last_key(table)
-            committed = self._committed_buffer.get_table(table)
-            appended = [key for key in own_changes if key > last_key and key not in committed]
-            changes = buffer.get_table(table)
-            # The table has no values under these keys, which are above its last one.
-            values = apply_chains(appended, changes.newer, {}, lambda key: None)
-            changes.discard(appended)
-            for key in appended:
+            committed_changes = self._committed_buffer.get_table(table)
+            appended_keys = [key for key in own_changes if key > last_key and key not in committed_changes]
+            buffered_changes = buffer.get_table(table)
+            # The table itself has no values under these keys, which are above its last one.
+            values = apply_chains(appended_keys, buffered_changes.newer, {}, lambda key: None)
+            buffered_changes.discard(appended_keys)
+            for key in appended_keys:
                 del own_changes[key]
-            self._write_records(
-                table, {key: value for key, value in zip(appended, values, strict=True) if value is not None}
-            )
+            new_records = {key: value for key, value in zip(appended_keys, values, strict=True) if value is not None}
+            self._write_records(table, new_records)
             self._own_bytes += count_bytes(own_changes)
 
     def _write_appends(self, table: str, changes: Mapping[bytes, Bytes | None]) -> Mapping[bytes, Bytes | None]:
         """Write the changes beyond the last key of a table directly to it; return the other changes, to be buffered."""
-        last_key, buffered = self._find_last_key(table), self._get_buffer().get_table(table)
-        appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered}
+        last_key, buffered_changes = self._find_last_key(table), self._get_buffer().get_table(table)
+        appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered_changes}
         if not appended:
             return changes
         self._write_records(table, appended)

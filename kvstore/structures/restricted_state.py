@@ -90,6 +90,7 @@ class RestrictedDocuments(Documents):
     """The documents that the query allows."""
 
     def __init__(self, state: RestrictedState) -> None:
+        """Read the documents of the store, of which only those in ``state.allowed`` are visible."""
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
@@ -119,6 +120,7 @@ class RestrictedChunks(Chunks):
     """The chunks of the documents that the query allows."""
 
     def __init__(self, state: RestrictedState) -> None:
+        """Read the chunks of the store, of which only those of ``state.allowed`` are visible."""
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
@@ -153,6 +155,7 @@ class RestrictedPostings(Postings):
     """
 
     def __init__(self, state: RestrictedState) -> None:
+        """Read the postings of the store; a term is visible if a document in ``state.allowed`` contains it."""
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
@@ -175,8 +178,13 @@ class RestrictedEntities(Entities):
     """
 
     def __init__(self, state: RestrictedState) -> None:
+        """Read the entities of the store; ``state.filter`` decides which names are visible."""
         super().__init__(state.lmdb)
         self._filter = state.filter
+
+    def _is_visible(self, key: str) -> bool:
+        """True if the user or a document that the query allows states the name with this normal form."""
+        return self._filter.find(key) is not None
 
     def __contains__(self, entity: int) -> bool:
         """True if the entity is named by the user or by a document that the query allows."""
@@ -185,25 +193,26 @@ class RestrictedEntities(Entities):
     def has_many(self, entities: Sequence[int]) -> list[bool]:
         """Return for each entity True if it is named by the user or by a document that the query allows, else False."""
         records = self.find_many(entities)
-        return [record is not None and self._filter.find(record.key) is not None for record in records]
+        return [record is not None and self._is_visible(record.key) for record in records]
 
     def find_id(self, key: str) -> int | None:
         """Return the entity with this key if the user or a document that the query allows names it, or None."""
-        return super().find_id(key) if self._filter.find(key) is not None else None
+        return super().find_id(key) if self._is_visible(key) else None
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
         """Yield the entities named by the user or by documents that the query allows, with their records."""
-        return ((entity, record) for entity, record in super().scan() if self._filter.find(record.key))
+        return ((entity, record) for entity, record in super().scan() if self._is_visible(record.key))
 
     def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
         """Yield the visible names (normal forms) that begin with ``prefix``, in byte order, with their entities."""
-        return ((key, entity) for key, entity in super().iter_names(prefix) if self._filter.find(key))
+        return ((key, entity) for key, entity in super().iter_names(prefix) if self._is_visible(key))
 
 
 class RestrictedForest(Forest):
     """The edges asserted by the user or by documents that the query allows, and the nodes and trees with such edges."""
 
     def __init__(self, state: RestrictedState) -> None:
+        """Read the forest of the store; an edge is visible if the user or a document in ``state.allowed`` states it."""
         # In a write transaction, names of nodes can change, so they are not cached.
         super().__init__(state.lmdb, None if state.lmdb.writable else {})
         self._allowed = state.allowed

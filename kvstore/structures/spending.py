@@ -40,18 +40,16 @@ def read_spending(view: View) -> list[Spending]:
 
 
 def sum_spending(spending: Iterable[Spending]) -> list[Spending]:
-    """Add up the uses of language models by statement and model, and return one entry for each pair, in order."""
+    """Return the sum of the uses of each model by each kind of statement, in order of statement and model."""
     totals: dict[tuple[str, str], list[int]] = {}
-    for entry in spending:
-        statement, model, *numbers = astuple(entry)
-        totals[statement, model] = [
-            total + number
-            for total, number in zip(totals.get((statement, model), [0] * len(numbers)), numbers, strict=True)
-        ]
+    for spending_item in spending:
+        statement, model, *numbers = astuple(spending_item)
+        previous_totals = totals.get((statement, model), [0] * len(numbers))
+        totals[statement, model] = [total + number for total, number in zip(previous_totals, numbers, strict=True)]
     return [Spending(*key, *numbers) for key, numbers in sorted(totals.items())]
 
 
 def add_spending(view: WriteView, spending: Iterable[Spending]) -> None:
     """Add uses of language models to the stored totals, which have one row for each pair of statement and model."""
-    rows = [list(astuple(entry)) for entry in sum_spending([*read_spending(view), *spending])]
+    rows = [list(astuple(total)) for total in sum_spending([*read_spending(view), *spending])]
     view.put(tables.META, _KEY, records.pack(rows))

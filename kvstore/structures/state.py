@@ -94,7 +94,10 @@ class State(ClosedOnExit):
 
     @property
     def unrestricted(self) -> State:
-        """The same state without a condition on documents. Use it to read data that is cached for other states."""
+        """This state without the condition of a query on documents, which only a subclass has.
+
+        Use it to read data that is cached for other states.
+        """
         return self
 
     def close(self) -> None:
@@ -126,8 +129,8 @@ class State(ClosedOnExit):
 
     @cached_property
     def counters(self) -> Counters:
-        """The totals over the stored documents, and the next ids."""
-        if self._shared_data is None:
+        """The totals over the stored documents, and the next ids. All states of a commit share one object."""
+        if self._shared_data is None:  # not a snapshot of an open store
             return Counters.load(self.lmdb)
         if self._shared_data.counters is None:
             self._shared_data.counters = Counters.load(self.lmdb)

@@ -44,7 +44,10 @@ class ConditionCache:
         return columns if cached_change == change else None
 
     def put_columns(self, change: int, columns: NumberColumns) -> None:
-        """Replace the cached columns with the numeric columns at a change number, unless these have too many values."""
+        """Cache ``columns``, the numeric columns of all documents at a change number, in place of the cached ones.
+
+        Does nothing if they have too many values.
+        """
         if sum(len(column) for column in columns.values()) <= _MAX_NUMBERS:
             self._columns = change, columns
 

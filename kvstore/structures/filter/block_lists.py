@@ -65,9 +65,10 @@ class BlockLists:
     """The lists of numbers of entities, such as addresses, that one table stores in blocks."""
 
     def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
-        """Read the lists in ``table``, ascending numbers such as addresses by entity, through ``view``.
+        """Read the lists of ``table`` through ``view``; a list has the ascending numbers of one entity.
 
-        They can be changed if ``view`` is a write transaction.
+        The numbers are the entity's addresses or other integers, depending on the table. The lists can be changed if
+        ``view`` is a write transaction.
         """
         self.view = view
         self._table = table

@@ -218,9 +218,12 @@ class GenerationBuilder(IndexFiller):
             return _compute_forecast(index_kind, state, index_kind.bind(rows, state))
 
     def drop(self, index_kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
-        """Drop an index with its rows and the texts that models wrote for it; ``progress`` is not called."""
+        """Drop an index with its rows and the texts that models wrote for it.
+
+        ``progress`` is not called; builders of other kinds of indexes report their progress with it.
+        """
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(index_kind))
-        with suppress(IndexUnavailableError):  # a concurrent refresh removes it
+        with suppress(IndexUnavailableError):  # the index is being refreshed, and the refresh then removes the rows
             self.remove_unused(index_kind)
 
     def remove_unused(self, index_kind: GenerationIndex[Any]) -> None:
@@ -357,9 +360,9 @@ def _list_unused_ranges(
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
-    """Remove a batch of rows that quote documents, from builds of indexes that are older than the last change.
+    """Remove a batch of the rows in which indexes quote documents, if the store has changed since they were built.
 
-    Returns True if it removed any row; the caller repeats it until it returns False.
+    Such rows are no longer read. Returns True if a row was removed; the caller repeats the call until it returns False.
     """
     change = Counters.load(view).change
     has_removed = False

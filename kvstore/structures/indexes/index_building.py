@@ -139,7 +139,10 @@ class IndexBuilder(IndexFiller):
             return self._trust_and_publish(draft, record, token, is_cancelled)
 
     def drop(self, index_kind: FileIndex[Any, Any], progress: ReportProgress | None = None) -> None:
-        """Drop an index and delete its file; ``progress`` is not called."""
+        """Drop an index and delete its file.
+
+        ``progress`` is not called; builders of other kinds of indexes report their progress with it.
+        """
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(index_kind))
         index_file.remove_files(index_file.build_index_path(self._environment.path, index_kind.name))
 
@@ -158,7 +161,10 @@ class IndexBuilder(IndexFiller):
             return index_kind.compute_next_needed_chunk(Indexes(state.lmdb).get(index_kind), state)
 
     def find_next_and_due_chunk(self, index_kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """Return the next unused chunk id of the store, and the chunk id at which the index file is to be extended."""
+        """Return two chunk ids: the next unused id of the store, and the id at which the index file is to be extended.
+
+        The extension is due once the first is not below the second. ``record`` has the options of the index.
+        """
         path = index_file.build_index_path(self._environment.path, index_kind.name)
         try:
             head = index_file.read_head(

@@ -42,13 +42,14 @@ def read_index(
     FileNotFoundError if there is no file, and IndexUnavailableError if it is damaged, of another store, or incomplete.
     """
     checked_in_place = () if verify_all else index_kind.checked_in_place
+    # Another process may replace the file before its parts (additional files) are read, so try again.
     for _ in range(_MAX_ATTEMPTS):
         head, arrays = index_file.read(
             path, index_kind.name, partial(is_trusted, environment, index_kind), checked_in_place
         )
         try:
             parts = index_file.read_parts(path, head, checked_in_place)
-        except FileNotFoundError as error:  # perhaps replaced meanwhile by a file with other parts
+        except FileNotFoundError as error:
             missing_part = Path(error.filename).name
             continue
         try:

@@ -147,12 +147,13 @@ def _update_vectors(state: State, cache: VectorCache, max_vectors: float = np.in
     or if there would be more than ``max_vectors``.
     """
     cached, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
-    start = None if cached is None else find_covered_stop(cached.coverage, change)
-    if cached is None or start is None:
+    # The cache has all chunks of this state with ids below ``covered_stop``.
+    covered_stop = None if cached is None else find_covered_stop(cached.coverage, change)
+    if cached is None or covered_stop is None:
         return None
     uncached_batches: list[VectorBatch] = []
-    if start < stop:
-        stored_chunks = list(state.chunks.scan(start, stop))
+    if covered_stop < stop:
+        stored_chunks = list(state.chunks.scan(covered_stop, stop))
         ids: Ids = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
         batch = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored_chunks]))
         # Additions of a write transaction may be rolled back, and an older state than the newest does not know later
