@@ -172,12 +172,12 @@ def add_line_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> N
 
 
 def _get_line_readers() -> dict[str, FormatReader]:
-    """Return the readers of JSON Lines formats that other kvstore packages registered, by format."""
+    """Return the readers of JSON Lines formats that other kvstore packages registered, by format name."""
     return {name: reader for get_readers in _line_reader_sources for name, reader in get_readers().items()}
 
 
 def get_reader_version(format: str | None) -> str:
-    """Return the version of the plugin that reads a format; empty for built-in and unknown formats and None."""
+    """Return the version of the plugin that reads a format; "" for built-in formats, unknown formats and None."""
     plugin = None if format is None or format in _FORMATS else READERS.get(format)
     return "" if plugin is None else plugin.version
 
@@ -188,7 +188,7 @@ def check_format(format: str) -> None:
 
 
 def _get_format(format: str) -> _Format:
-    """Return a format by its name. Raises InputError for an unknown name."""
+    """Return a format by its name. Raises InputError, which suggests the nearest name, for an unknown name."""
     if format in _FORMATS:
         return _FORMATS[format]
     line_reader = _get_line_readers().get(format)
@@ -223,12 +223,12 @@ def find_format(name: str) -> str | None:
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()
-    own_format = _FORMATS_BY_SUFFIX.get(suffix)
-    if own_format == "text":  # the source of a page as some sites publish it: guide.rst.txt
+    builtin_format = _FORMATS_BY_SUFFIX.get(suffix)
+    if builtin_format == "text":  # the source of a page as some sites publish it: guide.rst.txt
         inner_format = _FORMATS_BY_SUFFIX.get(PurePosixPath(path.stem).suffix.lower())
-        return inner_format if inner_format in _MARKUP_FORMATS else own_format
-    if own_format is not None or not suffix:
-        return own_format
+        return inner_format if inner_format in _MARKUP_FORMATS else builtin_format
+    if builtin_format is not None or not suffix:
+        return builtin_format
     return next((format for format, plugin in READERS.load_usable().items() if suffix in plugin.suffixes), None)
 
 
@@ -243,12 +243,16 @@ def describe_skipped(name: str) -> str:
 
 
 def get_suffixes(format: str) -> tuple[str, ...]:
-    """Return the suffixes of a format's files."""
+    """Return the file name suffixes that select a format, such as ``.md``. Raises InputError for an unknown format."""
     return _get_format(format).suffixes
 
 
 def get_trusted_size(format: str | None) -> float:
-    """Return the file size in bytes up to which a format's reader cannot hang or crash; None means ``text``."""
+    """Return the file size in bytes up to which a format's reader is safe: it neither hangs nor crashes.
+
+    A larger file is read in another process. The result is infinite if the reader is always safe. A ``format`` of None
+    is ``text``.
+    """
     return _get_format(format or "text").trusted_bytes
 
 
@@ -268,7 +272,7 @@ def read(
 def read_bytes(
     data: bytes, key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
-    """Read a file's content from memory: yield its documents, and failures for invalid rows.
+    """Read a file's content from memory: yield its documents, and a failure for each invalid row.
 
     ``key`` is the document's key, and its suffix selects the format unless ``format`` names it. ``options`` are those
     of ``INGEST ... WITH (...)``, such as ``encoding``.
@@ -283,11 +287,12 @@ def read_opened(
     format: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Iterator[Item]:
-    """Read a seekable stream: yield its documents, and failures for invalid rows.
+    """Read a seekable stream: yield its documents, and a failure for each invalid row.
 
     ``open_stream`` is called when the caller asks for the first document. ``name`` is the file name in messages; its
     suffix selects the format unless ``format`` names it. ``key`` is the document's key, or, in a file of many
-    documents, the prefix of the keys of rows without a key. ``options`` are those of ``INGEST ... WITH (...)``.
+    documents, the prefix of the keys of rows without a key. ``options`` are those of ``INGEST ... WITH (...)``. Raises
+    InputError for an unknown format or option, and ReaderError while iterating.
     """
     read_options = ReadOptions.parse(options)
     if format is not None:
@@ -300,8 +305,8 @@ def _iter_items(
 ) -> Iterator[Item]:
     """Open a stream and yield its documents, facts about stored documents (triples), failures and skipped parts.
 
-    ``format`` is the format of the file (None: its name determines it). This is a separate function, so that the
-    arguments of ``read_opened`` are checked before the iteration begins.
+    ``format`` is the format of the file (None: its name determines it). Raises ReaderError if the file cannot be read.
+    This generator is separate from ``read_opened``, which checks its arguments before the iteration begins.
     """
     try:
         with open_stream() as stream:
@@ -324,7 +329,8 @@ def _read_stream(
     """Yield the documents, facts, failures and skipped parts of one file, and of the files nested in it.
 
     A fact is a statement about a stored document, such as its triples. Without ``format``, the name or the first bytes
-    of the file determine it. ``enclosure`` counts the depth and the bytes of nested files, which are limited.
+    of the file determine it. ``enclosure`` counts the depth and the bytes of nested files, which are limited. Raises
+    ReaderError if the file cannot be read.
     """
     start = stream.read(MAX_START_BYTES)
     size = stream.seek(0, io.SEEK_END)
@@ -394,10 +400,11 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
 
 
 def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
-    """Return a document read from ``enclosed``, with the metadata of the file that contains it.
+    """Return a document read from the nested file ``enclosed``, with the metadata of the file that contains it.
 
-    The document's own values win. ``other_key`` is used if another file has the same key. If a document lacks it, and
-    its key begins with ``enclosed.key``, its ``other_key`` begins with ``enclosed.other_key``.
+    The document's own metadata win. ``other_key`` is the key of a document whose ``key`` another file uses. If the
+    document has none and its key begins with the key of the nested file, it gets the ``other_key`` of that file as the
+    beginning of its own.
     """
     other_key = document.other_key
     if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):

@@ -52,21 +52,21 @@ class _Decompressor(Protocol):
 
 
 def read_gzip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file that gzip compressed."""
+    """Yield the file in a gzip file."""
     from gzip import GzipFile
 
     return _unpack(GzipFile(fileobj=stream), origin, "gzip")
 
 
 def read_bzip2(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file that bzip2 compressed."""
+    """Yield the file in a bzip2 file."""
     from bz2 import BZ2File
 
     return _unpack(BZ2File(stream), origin, "bzip2")
 
 
 def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file that xz compressed."""
+    """Yield the file in an xz file."""
     from lzma import LZMAFile
 
     return _unpack(LZMAFile(stream), origin, "xz")
@@ -75,8 +75,7 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
 def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[EnclosedFile]:
     """Yield the one file in a compressed file, such as ``a.md.gz/a.md`` (in ``.tgz``, it is a ``.tar``).
 
-    ``program`` names the compression in messages.
-    Raises ReaderError if the content is damaged or too large.
+    ``program`` is the name of the compression in messages. Raises ReaderError if the content is damaged or too large.
     """
     content = bytearray()
     try:
@@ -98,7 +97,7 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
 
 
 def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile | SkippedPart]:
-    """Yield the files of the archive, in the order of their paths."""
+    """Yield the files of a ZIP archive in the order of their paths, and a SkippedPart for each unread file."""
     package = Package(stream, origin.name, "ZIP")
     members = [
         _Member(part.filename.replace("\\", "/"), part.file_size, partial(package.read_part, part.filename))
@@ -110,7 +109,10 @@ def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
 def read_tar(
     stream: BinaryIO, origin: Origin, options: ReadOptions
 ) -> Iterator[EnclosedFile | SkippedPart | ReadFailure]:
-    """Yield the files of the archive in the order of their paths, then a failure if the archive is damaged."""
+    """Yield the files of a tar archive in the order of their paths, then a failure if the archive is damaged.
+
+    A SkippedPart is yielded for each file that is not read. Raises ReaderError if no file can be read.
+    """
     members: list[_Member] = []
     damage = _scan_tar(stream, origin.name, members)
     if damage and not members:
@@ -157,13 +159,13 @@ def _scan_tar(stream: BinaryIO, name: str, members: list[_Member]) -> str:
 
 
 def _read_member(archive: tarfile.TarFile, header: tarfile.TarInfo) -> bytes:
-    """Return the content of a file in a tar archive."""
+    """Return the content of the member of a tar archive that ``header`` describes; empty if it is not a file."""
     member_stream = archive.extractfile(header)
     return b"" if member_stream is None else member_stream.read()
 
 
 def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
-    """Yield the readable files among the members of an archive by path, and a SkippedPart for each other file.
+    """Yield the readable files of an archive in the order of their paths, and a SkippedPart for each other file.
 
     Raises ReaderError after the last member if no file is readable.
     """

@@ -202,7 +202,7 @@ class _AsciiDocFile:
         return self._parse_paragraph(lines, start, attributes, blocks)
 
     def _parse_header(self, lines: Sequence[str], index: int) -> int:
-        """Store the author and date below the title in ``meta``, and return the index of the next line."""
+        """Store the author and date at line ``index``, below the title, in ``meta``; return the index after them."""
         if index < len(lines) and lines[index] and _AUTHOR_PATTERN.fullmatch(lines[index].split(";")[0].strip()):
             # "Ann Hill <ann@x.org>; Bo Day" becomes "Ann Hill, Bo Day".
             self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[index]).replace(";", ",")
@@ -297,8 +297,8 @@ class _AsciiDocFile:
     def _parse_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse the list whose first item is at ``index``, and return it with the index of the line after it.
 
-        Items with the same marker are on the same level. An item whose marker is not in ``_open_markers``, the markers
-        of the enclosing lists, begins an inner list. ``depth`` is the number of blocks and lists around the list.
+        Items with the same marker (``**``) belong to the list. An item with a marker that no enclosing list has begins
+        an inner list. ``depth`` is the number of blocks and lists around the list.
         """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
@@ -332,7 +332,7 @@ class _AsciiDocFile:
         return make_list(items), index
 
     def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """Parse a list of definitions, nested in ``depth`` blocks; return it with the index of the line after it."""
+        """Parse a list ``term:: definition`` at line ``index``; return it and the index of the line after it."""
         items: list[ListItem] = []
         match = _TERM_PATTERN.match(lines[index])
         while match is not None:
@@ -474,7 +474,7 @@ def _get_language(attributes: Sequence[str]) -> str:
 
 
 def _normalize_marker(marker: str) -> str:
-    """Return a list marker with numbers as ``1`` and letters as ``a``, which all items of a list then share."""
+    """Return a list marker with ``1`` for any number and ``a`` for any letter, so that all items of a list share it."""
     if marker[0] == "<":  # a callout, such as <1> or <.>
         return "<"
     return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", marker))

@@ -51,8 +51,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     offset = 0
     line_number = 1  # the number of the line at line_number_offset
     line_number_offset = 0
-    has_entries = False
-    has_unclosed_entry = False
+    has_entries = has_unclosed_entry = False
     while (entry_match := _ENTRY_PATTERN.search(text, offset)) is not None:
         line_number += text.count("\n", line_number_offset, entry_match.start())
         line_number_offset = entry_match.start()
@@ -91,9 +90,9 @@ class _BibEntry:
         self.key = ""
 
     def read_fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
-        """Return the field values by lowercase name, still with LaTeX markup, and set ``key``.
+        """Return the field values by lowercase name, still with LaTeX markup, and set ``self.key``.
 
-        ``abbreviations`` has the values of ``@string`` names. Raises _UnclosedEntryError.
+        ``abbreviations`` has the values of ``@string`` names. Raises _UnclosedEntryError if a value is not closed.
         """
         if self._opening[1].lower() != "string":
             key = self._match_next(_KEY_PATTERN)
@@ -107,7 +106,7 @@ class _BibEntry:
         return fields
 
     def find_end(self) -> int:
-        """Return the offset after the entry; raises _UnclosedEntryError.
+        """Return the offset after the entry. Raises _UnclosedEntryError if its closing brace is missing.
 
         An entry in braces can have other text after its last field, which is skipped. An entry in parentheses ends
         after its last field.
@@ -124,10 +123,10 @@ class _BibEntry:
         return match
 
     def _read_value(self, abbreviations: Mapping[str, str]) -> str:
-        """Read and return the next of the texts that ``#`` joins to the value of a field.
+        """Read and return one operand of a field's value, in which ``#`` concatenates operands (``jan # "~1"``).
 
-        It is a text in braces or quotes, a number, or the text of an abbreviation.
-        Raises _UnclosedEntryError.
+        It is a text in braces or quotes, a number, or the text of an abbreviation. Raises _UnclosedEntryError if its
+        brace or quote is not closed.
         """
         start = self._offset + 1  # after the brace or quote
         if self._text.startswith("{", self._offset):
@@ -142,7 +141,7 @@ class _BibEntry:
     def _find_closing_brace(self, start: int) -> int:
         """Return the offset after the closing brace of a group whose content begins at ``start``.
 
-        Raises _UnclosedEntryError.
+        Raises _UnclosedEntryError if it is missing.
         """
         depth = 1
         for brace in _BRACES_PATTERN.finditer(self._text, start, self._limit):
@@ -152,7 +151,10 @@ class _BibEntry:
         raise _UnclosedEntryError
 
     def _find_closing_quote(self, start: int) -> int:
-        """Return the offset after the closing quote of a text that begins at ``start``; raises _UnclosedEntryError."""
+        """Return the offset after the closing quote of a text that begins at ``start``.
+
+        Raises _UnclosedEntryError if it is missing.
+        """
         depth = 0
         for delimiter in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
             if delimiter[0] == '"' and depth <= 0:  # a quote in braces is text
@@ -177,7 +179,7 @@ def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key
         if name in _PEOPLE_FIELDS:
             people = [_format_person(person) for person in re.split(r"\s+and\s+", fields[name]) if person.strip()]
             meta[name] = [*people]
-            people_lines = authors if name == "author" else lines
+            people_lines = authors if name == "author" else lines  # authors come first, after the title
             people_lines.append((f"{name.title()}s", ", ".join(people)))
         elif name in _PARAGRAPH_FIELDS:
             paragraphs.append(value)

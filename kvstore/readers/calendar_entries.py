@@ -115,9 +115,9 @@ def _build_document(
 
 
 def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
-    """Return the paragraphs of a calendar entry's description, converted from HTML if needed.
+    """Return the paragraphs of a calendar entry's description; HTML in it is converted to text.
 
-    HTML is read with the ``origin`` and ``options`` of the file.
+    ``origin`` and ``options`` are those of the file, for reading the HTML.
     """
     text = entry.get_text("DESCRIPTION", "X-ALT-DESC")
     if not _MARKUP_PATTERN.search(text):
@@ -167,7 +167,8 @@ def _parse_time(property: Property | None) -> _Moment | None:
     with suppress(ValueError):  # not a valid date
         *numbers, utc_mark = match.groups()
         year, month, day, hour, minute, second = (int(digits or 0) for digits in numbers)
-        if match[4] is None:  # without an hour: a day
+        has_time = match[4] is not None
+        if not has_time:
             return _Moment(date(year, month, day), "")
         zone = "UTC" if utc_mark else property.get_parameter("TZID").strip("/").split(" (")[0]
         second = min(second, 59)  # a leap second
@@ -176,7 +177,10 @@ def _parse_time(property: Property | None) -> _Moment | None:
 
 
 def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
-    """Return the end of a calendar entry (if it is all-day, the last day); None if it has neither end nor duration."""
+    """Return the end of a calendar entry that begins at ``start``; None if it has neither an end nor a duration.
+
+    The end of an all-day entry is its last day.
+    """
     end = _parse_time(entry.find_property("DTEND"))
     duration = _DURATION_PATTERN.fullmatch(entry.get_text("DURATION"))
     with suppress(OverflowError):
@@ -190,9 +194,9 @@ def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
 
 
 def _build_time_fields(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
-    """Return the fields ``When`` and, if the end is on another day, ``Until``, each with its text.
+    """Return the fields ``When`` and, if a calendar entry ends on another day, ``Until``, each with its text.
 
-    ``start`` and ``end`` are the start and end of a calendar entry; None if it does not state them.
+    ``start`` and ``end`` are None if the entry does not state them; without a start, the text of ``When`` is empty.
     """
     if start is None or end is None or end.iso <= start.iso:
         return {"When": start.formatted if start else ""}
@@ -239,7 +243,7 @@ def _describe_weekday(text: str) -> str:
 
 
 def _format_person(property: Property) -> str:
-    """Return the name and address of an organizer or attendee, and the reply if it is not an acceptance.
+    """Return an organizer or attendee as text, with a refusal or doubt: ``Ann <ann@x.org> (declined)``.
 
     The result is empty if the property has neither a name nor an address.
     """

@@ -91,7 +91,10 @@ def _build_document(card: Component, default_key: str) -> RawDocument | None:
 
 
 def _get_property_text(property: Property) -> str:
-    """Return the value of a card's property on one line; empty if it is not text."""
+    """Return the value of a card's property on one line; empty if it is not text, such as a picture.
+
+    Components of a value are joined by commas, and dates become ISO 8601.
+    """
     if property.get_parameter("ENCODING") in ("B", "BASE64") or property.value.startswith("data:"):
         return ""
     if property.name in _STRUCTURED_NAMES or property.name in _LIST_NAMES:
@@ -113,7 +116,8 @@ def _unwrap_label(label: str) -> str:
 def _format_property_type(property: Property, custom_labels: dict[str, str]) -> str:
     """Return the label or types of a number or address in parentheses, such as `` (work)``; empty without them.
 
-    ``custom_labels`` maps the group of a property, such as ``item1``, to its label, which replaces the types.
+    ``custom_labels`` has the labels that users wrote, by the group of the property, such as ``item1``. Such a label
+    replaces the types.
     """
     type_names = [type_name.lower() for type_name in property.parameters.get("TYPE", ())]
     types = dict.fromkeys(type_name for type_name in type_names if type_name not in _IGNORED_TYPES)
@@ -123,10 +127,10 @@ def _format_property_type(property: Property, custom_labels: dict[str, str]) -> 
 
 
 def _format_name(property: Property | None) -> str:
-    """Return a person's name in natural order, built from the parts of an ``N`` property; empty for None."""
-    # The parts in the order of RFC 6350, 6.2.2.
+    """Return a person's name in natural order, given the ``N`` property (``Hill;Ann;;Dr.;``); empty for None."""
+    # The components in the order of RFC 6350, 6.2.2.
     family_name, given_names, additional_names, prefix, suffix, *_ = [
         *(split_value(property.value, ";") if property else []),
-        *[""] * 5,  # for missing parts
+        *[""] * 5,  # for missing components
     ]
     return " ".join(filter(None, (prefix, given_names, additional_names, family_name, suffix)))

@@ -70,8 +70,8 @@ class Component:
         return "" if text_property is None else text_property.text
 
     def split_values(self, name: str) -> list[str]:
-        """Return the comma-separated values of all properties with this name."""
-        return [part for line in self.list_properties(name) for part in split_value(line.value, ",") if part]
+        """Return the comma-separated values of all properties with this name, as one list without empty values."""
+        return [value for line in self.list_properties(name) for value in split_value(line.value, ",") if value]
 
 
 def parse_components(data: bytes, name: str, encoding: str | None) -> list[Component]:
@@ -95,37 +95,37 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
             stack.append(component)
         elif line.name == "END":
             # Close the innermost component of this kind; an END without BEGIN closes nothing.
-            opening = next((index for index in range(len(stack) - 1, 0, -1) if stack[index].kind == kind), len(stack))
-            del stack[opening:]
+            depth = next((index for index in range(len(stack) - 1, 0, -1) if stack[index].kind == kind), len(stack))
+            del stack[depth:]
         else:
             stack[-1].properties.append(line)
     return root.components
 
 
 def unescape(value: str) -> str:
-    r"""Return a value without its escapes.
+    r"""Return a value with its backslash escapes replaced by the characters that they represent.
 
     >>> unescape(r"Quay 3\, shed\nRing twice\; wait")
     'Quay 3, shed\nRing twice; wait'
     """
-    return (
-        _ESCAPE_PATTERN.sub(lambda escape: "\n" if escape[1] in "nN" else escape[1], value) if "\\" in value else value
-    )
+    if "\\" not in value:
+        return value
+    return _ESCAPE_PATTERN.sub(lambda escape: "\n" if escape[1] in "nN" else escape[1], value)
 
 
 def split_value(value: str, separator: str) -> list[str]:
-    r"""Split a value at unescaped separators, remove the escapes, and keep empty parts.
+    r"""Split a value at unescaped separators, and return its components without escapes; they can be empty.
 
     >>> split_value(r"a\;b;;c", ";")
     ['a;b', '', 'c']
     """
-    parts: list[str] = []
+    components: list[str] = []
     start = 0
     for match in re.finditer(rf"\\.|{separator}", value, re.S):  # an escape, or a separator
         if match[0] == separator:
-            parts.append(value[start : match.start()])
+            components.append(value[start : match.start()])
             start = match.end()
-    return [unescape(part).strip() for part in (*parts, value[start:])]
+    return [unescape(component).strip() for component in (*components, value[start:])]
 
 
 def _iter_properties(text: str) -> Iterator[Property]:

@@ -56,9 +56,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _drop_missing_parts(stream: BinaryIO, package: Package) -> BinaryIO:
-    """Return the stream of a package, or a copy without the relationships whose parts are missing.
+    """Return a copy of a Word file without the relationships whose parts are missing, or ``stream`` if none is missing.
 
-    Word opens a file with such relationships, for example to a deleted image; python-docx refuses it.
+    Word opens a file with such relationships, for example to a deleted image; python-docx refuses it. ``package`` is
+    the opened file.
     """
     relations_by_part: dict[str, bytes] = {}
     for part in package.parts:
@@ -66,15 +67,15 @@ def _drop_missing_parts(stream: BinaryIO, package: Package) -> BinaryIO:
         if not name.endswith(".rels"):
             continue
         tree = package.read_tree(part.filename)
-        folder = posixpath.dirname(folder)
-        present = [
+        folder = posixpath.dirname(folder)  # word/_rels/document.xml.rels has the relationships of word/document.xml
+        valid_relations = [
             relation
             for relation in tree
             if relation.get("TargetMode") == "External"
             or posixpath.normpath(posixpath.join("/", folder, relation.get("Target", "")))[1:] in package
         ]
-        if len(present) < len(tree):
-            tree[:] = present
+        if len(valid_relations) < len(tree):
+            tree[:] = valid_relations
             relations_by_part[part.filename] = tostring(tree)
     if not relations_by_part:
         return stream

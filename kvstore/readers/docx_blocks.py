@@ -117,7 +117,10 @@ class DocxBody:
         return blocks
 
     def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
-        """Return the blocks of the body, a table cell, a text box or a footnote; ``plain`` text has no emphasis."""
+        """Return the blocks of ``container``: the body, a table cell, a text box or a footnote.
+
+        The text has no emphasis if ``plain``.
+        """
         builder = BlockBuilder()
         for element in _iter_unwrapped(container):
             if element.tag == _TABLE_TAG:
@@ -185,7 +188,7 @@ class DocxBody:
     def _get_style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
         """Return the name of an element's style in lowercase; empty if it has no style.
 
-        ``path`` leads to the style of a paragraph (default) or of a run, which is a text of one format.
+        ``path`` leads to the style of a paragraph (default) or of a run, a stretch of text in it.
         """
         style = element.find(path, nsmap)
         if style is None or style.get(_VALUE_ATTRIBUTE) not in self._styles:
@@ -239,7 +242,7 @@ class DocxBody:
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
         """Return the text of a paragraph with code, formulas and footnote marks and, unless ``plain``, emphasis.
 
-        It consists of runs, which are texts of one format.
+        The paragraph consists of runs: stretches of text with the same formatting.
         """
         inline = InlineBuilder(plain)
         emphasis_start: EmphasisStart | None = None
@@ -268,7 +271,7 @@ class DocxBody:
         return inline
 
     def _add_run(self, run: Any, inline: InlineBuilder) -> None:
-        """Add a run (a text of one format) to ``inline``: its text, tabs, line breaks and footnote numbers.
+        """Add a run (text with the same formatting) to ``inline``: its text, tabs, line breaks and footnote numbers.
 
         The cited footnotes are added to ``_cited_footnotes``.
         """
@@ -281,14 +284,15 @@ class DocxBody:
                 inline.break_line()
             elif child.tag == _HYPHEN_TAG:
                 inline.add_text("-")
-            elif child.tag == _NOTE_TAG and child.get(qn("w:id")) in self._footnotes:
-                self._cited_footnotes.append(self._footnotes[child.get(qn("w:id"))])
+            elif child.tag == _NOTE_TAG and (note_id := child.get(qn("w:id"))) in self._footnotes:
+                self._cited_footnotes.append(self._footnotes[note_id])
                 inline.add_text(f"[{len(self._cited_footnotes)}]")
 
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
-        """Return the table as a list of one block; a table of one cell becomes the blocks of that cell.
+        """Return a table as a list of one block, empty for a table without text.
 
-        Each of several vertically merged cells repeats the text of the first one.
+        A table of one cell becomes the blocks of that cell. The text of vertically merged cells is repeated in each of
+        their rows.
         """
         rows = [
             [cell for cell in _iter_unwrapped(row) if cell.tag == _CELL_TAG]
@@ -327,7 +331,7 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
 
 
 def _get_bold_line(paragraph: Any) -> str:
-    """Return the text of a paragraph that may be a heading without a heading style; otherwise an empty string.
+    """Return the text of a paragraph that looks like a heading, or "" for any other paragraph.
 
     Such a paragraph is bold and short, and is neither a list item nor a sentence.
     """
@@ -344,13 +348,13 @@ def _get_bold_line(paragraph: Any) -> str:
 
 
 def _has_property(run: Any, name: str) -> bool:
-    """True if an on/off property of a run (a text of one format), such as ``b``, is on (ECMA-376, 17.3.2)."""
+    """True if an on/off property of a run, such as ``b`` for bold, is on (ECMA-376, 17.3.2)."""
     switch = run.find(f"w:rPr/w:{name}", nsmap)
     return switch is not None and switch.get(_VALUE_ATTRIBUTE, "1") not in _OFF_VALUES
 
 
 def _get_verbatim(element: Any) -> str:
-    """Return the text of a paragraph or run (a text of one format), including its tabs and line breaks."""
+    """Return the text of a paragraph, or of a run in it, including its tabs and line breaks."""
     replacements = {_TAB_TAG: "\t", _BREAK_TAG: "\n", _RETURN_TAG: "\n", _HYPHEN_TAG: "-"}
     return "".join(
         (part.text or "") if part.tag == _TEXT_TAG else replacements.get(part.tag, "") for part in element.iter()

@@ -88,9 +88,9 @@ class _EpubBook:
     """A book: ``title`` and ``meta`` come from its package, ``missing_pages`` has the unreadable pages."""
 
     def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
-        """Read the list of pages, the navigation and the metadata of a book; raises ReaderError.
+        """Read the list of pages, the navigation and the metadata of a book.
 
-        ``name`` is the file in messages.
+        ``name`` is the file in messages. Raises ReaderError if the book is encrypted or its package is missing.
         """
         self._package, self._name = package, name
         self._options = replace(options, navigation="keep")
@@ -161,7 +161,7 @@ class _EpubBook:
     def _read_navigation(self, ncx_path: str | None) -> Mapping[str, _NavigationEntry]:
         """Return the first entry for each page in the book's table of contents, by the path of the page.
 
-        EPUB 3 has the table of contents in a page, EPUB 2 in the NCX part at ``ncx_path``.
+        EPUB 3 has the table of contents in a page, EPUB 2 in the NCX part at ``ncx_path`` (None: it has no such part).
         """
         entries: Iterator[_NavigationEntry] = iter(())
         folder = ""
@@ -218,7 +218,10 @@ def _iter_list_entries(ordered_list: LexborNode | None, level: int) -> Iterator[
 
 
 def _iter_ncx_entries(parent: Element | None, level: int) -> Iterator[_NavigationEntry]:
-    """Yield the entries of an NCX table of contents (EPUB 2) below ``parent``, whose level is ``level``, from 1."""
+    """Yield the entries below ``parent`` in an NCX table of contents (EPUB 2), depth first.
+
+    ``level`` is the level of its direct children, from 1. Yields nothing if ``parent`` is None.
+    """
     for point in parent.findall(f"{_NCX_NAMESPACE}navPoint") if parent is not None else ():
         content = point.find(f"{_NCX_NAMESPACE}content")
         label = _get_text(point.find(f"{_NCX_NAMESPACE}navLabel"))

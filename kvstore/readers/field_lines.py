@@ -32,7 +32,7 @@ def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of plain text with a line for each row of cells, and its columns aligned by spaces."""
+    """Return a table as plain text, with a line for each row of cells and its columns aligned by spaces."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -114,22 +114,24 @@ def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[Mark
 
 
 def _decode_page(data: bytes, file_name: str, encoding: str | None) -> str:
-    """Decode a page by ``encoding``, its byte-order mark or its declaration.
+    """Decode a page by ``encoding``, its byte-order mark or its declaration; without these, as UTF-8.
 
     Valid UTF-8 is read as UTF-8 even if the page declares another encoding. ``file_name`` is the file in messages.
+    Raises ReaderError for invalid bytes.
     """
     if encoding is None and detect_bom_encoding(data) is None:
         declaration = _ENCODING_DECLARATION_PATTERN.search(data[:_MAX_DECLARATION_OFFSET])
         label = (declaration[1] or declaration[2]).decode("ascii", "replace") if declaration else ""
         # ISO-2022-JP has escape sequences in ASCII, so it is valid UTF-8.
-        if WEB_ENCODING_PATTERN.fullmatch(label) and (b"\x1b" in data or not is_utf8(data)):
+        may_be_iso_2022 = b"\x1b" in data
+        if WEB_ENCODING_PATTERN.fullmatch(label) and (may_be_iso_2022 or not is_utf8(data)):
             # Like browsers, read ASCII and Latin-1 as Windows-1252, which adds typographic quotes.
             encoding = "cp1252" if _WESTERN_ENCODING_PATTERN.fullmatch(label) else label
     return decode_file(data, file_name, encoding)
 
 
 def _convert_xhtml(markup: str) -> str:
-    """Convert XHTML to HTML: expand self-closed elements and escape character data."""
+    """Convert XHTML to HTML: expand self-closed elements (``<p/>``) and escape character data (``<![CDATA[...]]>``)."""
     if "<![CDATA[" in markup:
         markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
     pieces = []
@@ -166,7 +168,7 @@ def _check_depth(markup: str, file_name: str) -> None:
 
 
 def _find_title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
-    """Return the text of the first level-one heading, else of ``<title>``, else None."""
+    """Return the title of a page: the text of the first level-one heading, else of ``<title>``, else None."""
     for block in blocks:
         if block.kind == "heading" and block.text.startswith("# "):
             return block.text[2:]

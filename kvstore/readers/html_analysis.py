@@ -129,9 +129,9 @@ class PageAnalysis:
         self._titles: list[LexborNode] = []
         self._count_elements(body)
         self.body_weight = self._measure_weight(body)
-        content, is_declared = self._find_declared_content(body)
-        if content is None:
-            content = self._guess_content(body)
+        declared_content = self._find_declared_content(body)
+        is_declared = declared_content is not None
+        content = self._guess_content(body) if declared_content is None else declared_content
         self.content_id = content.mem_id
         self.content_path_ids = frozenset(_iter_enclosing_ids(content))
         title = self._find_outside_title(tree, body, content, is_declared)
@@ -272,7 +272,7 @@ class PageAnalysis:
         )
 
     def _count_link(self, link: LexborNode, length: int) -> LinkCounts:
-        """Return the counts of a link whose text has ``length`` characters.
+        """Return the counts (0 or 1) of one link, whose text has ``length`` characters, by its target and its label.
 
         A link that is longer than a label is counted by its target only: its words do not say that it is navigation.
         """
@@ -310,16 +310,16 @@ class PageAnalysis:
             num_navigation_links=int(is_paging or label in _SITE_LABELS),
         )
 
-    def _find_declared_content(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
-        """Return the element that the page declares to be its content, and True.
+    def _find_declared_content(self, body: LexborNode) -> LexborNode | None:
+        """Return the element that the page declares to be its content, or None.
 
         It is the ``<main>``, or the only ``<article>`` (in the main, if there is one) if that has enough of the text.
-        Return None and False if the page has neither, more than one main, or a main with too little of the text.
+        The result is None if the page has neither, more than one main, or a main with too little of the text.
         """
         content = max(self._mains, key=self._measure_weight, default=None)
         has_several_mains = len(self._mains) > 1
         if content is not None and (has_several_mains or not self._has_most_text(content, body)):
-            return None, False
+            return None
         articles = [article for article, in_main in self._articles if content is None or in_main]
         container = body if content is None else content
         if len(articles) == 1:
@@ -327,17 +327,14 @@ class PageAnalysis:
             has_title = content is not None or not self._titles or articles[0].css_first("h1") is not None
             has_other_title = any(self.stats_by_id[title.mem_id].heading_length for title in self._titles)
             min_share = _MIN_ARTICLE_SHARE if has_title or not has_other_title else _MIN_UNTITLED_ARTICLE_SHARE
-            content = (
-                articles[0]
-                if self._measure_weight(articles[0]) >= min_share * self._measure_weight(container)
-                else content
-            )
-        return content, content is not None
+            if self._measure_weight(articles[0]) >= min_share * self._measure_weight(container):
+                content = articles[0]
+        return content
 
     def _has_most_text(self, content: LexborNode, body: LexborNode) -> bool:
-        """True if the declared content is a large part of the page, or there is no prose next to it.
+        """True if ``content``, the element that the page declares as its content, has a large part of the page's text.
 
-        ``content`` is the element that the page declares as its content, and ``body`` is the whole page.
+        Also True if there is hardly any prose outside of it. ``body`` is the whole page.
         """
         content_stats, body_stats = self.stats_by_id[content.mem_id], self.stats_by_id[body.mem_id]
         if self._measure_weight(content) >= _MIN_DECLARED_SHARE * self.body_weight:
@@ -350,11 +347,11 @@ class PageAnalysis:
     def _guess_content(self, body: LexborNode) -> LexborNode:
         """Return the content of a page that does not declare it: the innermost element with most of its unlinked text.
 
-        No paragraph or heading, and little other prose, is next to this element or its ancestors.
+        The search descends from ``body``. It stops above paragraphs and headings, and where it would leave out prose.
         """
         node = body
         while True:
-            heaviest: LexborNode | None = None
+            heaviest: LexborNode | None = None  # the child with most of the text
             prose = 0
             child = node.child
             while child is not None:
@@ -393,9 +390,9 @@ class PageAnalysis:
             return None
         title_node = tree.css_first("head > title")
         title_text = title_node.text(deep=True) if title_node is not None else ""
-        names = {  # the whole title and its parts, because sites add their name to it
-            normalize_words(strip_numbering(part.strip()))
-            for part in (title_text, *_TITLE_SEPARATOR_PATTERN.split(title_text))
+        names = {  # the whole title, and what is between its separators, because sites add their name to it
+            normalize_words(strip_numbering(name.strip()))
+            for name in (title_text, *_TITLE_SEPARATOR_PATTERN.split(title_text))
         }
         title = None if names & self._headings else self._find_titled_element(names, body)
         return None if title is None or content.mem_id in _iter_enclosing_ids(title) else title
@@ -403,8 +400,8 @@ class PageAnalysis:
     def _find_titled_element(self, names: set[str], body: LexborNode) -> LexborNode | None:
         """Return the element that shows the title of the page, or None.
 
-        Its text begins with one of the normalized ``names`` of the page, if possible with the longest. Without such an
-        element, return the first one with the ``title`` class, unless it is too long.
+        It is the short element whose text begins with the longest of ``names``, the possible titles in normalized
+        words. Without such an element, it is the first one with the ``title`` class, unless that is too long.
         """
         title: LexborNode | None = None
         longest_length = 0
@@ -429,7 +426,7 @@ class PageAnalysis:
 
 
 def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
-    """Yield the hosts that a page declares as its own site."""
+    """Yield the hosts that a page declares as its own site, by its canonical link and its ``<base>``."""
     for node in tree.css("link[rel=canonical], base[href]"):
         host = _parse_site(node.attributes.get("href") or "")
         if host:

@@ -140,7 +140,7 @@ class _PageWalker:
         return True
 
     def _read_whole_element(self, node: LexborNode, tag: str) -> bool:
-        """Read or skip an element as a whole and return True; return False if its children must be read one by one.
+        """Read or skip an element with all its children and return True; return False if the walk must enter it.
 
         It skips links that consist of an anchor symbol (``¶``), the label inside a table of contents, and pictures
         whose text repeats a title or caption.
@@ -181,7 +181,7 @@ class _PageWalker:
         return True
 
     def _enter_node(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
-        """Begin an element, count it if it is content, and return the functions that end it, the last one first."""
+        """Begin an element, and return the functions that end it; the caller must call them in reverse order."""
         inline = self.container.inline
         if self._navigation.enter_element(node):
             self._content_depth += 1
@@ -189,13 +189,13 @@ class _PageWalker:
         return self._enter_element(node, tag, inline)
 
     def _leave_content(self) -> None:
-        """Count the end of an element that was counted as content at its beginning."""
+        """Record that the walk leaves an element that ``_enter_node`` counted as content."""
         self._content_depth -= 1
 
     def _enter_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:
         """Begin an element by its tag: emphasis, a quotation, a heading, a list, a table or another block.
 
-        Return the functions that end it, the last one first. ``inline`` is the open paragraph.
+        Return the functions that end it, to be called in reverse order. ``inline`` is the open paragraph.
         """
         if tag in _EMPHASIS_TAGS:
             emphasis_start = inline.start_emphasis()
@@ -402,7 +402,7 @@ def _ends_like_running_text(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """Return the text with which an element begins, or ends if ``at_end``; empty if an image, say, is there."""
+    """Return the first text in an element, or its last if ``at_end``; empty if the element begins (ends) otherwise."""
     edge: LexborNode | None = node
     for _ in range(_MAX_EDGE_DEPTH):
         if edge is None or edge.tag == "-text":
@@ -412,7 +412,7 @@ def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
 
 
 def _describe_element(node: LexborNode, tag: str) -> str:
-    """Return an element as a selector, for example ``div.sidebar`` or ``nav``."""
+    """Return a CSS selector that describes an element in reports, for example ``div.sidebar`` or ``nav``."""
     attributes = node.attributes
     classes = (attributes.get("class") or "").split()
     if classes:
@@ -454,7 +454,7 @@ def _fold_text(text: str) -> str:
 
 
 def _get_only_text(node: LexborNode) -> str:
-    """Return the text of an element that contains only text, directly or in one inner element; else an empty string."""
+    """Return the text of an element that contains nothing else, directly or in its only child; otherwise ""."""
     for _ in range(2):  # the element, then its only child
         child = node.child
         if child is None or child.next is not None:

@@ -139,7 +139,7 @@ def is_in_heading_or_code(node: LexborNode) -> bool:
 def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
     """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term.
 
-    ``stats`` are the counts of its text and links.
+    ``node`` is the link or an element around it, and ``stats`` are the counts of its text and links.
     """
     has_brackets = stats.text_length > stats.linked_length
     if has_brackets or is_in_heading_or_code(node):
@@ -149,7 +149,10 @@ def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
 
 
 def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
-    """True if an element is a line of links to other pages of the site; ``stats`` are its counts of text and links."""
+    """True if an element with this ``tag`` is a line of links, most of them to other pages of the site.
+
+    ``stats`` are the counts of its text and links.
+    """
     if (
         tag == "a"
         or tag in VERBATIM_TAGS

@@ -39,12 +39,13 @@ def strip_numbering(title: str) -> str:
 
 
 def get_span(cell: LexborNode, name: str) -> int:
-    """Return the number of columns or rows that a cell spans, at most ``MAX_SPAN``; 1 if it is invalid.
+    """Return the number of columns or rows that a cell spans, from 1 to ``MAX_SPAN``; 1 if the attribute is invalid.
 
     ``name`` is the name of the attribute: ``colspan`` or ``rowspan``.
     """
     value = cell.attributes.get(name) or "1"
-    return min(max(1, int(value)), MAX_SPAN) if value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS else 1
+    is_valid = value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS
+    return min(max(1, int(value)), MAX_SPAN) if is_valid else 1
 
 
 def is_layout_table(table: LexborNode) -> bool:
@@ -178,7 +179,10 @@ class HtmlTable:
         self._fill_row_spans()
 
     def add_cell(self, text: str, is_header: bool, num_columns: int, num_rows: int) -> None:
-        """Add a cell, or the header of a column or row, that spans several columns and rows, to the current row."""
+        """Add a cell that spans ``num_columns`` columns and ``num_rows`` rows to the current row.
+
+        ``is_header`` is True for the header of a column or row.
+        """
         if num_rows > 1:
             self.row_spans[len(self.current_row)] = (num_rows - 1, text)
         self.current_row += [text, *[""] * (num_columns - 1)]

@@ -67,7 +67,7 @@ _Row: TypeAlias = dict[str, JSON] | _Line
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document, or a failure, for each line."""
+    """Yield a document for each line of a JSON Lines file, or a failure for an invalid line."""
     return read_lines(stream, origin, _make_document_maker(origin, options), options)
 
 
@@ -132,9 +132,11 @@ def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
 
 
 def _get_objects(value: JSON) -> list[dict[str, JSON]]:
-    """Return the objects of a list of objects; an empty list for any other value."""
-    objects = [element for element in value if isinstance(element, dict)] if isinstance(value, list) else []
-    return objects if objects == value else []
+    """Return ``value`` if it is a list that contains only objects; otherwise, an empty list."""
+    if not isinstance(value, list):
+        return []
+    objects = [element for element in value if isinstance(element, dict)]
+    return objects if len(objects) == len(value) else []
 
 
 def _measure_size(value: JSON) -> int:
@@ -193,7 +195,8 @@ def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: It
 def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
     """Yield the number (from 1) and the text of each line.
 
-    In UTF-8, an invalid byte affects only its line, which is yielded as a BadLineError instead of a text.
+    In UTF-8, an invalid byte affects only its line, which is yielded as a BadLineError instead of a text. Raises
+    ReaderError for an invalid byte in another encoding, and for a binary file.
     """
     start = stream.read(_START_BYTES)
     encoding = options.encoding or detect_bom_encoding(start) or "utf-8"
@@ -221,7 +224,7 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
 
 
 def _parse_object(line: _Line) -> dict[str, JSON]:
-    """Return the object of a line; raises BadLineError if the line is not a JSON object."""
+    """Return the object of a line. Raises BadLineError if the line is not a JSON object, or is an error already."""
     if isinstance(line, BadLineError):
         raise line
     value = _parse_value(line)

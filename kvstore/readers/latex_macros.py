@@ -120,7 +120,10 @@ class LatexCursor:
         return None
 
     def _insert_source(self, text: str) -> None:
-        """Insert the expansion ``text`` at the current offset; raises EndlessMacrosError above the limit."""
+        """Insert ``text``, the expansion of a macro, at the current offset.
+
+        Raises EndlessMacrosError if the macros of the file have expanded to too many characters.
+        """
         self._macros.count_expansion(text)
         # Drop the source that is already read, so that nested macros do not make the text grow without limit.
         self._text = text + self._text[self._offset :]
@@ -130,7 +133,7 @@ class LatexCursor:
         """Read the arguments of a macro from the source, and insert its expansion at the current offset."""
         arguments = []
         if macro.num_arguments and macro.default is not None:
-            option = self._read_option()
+            option = self._read_option()  # the first argument, which is optional
             arguments.append(macro.default if option is None else option)
         while len(arguments) < macro.num_arguments:
             arguments.append(self._read_argument())
@@ -165,7 +168,7 @@ class LatexCursor:
             self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))
 
     def _read_plain_definition(self, command: str) -> None:
-        """Read the definition of a macro after ``def``, ``gdef`` or ``edef``, and store the macro.
+        """Read the definition of a macro after ``command``: ``def``, ``gdef`` or ``edef``, and store the macro.
 
         The definition after ``let`` is read, but not stored.
         """

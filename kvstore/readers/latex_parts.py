@@ -29,9 +29,10 @@ def split_slide_title(body: str) -> tuple[str, str] | None:
 def find_closing_bracket(
     text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS
 ) -> int:
-    """Return the offset of the ``closing`` bracket that ends the group opened at ``start``, a bracket ``opening``.
+    """Return the offset of the ``closing`` bracket of the group that begins at ``start`` with the bracket ``opening``.
 
-    If it is not closed within ``max_length`` characters or within the group around it, return the end of this range.
+    If the group is not closed within ``max_length`` characters, or before the group around it, return the end of the
+    searched range.
     """
     depth = 0
     braces = 0  # open braces within square brackets
@@ -63,7 +64,7 @@ def split_environment(text: str, start: int, name: str, unclosed_names: set[str]
     """Return the body of the environment ``name``, which begins at the offset ``start``, and the offset after its end.
 
     The body of an unclosed environment is empty, except that unclosed verbatim text and comments extend to the end of
-    ``text``. ``unclosed_names`` caches the names of environments that are not closed.
+    ``text``. ``unclosed_names`` caches the names of unclosed environments, and can be extended.
     """
     if name in unclosed_names:
         return "", start
@@ -88,9 +89,10 @@ _SPLIT_PATTERN = re.compile(
 
 
 def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
-    """Yield (option in brackets or None, text) for the text before the first item of a list, and for each item.
+    r"""Yield (option, text) for the text before the first item of a list, and for each item.
 
-    ``command`` begins an item: ``item`` or ``bibitem``. The key of a ``bibitem`` is dropped.
+    The option is the text in brackets after ``\item``, or None. ``command`` begins an item: ``item`` or ``bibitem``.
+    The key of a ``bibitem`` is dropped.
     """
     depth = 0
     start = 0
@@ -124,11 +126,11 @@ def split_cells(row: str) -> Iterator[str]:
 
 
 def _split_outside_braces(text: str, separator: str) -> Iterator[str]:
-    """Yield the texts between the separators that are outside braces and environments."""
+    """Split a text at each ``separator`` outside braces and environments, and yield the texts between them."""
     depth = 0
     start = 0
     for match in _SPLIT_PATTERN.finditer(text):
-        if match["boundary"]:
+        if match["boundary"]:  # \begin{ or \end{
             depth += 1 if match["boundary"] == "begin" else -1
             depth += 1  # the opening brace in the match; its closing brace is another match
         elif match[0] in "{}":
@@ -174,7 +176,7 @@ def remove_labels(formula: str) -> str:
 
 
 def convert_ascii_punctuation(text: str) -> str:
-    """Return a text with typographic dashes and quotes instead of their ASCII forms."""
+    """Return a text with ``--``, ``---`` and quotes in ASCII replaced by typographic dashes and quotes."""
     for dashes, replacement in DASHES:
         if dashes in text:
             text = text.replace(dashes, replacement)

@@ -13,7 +13,7 @@ _PLACEHOLDER_PATTERN = re.compile(r"\0(\d+)\0")
 
 
 def find_line(lines: Sequence[str], start: int, is_match: Callable[[str], object]) -> int:
-    """Return the index of the first line from ``start`` on that matches, or the number of lines.
+    """Return the index of the first line from ``start`` on for which ``is_match`` is true, or the number of lines.
 
     >>> find_line(["a", "b", ""], 1, lambda line: not line)
     2
@@ -32,7 +32,7 @@ def get_indent(line: str) -> int:
 
 
 def get_margin(lines: Sequence[str]) -> int:
-    """Return the smallest indentation of the lines that are not empty."""
+    """Return the smallest indentation, in characters, of the lines that are not empty; 0 without such lines."""
     return min((get_indent(line) for line in lines if line), default=0)
 
 

@@ -68,7 +68,7 @@ _ENCODING_ALIASES = {
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
-    """Yield the message and its attachments."""
+    """Yield the document of a mail message, and its attachments. Raises ReaderError if the file is not mail."""
     try:
         yield from _read_message(stream.read(), origin, origin.key, options)
     except InvalidMailError as error:
@@ -126,7 +126,7 @@ def _read_message(
     """Yield the document of a message, then an EnclosedFile or, for an unknown format, a SkippedPart per attachment.
 
     ``default_key`` is the key of a message without an id. A message with an id has it as ``other_key``, in case another
-    message of the ingest has the same id. Raises InvalidMailError.
+    message of the ingest has the same id. Raises InvalidMailError if the bytes are not mail, or have no content.
     """
     message_bytes = message_bytes.removeprefix(BOM_UTF8)
     if not message_bytes.strip():
@@ -183,7 +183,7 @@ def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
 
 
 def _split_attachments(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
-    """Return the MIME parts with the text of a message, in order, and its attachments as (unique file name, part)."""
+    """Return the MIME parts that are the text of a message, and its attachments as (unique file name, MIME part)."""
     bodies: list[Message] = []
     attachments: dict[str, Message] = {}
     last_numbers: Counter[str] = Counter()
@@ -279,7 +279,7 @@ def _get_payload(part: Message) -> bytes:
 
 
 def _decode_text(part: Message) -> str:
-    """Return the text of a MIME part, decoded by its character set or by common fallbacks."""
+    """Return the text of a MIME part, decoded by its character set or, if that fails, as UTF-8, cp1252 or Latin-1."""
     payload = _get_payload(part)
     charset = str(part.get_content_charset() or "utf-8").lower()
     for encoding in (_ENCODING_ALIASES.get(charset, charset), charset, "utf-8", "cp1252"):
@@ -289,7 +289,10 @@ def _decode_text(part: Message) -> str:
 
 
 def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the Markdown blocks of a MIME part with HTML or plain text; ``name`` names the message in errors."""
+    """Return the Markdown blocks of a MIME part with HTML or plain text.
+
+    ``name`` is the message in error messages; HTML is read with the ``options`` of the ingest.
+    """
     text = _decode_text(part)
     if not text.strip():
         return []

@@ -83,7 +83,7 @@ class _MailPolicy(policy.EmailPolicy):
         return name, value
 
     def header_fetch_parse(self, name: str, value: Any) -> Any:
-        """Parse the value of a field, once for all its reads."""
+        """Return the parsed value of a field. It is cached, because the reader reads a field several times."""
         return _parse_field(name, value)
 
 
@@ -91,7 +91,7 @@ class _MailPolicy(policy.EmailPolicy):
 def _parse_field(name: str, value: Any) -> Any:
     """Parse a field as the standard library does; the addresses of a very long list are parsed one by one.
 
-    Fields are read several times, so that a cache pays off.
+    The result is cached, because fields are read several times.
     """
     if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS_CHARACTERS:
         return _parse_long_address_list(name, value)

@@ -88,11 +88,11 @@ class InlineBuilder:
         self._texts.append(text)
 
     def separate_words(self) -> None:
-        """Ensure a space between the last word and the text that is added next."""
+        """Put a space between the last word and the text that is added next, unless one of them has it already."""
         self._needs_space = True
 
     def add_image(self, alternative: str) -> None:
-        """Add the alternative text of an image as words of their own."""
+        """Add the alternative text of an image, separated from the words around it."""
         alternative = alternative.translate(_INVISIBLE_CHARACTERS)
         if alternative.strip():
             self._images.append(alternative)
@@ -125,9 +125,9 @@ class InlineBuilder:
             self.add_text(" ")
 
     def start_emphasis(self) -> EmphasisStart | None:
-        """Begin emphasis, and return its position, which :meth:`end_emphasis` takes.
+        """Begin emphasis, and return its position, which the caller must pass to :meth:`end_emphasis`.
 
-        Return None if it will not be marked: inside other emphasis, and in plain text.
+        Return None if the emphasis will not be marked: inside other emphasis, and in plain text.
         """
         if self.plain or self._is_emphasized:
             return None
@@ -223,14 +223,14 @@ def make_code_span(text: str) -> str:
 
 
 def make_paragraph(text: str) -> MarkdownBlock:
-    """Return a paragraph of one or more lines."""
-    return MarkdownBlock(
-        "paragraph", "\n".join(map(_escape_line, text.split("\n"))) if "\n" in text else _escape_line(text)
-    )
+    """Return a paragraph of one or more lines; characters that would begin another block are escaped."""
+    if "\n" not in text:  # the common case
+        return MarkdownBlock("paragraph", _escape_line(text))
+    return MarkdownBlock("paragraph", "\n".join(map(_escape_line, text.split("\n"))))
 
 
 def make_image(alternative: str) -> MarkdownBlock:
-    """Return a paragraph with an image that has only an alternative text, which no answer quotes."""
+    """Return a paragraph with an image without a target, ``![alternative]()``, which no answer quotes."""
     text = " ".join(alternative.split()).translate(_BRACKETS_TO_PARENTHESES)
     return MarkdownBlock("paragraph", f"![{text}]()")
 
@@ -296,7 +296,7 @@ def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 
 
 def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
-    """Return a Markdown table of cell texts; ``header`` can be empty, and rows can be shorter than it."""
+    """Return a Markdown table of cell texts; ``header`` can be empty, and rows can have fewer or more cells."""
     num_columns = max([len(header), *map(len, rows)])
     header_line = _format_row([*header, *[""] * (num_columns - len(header))])
     return MarkdownBlock("table", "\n".join([header_line, "|" + " --- |" * num_columns, *map(_format_row, rows)]))

@@ -76,5 +76,5 @@ def _build_slide(
 
 
 def _render_line(converter: OpenDocumentText, shape: Element) -> str:
-    """Return the text of a shape of a slide on one line, without emphasis."""
+    """Return the text of a shape of a slide on one line, without emphasis. ``converter`` has the styles of the file."""
     return render_one_line(converter.build_blocks([shape], plain=True))

@@ -104,7 +104,10 @@ def _is_markup(start: bytes) -> bool:
 
 
 def _read_trees(stream: BinaryIO, file_name: str, format_name: str) -> tuple[Element, ...]:
-    """Return the parsed XML of a file: its properties, styles and content; raises ReaderError if it is locked."""
+    """Return the parsed XML of a file: its properties, styles and content, as far as it has these.
+
+    Raises ReaderError if the file is locked with a password.
+    """
     stream.seek(0)
     if _is_markup(stream.read(_MAX_START_BYTES)):
         stream.seek(0)

@@ -236,12 +236,12 @@ def _find_paragraph_end(lines: Sequence[str], start: int) -> int:
 
 
 def _split_cells(line: str) -> list[str]:
-    """Return the cells of a table row as Markdown."""
+    """Return the cells of a line of a table (``| tea | green |``) as Markdown."""
     return [_render_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
 
 
 def _render_inline(text: str, plain: bool = False) -> str:
-    """Convert inline markup to Markdown; with ``plain``, remove it."""
+    """Convert inline Org markup to Markdown, or to text without markup if ``plain``."""
     protected_texts = ProtectedTexts()  # replaces code, addresses and dates by placeholders, so no pattern changes them
     emphasis = "" if plain else "*"  # for strong text too
     text = _CODE_PATTERN.sub(

@@ -29,7 +29,7 @@ class Package:
     """A package of parts, which are read on demand; ``parts`` has their entries in the directory of the archive."""
 
     def __init__(self, stream: BinaryIO, file_name: str, format_name: str) -> None:
-        """Open the package; raises ReaderError if it is locked, too large, or not a package.
+        """Open the package. Raises ReaderError if it is locked with a password, too large, or not a package.
 
         ``file_name`` is the name of the file in messages, and ``format_name`` the name of its format, such as ``DOCX``.
         """
@@ -84,11 +84,10 @@ class Package:
 def open_main_part(
     stream: BinaryIO, package_class: Any, part_factory: Any, part_class: type, content_types: Iterable[str]
 ) -> Any:
-    """Return the main part of an Office Open XML package; raises ValueError if it is not a ``part_class``.
+    """Return the main part of an Office Open XML package. Raises ValueError if it is not a ``part_class``.
 
-    ``package_class`` is the class with which a library opens a package, and ``part_factory`` its part factory. The
-    factory is extended to create a ``part_class`` for parts of the content types ``content_types``, which the library
-    does not know.
+    ``package_class`` is the class with which a library opens a package, and ``part_factory`` the library's factory of
+    parts. The factory is changed to create a ``part_class`` also for parts of these ``content_types``.
     """
     for content_type in content_types:
         part_factory.part_type_for.setdefault(content_type, part_class)
@@ -100,7 +99,7 @@ def open_main_part(
 
 @contextmanager
 def convert_errors(file_name: str, format_name: str) -> Iterator[None]:
-    """Convert any failure while reading a file, except MemoryError, into a ReaderError."""
+    """In the ``with`` block, convert any exception except MemoryError into a ReaderError about the file."""
     try:
         yield
     except (ReaderError, MemoryError):

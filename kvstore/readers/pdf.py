@@ -110,7 +110,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 @contextmanager
 def _silence_logger(library: str) -> Iterator[None]:
-    """Suppress a library's warnings about a file; the ReaderError is sufficient."""
+    """Suppress the warnings that a library logs in the ``with`` block; the ReaderError is sufficient."""
     logger = logging.getLogger(library)
     previous_level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -164,10 +164,11 @@ def _has_page_numbers(occurrences: Sequence[tuple[int, PageLine]]) -> bool:
 
     ``occurrences`` are pairs (index of a page, line on it); the lines differ only in numbers.
     """
-    numbers = [
+    # If a number is the page number, its difference from the page's index is the same in each line.
+    differences = [
         [int(number) - page_index for number in _DIGITS_PATTERN.findall(line.text)] for page_index, line in occurrences
     ]
-    return any(len(set(offsets)) == 1 for offsets in zip(*numbers, strict=False))
+    return any(len(set(column)) == 1 for column in zip(*differences, strict=False))
 
 
 class _Spellings:
