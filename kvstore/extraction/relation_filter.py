@@ -20,7 +20,7 @@ from .relation_words import BELONGS_TO, IS_A, LOCATED_IN, OF, PART_OF
 from .syntax import Sentence
 
 #: Specificities of noun phrases: the higher, the more stable the meaning across contexts.
-_EVERYDAY, _TERM, _PROPER = 0, 1, 2
+_EVERYDAY_WORD, _TERM, _PROPER_NAME = 0, 1, 2
 #: The minimum confidence of a statement by a verb, by a predicate (``X is a Y``), and by a noun phrase (``X, a Y``).
 _MIN_VERB_CONFIDENCE, _MIN_PREDICATE_CONFIDENCE, _MIN_FORM_CONFIDENCE = 0.9, 0.8, 0.7
 #: Nouns that can be the class of an identifier right after them.
@@ -100,7 +100,7 @@ class RelationFilter:
         """True if a relation between two names is informative outside the sentence that states it.
 
         ``kind`` is its kind, such as ``IS_A``. ``child`` and ``parent`` are the indexes of its two nouns.
-        ``confidence`` depends on its syntactic form: "X is a Y" is more certain than "Y's X".
+        ``confidence`` (0 to 1) depends on the syntactic form: "X is a Y" is more certain than "Y's X".
         """
         if not self._is_complete:
             return False
@@ -120,13 +120,18 @@ class RelationFilter:
         if kind == OF:
             if confidence < _MIN_FORM_CONFIDENCE:  # only named, as in "X of Y" and "Y's X"
                 is_ownable = self._phrases.is_noun_compound(child) and self._words[child].lemma not in _NON_CLASS_NOUNS
-                return parent_specificity == _PROPER and is_ownable and not self._is_superlative(child)
-            return parent_specificity == child_specificity == _PROPER and not self._is_indefinite_name(parent)
-        if kind in (LOCATED_IN, BELONGS_TO) and child_specificity != _PROPER:
+                return parent_specificity == _PROPER_NAME and is_ownable and not self._is_superlative(child)
+            return parent_specificity == child_specificity == _PROPER_NAME and not self._is_indefinite_name(parent)
+        if kind in (LOCATED_IN, BELONGS_TO) and child_specificity != _PROPER_NAME:
             return False  # a town in Norway: not every town is in Norway
         if self._is_indefinite_name(child) or self._is_indefinite_name(parent):
             return False
-        if kind == PART_OF and child_specificity != _PROPER and child > parent and confidence < _MIN_VERB_CONFIDENCE:
+        if (
+            kind == PART_OF
+            and child_specificity != _PROPER_NAME
+            and child > parent
+            and confidence < _MIN_VERB_CONFIDENCE
+        ):
             return False  # a group of dog breeds: there are others
         return self._is_specific(child) and self._is_specific(parent)
 
@@ -151,13 +156,13 @@ class RelationFilter:
         return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in modifiers)
 
     def _is_joined_by_or(self, index: int) -> bool:
-        """True if a name of one word is next to ``or``, so it is part of another name (``John or Jack Robinson``)."""
+        """True if a proper name of one word is next to ``or``, so it is part of a name (``John or Jack Robinson``)."""
         first, last = self._phrases.find_phrase_bounds(index)
         adjacent_words = [self._words[i].text for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
         return first == last and self._words[index].is_proper and "or" in adjacent_words
 
     def _is_indefinite_name(self, index: int) -> bool:
-        """True if a proper name has an indefinite article, as in ``a Bergen baker`` and ``a NULL``."""
+        """True if a proper name other than an identifier has an indefinite article (``a Bergen baker``, ``a NULL``)."""
         word = self._words[index]
         is_name = word.is_proper and (word.text.isupper() or not _is_code(word.text))
         return is_name and bool(self._sentence.get_dependent_lemmas(index, "det") & {"a", "an"})
@@ -171,23 +176,24 @@ class RelationFilter:
     def _is_instance(self, child: int, parent: int, child_specificity: int, confidence: float) -> bool:
         """True if the sentence clearly states that ``child`` is an instance of the class ``parent``.
 
-        The child must have the same meaning in every context. ``child_specificity`` says if it is an everyday word, a
-        term or a proper name, and ``confidence`` how certain the syntactic form is.
+        The child must have the same meaning in every context. ``child`` and ``parent`` are indexes of nouns,
+        ``child_specificity`` is ``_EVERYDAY_WORD``, ``_TERM`` or ``_PROPER_NAME``, and ``confidence`` (0 to 1) says how
+        certain the syntactic form is.
         """
         if confidence < _MIN_PREDICATE_CONFIDENCE:  # "X, a Y", not "X is a Y"
-            is_named = child_specificity == _PROPER and confidence >= _MIN_FORM_CONFIDENCE
+            is_named = child_specificity == _PROPER_NAME and confidence >= _MIN_FORM_CONFIDENCE
             return is_named and self._is_clear_apposition(child, parent)
         if child > parent and (self._words[parent].tag != "NNS" or self._sentence.get_dependent_lemmas(child, "det")):
             return False  # "such as" after a singular noun belongs to another noun
-        if child_specificity < _PROPER and self._is_attribute(parent):
+        if child_specificity < _PROPER_NAME and self._is_attribute(parent):
             return False
         if ":" in [word.text for word in self._words[min(child, parent) : max(child, parent)]]:
             return False
-        if child_specificity == _EVERYDAY:
+        if child_specificity == _EVERYDAY_WORD:
             # A sentence defines an everyday word only if the word is its topic: cats are animals.
             first, _ = self._phrases.find_phrase_bounds(child)
             return self._is_generic(child) and (child > parent or first <= 1)
-        if child_specificity == _PROPER:
+        if child_specificity == _PROPER_NAME:
             return True
         first, last = self._phrases.find_phrase_bounds(child)
         if first == last and "the" in self._sentence.get_dependent_lemmas(child, "det"):
@@ -200,7 +206,7 @@ class RelationFilter:
         return is_definite and bool(self._phrases.find_complements(index, "of"))
 
     def _is_class(self, index: int) -> bool:
-        """True if a noun is a class that can have instances, such as ``city``; ``index`` is its index."""
+        """True if the noun at ``index`` is a class that can have instances, such as ``city``."""
         first, last = self._phrases.find_phrase_bounds(index)
         word = self._words[index]
         if word.text[:1].isupper() or word.lemma in _NON_CLASS_NOUNS or _is_code(word.text):
@@ -261,7 +267,7 @@ class RelationFilter:
         A single common noun can be part of anything.
         """
         first, last = self._phrases.find_phrase_bounds(index)
-        if self._rate_specificity(index) == _PROPER:
+        if self._rate_specificity(index) == _PROPER_NAME:
             return self._words[index].text[:1].isupper()
         return first < last and self._is_plain_term(index)
 
@@ -318,20 +324,22 @@ class RelationFilter:
         return first < index
 
     def _rate_specificity(self, index: int) -> int | None:
-        """Return how specific a noun phrase is: ``_EVERYDAY`` word, ``_TERM`` or ``_PROPER`` name.
+        """Return how specific a noun phrase is: ``_EVERYDAY_WORD``, ``_TERM`` or ``_PROPER_NAME``.
 
-        Returns None if it is not a name, or if its meaning depends on the context.
+        ``index`` is its main noun. Returns None if it is not a name, or if its meaning depends on the context.
         """
         word = self._words[index]
         first, last = self._phrases.find_phrase_bounds(index)
-        kind = get_part_of_speech(word.text)
+        part_of_speech = get_part_of_speech(word.text)  # None for a word that is not an everyday word
         is_bare = first == last and not self._sentence.get_dependent_lemmas(index, "det")
-        if is_bare and kind in (ADJECTIVE, OTHER, VERB) and (index == 0 or not word.text[:1].isupper()):
+        is_mistagged = part_of_speech in (ADJECTIVE, OTHER, VERB) and (index == 0 or not word.text[:1].isupper())
+        if is_bare and is_mistagged:
             return None  # an imperative or adjective tagged as a noun
         if (word.is_proper and word.text[:1].isupper()) or _is_code(word.text):
             if self._has_determiner(index, _DEMONSTRATIVES):
                 return None
-            if first == last and (word.text[:1].isdigit() or (kind is not None and word.text.istitle())):
+            is_everyday_title = part_of_speech is not None and word.text.istitle()
+            if first == last and (word.text[:1].isdigit() or is_everyday_title):
                 return None  # a step number; the Committee, the Crown: defined by the context
             if (
                 first < last
@@ -340,15 +348,15 @@ class RelationFilter:
             ):
                 return None  # the returned MessagePort
             # "Grey's Anatomy": a noun after a possessor is part of a name.
-            return None if first > 0 and self._words[first - 1].tag == "POS" else _PROPER
+            return None if first > 0 and self._words[first - 1].tag == "POS" else _PROPER_NAME
         if self._has_determiner(index, _CONTEXT_DETERMINERS):
             return None
-        return _TERM if first < last or kind is None else _EVERYDAY
+        return _TERM if first < last or part_of_speech is None else _EVERYDAY_WORD
 
     def _has_determiner(self, index: int, expected: frozenset[str]) -> bool:
         """True if a word of the phrase of the noun at ``index`` has one of the ``expected`` determiners.
 
-        They are compared with lemmas and, for the noun itself, also with the words as written in lower case.
+        Determiners are compared by their lemmas; those of the noun itself also as written, in lower case.
         """
         first, _ = self._phrases.find_phrase_bounds(index)
         determiners = set().union(

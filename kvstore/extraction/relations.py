@@ -130,7 +130,10 @@ class _SentenceRelations:
     # Verbs.
 
     def _get_frame_name(self, verb: int) -> str:
-        """Return the key of a verb in :data:`VERB_FRAMES`, the verbs that state relations; "" if it has none."""
+        """Return the name under which :data:`VERB_FRAMES` lists a verb: its lemma, or "make up".
+
+        Return "" for a verb that states no relation, which the table does not list. ``verb`` is an index.
+        """
         lemma = self._words[verb].lemma
         if lemma == "make":
             return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""
@@ -139,10 +142,10 @@ class _SentenceRelations:
     def _find_verb_relations(self, verb: int) -> Iterator[StatedRelation]:
         """Yield the relations that a verb states between its subjects and its objects or prepositional complements.
 
-        :data:`VERB_FRAMES` has the patterns (frames) by which each verb states relations.
+        A frame of :data:`VERB_FRAMES` is a pattern by which the verb states a relation, such as "X belongs to Y".
         """
-        weight = compute_factuality(self._sentence, verb)
-        if not weight:
+        factuality = compute_factuality(self._sentence, verb)
+        if not factuality:  # the clause is negated or doubted
             return
         word = self._words[verb]
         is_passive = self._arguments.is_passive(verb)
@@ -161,7 +164,7 @@ class _SentenceRelations:
                 if word.lemma == "include" and not frame.prepositions and self._is_generic_plural(subject):
                     kind = IS_A
                 children, parents = ([subject], complements) if frame.subject_is_child else (complements, [subject])
-                yield from self._make_statements(children, parents, kind, _VERB_CONFIDENCE * weight)
+                yield from self._make_statements(children, parents, kind, _VERB_CONFIDENCE * factuality)
 
     def _is_generic_plural(self, noun: int) -> bool:
         """True if a plural refers to a whole class: ``formats``, but not ``the collections``."""
@@ -173,19 +176,19 @@ class _SentenceRelations:
 
     def _find_becoming_relations(self, verb: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X became a Y`` and ``X forms part of Y``; ``verb`` is the index of the verb."""
-        weight = compute_factuality(self._sentence, verb)
-        if not weight or self._arguments.is_passive(verb):
+        factuality = compute_factuality(self._sentence, verb)
+        if not factuality or self._arguments.is_passive(verb):
             return
         predicates = [
-            member
+            noun
             for child in self._sentence.find_dependents(verb, "xcomp", "obj")
             if self._words[child].is_nominal
-            for member in self._phrases.get_coordinated_nouns(child)
+            for noun in self._phrases.get_coordinated_nouns(child)
         ]
         if self._words[verb].lemma == "form":
             predicates = [index for index in predicates if self._words[index].lemma == "part"]
         yield from self._find_descriptions(
-            list(self._arguments.find_subjects(verb)), predicates, _PREDICATE_CONFIDENCE * weight
+            list(self._arguments.find_subjects(verb)), predicates, _PREDICATE_CONFIDENCE * factuality
         )
 
     def _find_predicate_relations(self, predicate: int) -> Iterator[StatedRelation]:
@@ -193,17 +196,17 @@ class _SentenceRelations:
 
         ``predicate`` is the index of ``Y`` or of ``dependent``.
         """
-        weight = compute_factuality(self._sentence, predicate)
+        factuality = compute_factuality(self._sentence, predicate)
         subjects = list(self._arguments.find_subjects(predicate))
-        if not weight or not subjects:
+        if not factuality or not subjects:
             return
         word = self._words[predicate]
         if word.lemma in ("dependent", "reliant"):
             complements = self._arguments.find_obliques(predicate, ("on", "upon"))
-            yield from self._make_statements(subjects, complements, DEPENDS_ON, _VERB_CONFIDENCE * weight)
+            yield from self._make_statements(subjects, complements, DEPENDS_ON, _VERB_CONFIDENCE * factuality)
         elif not self._sentence.get_dependent_lemmas(predicate, "case"):  # not "X is in Y"
             yield from self._find_descriptions(
-                subjects, [predicate, *self._find_conjuncts(predicate)], _PREDICATE_CONFIDENCE * weight
+                subjects, [predicate, *self._find_conjuncts(predicate)], _PREDICATE_CONFIDENCE * factuality
             )
 
     def _find_conjuncts(self, noun: int) -> list[int]:
@@ -237,7 +240,8 @@ class _SentenceRelations:
         for predicate in predicates:
             word = self._words[predicate]
             complements = self._phrases.find_complements(predicate, "of")
-            if complements and (word.lemma == "one" or word.pos in ("DET", "PRON", "NUM")):
+            is_quantifier = word.lemma == "one" or word.pos in ("DET", "PRON", "NUM")
+            if complements and is_quantifier:  # "X is one of the Ys": the Ys describe X
                 yield from self._find_descriptions(subjects, complements, confidence)
                 continue
             self._described_nouns.add(predicate)
@@ -278,17 +282,18 @@ class _SentenceRelations:
             return
         if apposition in self._phrases.get_coordinated_nouns(noun):
             return
-        members = self._phrases.find_list_items(apposition)
-        classes = list(self._arguments.resolve_list_items(noun))
+        appositions = self._phrases.find_list_items(apposition)
         is_proper = self._words[noun].is_proper
-        if self._words[apposition].is_proper or (self._words[noun].tag == "NNS" and len(members) > 1):
+        lists_instances = self._words[noun].tag == "NNS" and len(appositions) > 1  # "Ys, X and Z"
+        if self._words[apposition].is_proper or lists_instances:
             if not is_proper:
-                yield from self._make_statements(members, classes, IS_A, _APPOSITION_CONFIDENCE)
+                classes = self._arguments.resolve_list_items(noun)
+                yield from self._make_statements(appositions, classes, IS_A, _APPOSITION_CONFIDENCE)
         elif self._is_unseparated_apposition(noun, apposition) and (
             self._sentence.get_dependent_lemmas(apposition, "det") & {"a", "an", "the"}
             or (is_proper and self._phrases.find_complements(apposition, "of"))
         ):
-            yield from self._find_descriptions([noun], members, _APPOSITION_CONFIDENCE)
+            yield from self._find_descriptions([noun], appositions, _APPOSITION_CONFIDENCE)
 
     def _is_unseparated_apposition(self, noun: int, apposition: int) -> bool:
         """True if no colon, semicolon, slash or quotation mark separates an apposition from its noun."""
@@ -297,7 +302,7 @@ class _SentenceRelations:
         return words_between.isdisjoint(_APPOSITION_SEPARATORS)
 
     def _is_example_opening(self, index: int) -> bool:
-        """True if a phrase such as ``for example`` begins at ``index``, after punctuation."""
+        """True if a phrase of two words such as ``for example`` begins at ``index``, after a comma or the like."""
         if index == 0 or self._words[index - 1].text not in ",(;:":
             return False
         return tuple(word.text.lower() for word in self._words[index : index + 2]) in EXAMPLE_PHRASES
@@ -324,7 +329,7 @@ class _SentenceRelations:
         else:
             first = self._phrases.find_next_phrase(index + 1)
             class_noun = self._phrases.find_previous_noun(index)
-        if first is None or class_noun is None:
+        if first is None or class_noun is None:  # no example, or no noun that it is an example of
             return
         is_plural = words[class_noun].tag in ("NNS", "NNPS")
         if not is_plural and self._phrases.get_prepositions(class_noun) - {"of"}:
@@ -337,7 +342,7 @@ class _SentenceRelations:
     def _find_adverb_examples(self, index: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``Ys, especially X`` and ``Ys, for example X``: X is a Y.
 
-        ``index`` is the word ``especially`` or ``for``.
+        ``index`` is the index of the word ``especially``, or of ``for`` in ``for example``.
         """
         if index == 0 or self._words[index - 1].text not in (",", "(", ";", ":", "–", "—"):
             return
@@ -365,12 +370,12 @@ class _SentenceRelations:
         word = self._words[index]
         is_conjunct = word.label == "conj" and word.head >= 0
         if is_conjunct and "other" in self._sentence.get_dependent_lemmas(index, "amod", "det"):
-            members = [member for member in self._phrases.get_coordinated_nouns(word.head) if member < index]
+            preceding_nouns = [noun for noun in self._phrases.get_coordinated_nouns(word.head) if noun < index]
             _, last = self._phrases.find_phrase_bounds(index)
             precedes_verb = last + 1 < len(self._words) and self._words[last + 1].tag in FINITE_VERB_TAGS
             is_subject = self._words[word.head].label.startswith("nsubj")
             if is_subject or not precedes_verb:  # otherwise, another clause: "and other teams do"
-                yield from self._make_statements(members, [index], IS_A, _LIST_CONFIDENCE)
+                yield from self._make_statements(preceding_nouns, [index], IS_A, _LIST_CONFIDENCE)
         descriptor = self._phrases.find_descriptor(index)
         if descriptor is not None:
             yield from self._make_statements([index], [descriptor], IS_A, _APPOSITION_CONFIDENCE)
@@ -390,6 +395,7 @@ class _SentenceRelations:
         for owner in self._sentence.find_dependents(index, "nmod:poss"):
             is_relative = self._words[owner].lemma == "whose"
             clause = self._find_relative_clause(index) if is_relative else -1
+            # The owner in "Y, whose X" is the noun that the relative clause depends on.
             owners = [self._words[clause].head] if clause >= 0 else self._phrases.get_coordinated_nouns(owner)
             yield from self._make_statements([index], owners, OF, _POSSESSION_CONFIDENCE)
         complements = self._phrases.find_complements(index, "of")

@@ -141,7 +141,7 @@ class _EpubBook:
                 markup = self._package.read_part(page_path)
                 page_blocks: list[MarkdownBlock] = []
                 if markup.strip():
-                    _, page_blocks, _ = parse_page(markup, f"{self._name}/{page_path}", self._options)
+                    page_blocks = parse_page(markup, f"{self._name}/{page_path}", self._options).blocks
             except MemoryError:
                 raise
             except Exception:  # a part that is missing, damaged or not a page

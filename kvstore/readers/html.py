@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -55,28 +55,34 @@ _MAX_NAMESPACE_OFFSET = 2000
 _MAX_DEPTH = 5_000
 
 
+class ParsedPage(NamedTuple):
+    """A page: its tree of elements, its Markdown blocks, and the elements that were left out as navigation."""
+
+    tree: LexborHTMLParser
+    blocks: list[MarkdownBlock]
+    left_out: list[NavigationPart]
+
+
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert an HTML page to Markdown without its navigation, and yield it as one document."""
-    tree, blocks, navigation = parse_page(stream.read(), origin.name, options)
-    if not blocks:
+    page = parse_page(stream.read(), origin.name, options)
+    if not page.blocks:
         raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
     yield RawDocument(
         origin.key,
-        _find_title(tree, blocks),
-        join_blocks(blocks) + "\n",
+        _find_title(page.tree, page.blocks),
+        join_blocks(page.blocks) + "\n",
         meta={},
         format="markdown",
-        left_out=tuple(navigation),
+        left_out=tuple(page.left_out),
     )
 
 
-def parse_page(
-    data: bytes, file_name: str, options: ReadOptions
-) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[NavigationPart]]:
-    """Return a page's element tree, its Markdown blocks, and the elements left out as navigation.
+def parse_page(data: bytes, file_name: str, options: ReadOptions) -> ParsedPage:
+    """Parse an HTML page and convert its content to Markdown blocks; a page without text has no blocks.
 
     ``file_name`` is the file in messages; ``options`` name the encoding and say if navigation is kept. Raises
-    ReaderError if the file is blank, is not text, or nests elements too deeply. A page without text has no blocks.
+    ReaderError if the file is blank, is not text, or nests elements too deeply.
     """
     markup = _decode_page(data, file_name, options.encoding)
     if not markup or markup.isspace():
@@ -85,13 +91,17 @@ def parse_page(
         markup = _convert_xhtml(markup)
     _check_depth(markup, file_name)
     tree = LexborHTMLParser(markup)
-    return tree, *_convert_content(tree, KeepLevel.ALL if options.navigation == "keep" else KeepLevel.CONTENT)
+    keep = KeepLevel.ALL if options.navigation == "keep" else KeepLevel.CONTENT
+    blocks, left_out = _convert_content(tree, keep)
+    return ParsedPage(tree, blocks, left_out)
 
 
 def convert_markup(markup: str, file_name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the Markdown blocks of HTML in a document of a different format; navigation is kept."""
-    _, blocks, _ = parse_page(markup.encode(), file_name, replace(options, encoding="utf-8", navigation="keep"))
-    return blocks
+    """Return the Markdown blocks of HTML in a document of a different format, such as mail; navigation is kept.
+
+    ``file_name`` is the file in messages. Raises ReaderError as :func:`parse_page` does.
+    """
+    return parse_page(markup.encode(), file_name, replace(options, encoding="utf-8", navigation="keep")).blocks
 
 
 def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[NavigationPart]]:

@@ -396,7 +396,7 @@ def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -
 
 
 def _ends_like_running_text(node: LexborNode) -> bool:
-    """True if an element has several words and the last ends with a lowercase letter or a digit."""
+    """True if the last text in an element has several words and ends with a lowercase letter or a digit."""
     text = _get_edge_text(node, at_end=True).rstrip()
     return bool(text) and " " in text and (text[-1].islower() or text[-1].isdigit())
 

@@ -54,7 +54,7 @@ class _MailPart(EmailMessage):
     def __init__(self, policy: Any = None) -> None:
         """Create an empty MIME part; the parser of the standard library passes its ``policy``."""
         super().__init__(policy)
-        self._part_numbers = count(1)  # all parts of a message share one counter
+        self._part_numbers = count(1)  # counts the parts; ``attach`` gives all parts of a message the same counter
 
     def attach(self, payload: Any) -> None:
         """Add a MIME part. Raises InvalidMailError if the message has too many parts or nests them too deep."""

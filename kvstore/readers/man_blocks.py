@@ -67,13 +67,13 @@ class IndentLevel:
 
     def open_item(self, item: ManualItem) -> None:
         """Begin an item of the list; a bulleted item after a numbered one, or the reverse, begins another list."""
-        if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):
+        if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):  # only one of them is a bullet
             self.close_list()
         self.is_list_ending = False
         self.items.append(item)
 
     def close_list(self) -> None:
-        """Add the unfinished list, if it has items, to the blocks."""
+        """End the unfinished list and add it to the blocks, if it has items."""
         if self.items:
             self.blocks.append(make_list([item.to_list_item() for item in self.items]))
         self.items = []
@@ -81,7 +81,10 @@ class IndentLevel:
 
 
 def make_item(term: str) -> ManualItem:
-    """Return the item that a macro's argument begins: a bullet or a number becomes its marker, other text its term."""
+    """Return a new list item for ``term``, the argument of a macro such as ``.IP``.
+
+    A bullet or a number becomes the marker of the item; any other text is its term.
+    """
     if term in _BULLETS:
         return ManualItem([])
     number_match = _NUMBER_PATTERN.fullmatch(term)
@@ -168,7 +171,7 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_paragraph(text))
 
     def _pass_next_line_to(self, handle_line: Callable[[str], None]) -> None:
-        """Pass the next line of text to a function instead of adding it to the paragraph."""
+        """Let the next line of text be passed to ``handle_line`` instead of being added to the paragraph."""
         self._next_line_handler = handle_line
 
     def _finish_code(self) -> None:
@@ -184,13 +187,13 @@ class ManualBlocks:
         self._next_line_handler = None
 
     def _indent(self, macro_args: str) -> None:
-        """Handle the macro ``.RS``: open an indentation level.
+        """Handle the macro ``.RS``, whose arguments are ignored: open an indentation level.
 
-        A short paragraph before it that is not a sentence becomes a term.
+        If the paragraph before it is short and not a sentence, it becomes a term, and the level its definition.
         """
         was_code = self._code_lines is not None
         self._finish_code()
-        if len(self._levels) > MAX_LIST_DEPTH:
+        if len(self._levels) > MAX_LIST_DEPTH:  # too deep: only count the level, so that .RE can end it
             self._flush_paragraph()
             self._num_excess_levels += 1
             return
@@ -205,7 +208,7 @@ class ManualBlocks:
             if is_outside_list:
                 level.close_list()
         self._levels.append(IndentLevel())
-        if was_code:
+        if was_code:  # the code continues on the new level
             self._code_lines = []
 
     def _unindent(self, macro_args: str) -> None:

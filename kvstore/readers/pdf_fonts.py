@@ -94,7 +94,10 @@ class PenTracker:
                 self._state = replace(self._state, horizontal_scale=operand / 100)
 
     def _select_font(self, name: str, size: Any) -> None:
-        """Handle ``Tf``: select a font of the page by its resource name; its widths are None if they cannot be read."""
+        """Handle the operator ``Tf``: select a font of the page by its resource name, in a size in text units.
+
+        The widths of a font that cannot be read are None. They are cached by the font object.
+        """
         is_single_byte = False
         font_widths: _FontWidths | None = None
         try:
@@ -110,9 +113,10 @@ class PenTracker:
         self._state = replace(self._state, font_widths=font_widths, is_single_byte=is_single_byte, size=height)
 
     def measure_advance(self, operands: Sequence[Any]) -> float | None:
-        """Return how far the text that TJ shows moves the pen, in text units, or None if the font has no widths.
+        """Return how far the text that the operator TJ shows moves the pen, in text units.
 
         ``operands`` are strings of codes and numbers; a number moves the pen back by thousandths of the font size.
+        Returns None if the font has no widths, or if a string has a part of a code.
         """
         state = self._state
         if state.font_widths is None:
@@ -130,9 +134,8 @@ class PenTracker:
                 widths_by_code.get(int.from_bytes(codes[offset : offset + bytes_per_code], "big"), default_width)
                 for offset in range(0, len(codes), bytes_per_code)
             )
-            spacing += state.character_spacing * (len(codes) // bytes_per_code) + state.word_spacing * (
-                codes.count(b" ") if bytes_per_code == 1 else 0
-            )
+            num_spaces = codes.count(b" ") if bytes_per_code == 1 else 0
+            spacing += state.character_spacing * (len(codes) // bytes_per_code) + state.word_spacing * num_spaces
         return (glyph_widths * state.size / GLYPH_UNITS + spacing) * state.horizontal_scale
 
     def add_word_gaps(self, operands: Sequence[Any]) -> list[Any]:
@@ -144,6 +147,7 @@ class PenTracker:
         state = self._state
         if not state.is_single_byte or not state.size:
             return list(operands)
+        # In thousandths of the font size, as the numbers among the operands.
         character_spacing, word_spacing = (
             spacing * GLYPH_UNITS / state.size for spacing in (state.character_spacing, state.word_spacing)
         )
@@ -154,9 +158,11 @@ class PenTracker:
             return [*self._insert_gaps(operands, b"", [-RECOGNIZED_GAP, RECOGNIZED_GAP]), character_spacing]
         if not word_spacing:
             return list(operands)
-        width = state.font_widths.widths_by_code.get(ord(" ")) if state.font_widths is not None else None
-        if word_spacing < 0 and width is not None and width + character_spacing + word_spacing < _MIN_SPACE_WIDTH:
-            return self._insert_gaps(operands, b" ", [-width - character_spacing - word_spacing])
+        space_width = state.font_widths.widths_by_code.get(ord(" ")) if state.font_widths is not None else None
+        if space_width is not None and word_spacing < 0:
+            visible_width = space_width + character_spacing + word_spacing
+            if visible_width < _MIN_SPACE_WIDTH:  # the spacing cancels the space: it separates no words
+                return self._insert_gaps(operands, b" ", [-visible_width])
         return self._insert_gaps(operands, b" ", [b" ", -word_spacing])
 
     def compensate_scale(self, advance: float | None) -> list[float]:
@@ -172,9 +178,9 @@ class PenTracker:
 
     @staticmethod
     def _insert_gaps(operands: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
-        """Return the operands with ``gap`` in place of each code ``separator`` in their strings.
+        """Return the operands of TJ (strings and numbers) with ``gap`` in place of each ``separator`` in the strings.
 
-        If ``separator`` is empty, ``gap`` is inserted between all codes of a string.
+        If ``separator`` is empty, ``gap`` is inserted between all codes of a string. ``gap`` has operands of TJ.
         """
         new_operands: list[Any] = []
         for operand in operands:
@@ -189,7 +195,7 @@ class PenTracker:
 
 
 def _get_codes(string: Any) -> bytes:
-    """Return the character codes of a string operand, which pypdf has decoded or not."""
+    """Return the character codes of a string operand: bytes, or a text that pypdf decoded from them."""
     return string if isinstance(string, bytes) else getattr(string, "original_bytes", b"")
 
 

@@ -183,7 +183,7 @@ class _LineCollector:
         self._separation = replace(separation, ends_line=True, has_blank_line=separation.has_blank_line or is_blank)
 
     def _record_spaces(self, y: float, size: float) -> None:
-        """Record in ``_separation`` a text of spaces, at the height ``y`` and in the font size ``size``."""
+        """Record in ``_separation`` that pypdf reported only spaces, at the height ``y`` in the font size ``size``."""
         is_distant = self._separation.has_distant_space or not self._is_below(y, size)
         self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)
 
@@ -215,7 +215,10 @@ class _LineCollector:
             line.cells[-1] = LineCell(start, last_text + text)
 
     def _is_below(self, y: float, size: float) -> bool:
-        """True if a text of font size ``size`` at ``y`` is shortly below the open line, or if no line is open."""
+        """True if a text at the height ``y`` is a little below the open line, or if no line is open.
+
+        ``size`` is its font size. All lengths are in points; y grows upward.
+        """
         line = self._open_line
         return line is None or 0 < line.y - y < _MAX_BLANK_HEIGHT * max(size, line.size)
 
@@ -273,9 +276,9 @@ def _is_next_cell(line: PageLine, x: float, y: float, size: float) -> bool:
 
 
 def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
-    """True if the distance between the starts of two texts exceeds the width of the first and a column gap.
+    """True if ``distance``, between the starts of two texts, exceeds the width of the first text plus a column gap.
 
-    The first text has ``num_letters`` letters; ``size`` is the font size in points.
+    The width is estimated from its ``num_letters`` letters. ``size`` is the font size; all lengths are in points.
     """
     # The longer a text is, the less certain is its end.
     return distance > (_LETTER_WIDTH * num_letters + _COLUMN_GAP) * size
@@ -343,7 +346,7 @@ def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
 
 @contextmanager
 def _show_as_arrays(page: Any) -> Iterator[None]:
-    """Within the context, replace all text operators of a page with TJ, the only one with gaps (PDF 32000-1, 9.4.3).
+    """In the ``with`` block, replace the text operators of a page with TJ, which can have gaps (PDF 32000-1, 9.4.3).
 
     The content of form XObjects and invalid content are unchanged.
     """
@@ -376,26 +379,26 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
 
 
 def _attach_markers(lines: list[PageLine]) -> list[PageLine]:
-    """Merge each list marker into the line of text to its right, in place; return the lines except the merged markers.
+    """Merge each list marker that is a line by itself into the line of text to its right, which is changed.
 
-    Some producers draw all markers of a page after its text.
+    Return the lines without the merged markers. Some producers draw all markers of a page after its text.
     """
     markers = [line for line in lines if _MARKER_PATTERN.fullmatch(line.text) is not None]
-    attached: set[int] = set()
+    merged_ids: set[int] = set()  # of the merged lines
     for marker in markers:
-        items = [
+        lines_beside = [
             line
             for line in lines
             if abs(line.y - marker.y) <= _MAX_BASELINE_OFFSET * line.size
             and 0 < line.x - marker.x <= _MAX_MARKER_DISTANCE * line.size
         ]
-        if items:
-            item = min(items, key=lambda line: line.x)
+        if lines_beside:
+            item = min(lines_beside, key=lambda line: line.x)
             start, text = item.cells[0]
             item.cells[0] = LineCell(start, f"{marker.text} {text}")
-            item.after_blank = True
-            attached.add(id(marker))
-    return [line for line in lines if id(line) not in attached]
+            item.after_blank = True  # so that the item begins a paragraph
+            merged_ids.add(id(marker))
+    return [line for line in lines if id(line) not in merged_ids]
 
 
 def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:

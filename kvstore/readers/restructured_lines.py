@@ -26,9 +26,9 @@ _INNER_BORDER_PATTERN = re.compile(r"\+[-+]*[|+]|\|[-+]*\+")
 
 
 def read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
-    """Return the dedented lines of the indented block that begins at a line, and the index of the line after it.
+    """Return the dedented lines of the indented block at ``lines[start]``, and the index of the line after the block.
 
-    If no indented line follows, return an empty list and ``start``.
+    If that line is not indented, return an empty list and ``start``.
     """
     end = last_end = start
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
@@ -42,7 +42,10 @@ def read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
 
 
 def split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the content of a directive, and the values of the options (fields) before it, by name."""
+    """Split the lines of a directive: return its content, and the values of the options (``:name: value``) before it.
+
+    The values are by name; without options, the content is ``body``.
+    """
     fields: dict[str, str] = {}
     index = 0
     while index < len(body):
@@ -87,7 +90,7 @@ class ParsedTable(NamedTuple):
 
 
 def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
-    """Parse the simple table that begins at a line; return None if it has no closing border."""
+    """Parse the simple table that begins at line ``table_start``; return None if it has no closing border."""
     # A border is a line such as "=====  ===".
     borders = [index for index in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[index])]
     # The table ends at the first border that a blank line follows, except the border above it.
@@ -100,7 +103,10 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
     ends = [*starts[1:], sys.maxsize]
 
     def read_rows(start_line: int, end_line: int) -> CellRows:
-        """Return the rows between two lines; a line without a first cell continues the row above it."""
+        """Return the rows on the lines from ``start_line`` to before ``end_line``.
+
+        A line without a first cell continues the row above it.
+        """
         rows: CellRows = []
         for line in lines[start_line:end_line]:
             if re.fullmatch(r"[-= ]*", line):  # blank, or a line below cells that span columns
@@ -121,7 +127,7 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
 
 
 def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
-    """Parse the grid table that begins at a line; return None if it is invalid.
+    """Parse the grid table that begins at line ``table_start``; return None if it is invalid.
 
     The text of a cell that spans columns is in the first of them. A cell that spans rows of the body is in each of them
     (as the same list of lines). Header rows that a cell spans are merged into one.
@@ -152,11 +158,11 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
             continue
         next_cells = list(cells)  # the row below this line, if a cell ends here
         has_ended_cell = False
-        for start, end_column, text in _iter_line_cells(line, border_offsets):
-            if text is not None:
-                cells[start].append(text)
+        for cell in _iter_line_cells(line, border_offsets):
+            if cell.text is not None:
+                cells[cell.start].append(cell.text)
                 continue
-            next_cells[start:end_column] = [[] for _ in range(start, end_column)]
+            next_cells[cell.start : cell.end] = [[] for _ in range(cell.start, cell.end)]
             has_ended_cell = True
         if has_ended_cell and index > header_end:
             rows.append(cells)
@@ -164,11 +170,23 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
     return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)
 
 
-def _iter_line_cells(line: str, border_offsets: Sequence[int]) -> Iterator[tuple[int, int, str | None]]:
-    """Yield (first column, column after the last, text) for each cell on a line of a grid table.
+class _GridCell(NamedTuple):
+    """The part of a cell on one line of a grid table.
 
-    None replaces the text if the line has the border below the cell. ``border_offsets`` are the offsets of the vertical
-    borders in the whole table; a cell can span several columns.
+    The cell spans the columns from index ``start`` to before ``end``. ``text`` is its text on the line, or None if the
+    line has the border below the cell.
+    """
+
+    start: int
+    end: int
+    text: str | None
+
+
+def _iter_line_cells(line: str, border_offsets: Sequence[int]) -> Iterator[_GridCell]:
+    """Yield the cells on a line of a grid table.
+
+    ``border_offsets`` are the offsets of the vertical borders in the whole table. A cell ends at the next border that
+    the line has, so it can span several columns.
     """
     start = 0
     for column, offset in enumerate(border_offsets[1:], 1):
@@ -176,7 +194,8 @@ def _iter_line_cells(line: str, border_offsets: Sequence[int]) -> Iterator[tuple
         if column < len(border_offsets) - 1 and line[offset : offset + 1] not in ("|", "+"):
             continue
         is_border = _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1])
-        yield start, column, None if is_border else _unpad(line[border_offsets[start] + 1 : offset]).strip(" |")
+        text = None if is_border else _unpad(line[border_offsets[start] + 1 : offset]).strip(" |")
+        yield _GridCell(start, column, text)
         start = column
 
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ..errors import ReaderError
 from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_table
@@ -40,6 +40,13 @@ _DEFAULT_NAME_PATTERN = re.compile(
 _DIGIT_PATTERN = re.compile(r"\d")
 #: The maximum number of rows of one cell that can precede the header of a table.
 _MAX_TITLE_ROWS = 5
+
+
+class _SheetRow(NamedTuple):
+    """A nonempty row of a sheet: its number, from 1, and its cells, without trailing empty ones."""
+
+    number: int
+    cells: list[str]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -67,7 +74,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document, or a failure, for each row below the header of one sheet."""
+    """Yield a document, or a failure, for each row below the header of one sheet.
+
+    The ``sheet`` option names the sheet; by default, it is the first. Raises ReaderError if there is no such sheet.
+    """
     with _open_workbook(stream, origin) as sheets:
         sheet_name = options.sheet or next(iter(sheets), "")
         if sheet_name not in sheets:
@@ -75,28 +85,29 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
                 f"{origin.name}: has no sheet {sheet_name!r}; the option sheet must name one of: {', '.join(sheets)}"
             )
         rows = list(_iter_nonblank_rows(sheets[sheet_name], origin))
-    rows = rows[_count_title_rows([cells for _, cells in rows]) :]
-    width = max((len(cells) for _, cells in rows), default=0)
+    rows = rows[_count_title_rows([row.cells for row in rows]) :]
+    width = max((len(row.cells) for row in rows), default=0)
     padded_rows = ((number, cells + [""] * (width - len(cells))) for number, cells in rows)
     yield from iter_row_documents(padded_rows, origin, options)
 
 
-def _split_tables(rows: Sequence[tuple[int, list[str]]]) -> Iterator[list[list[str]]]:
-    """Yield the rows of each table of a sheet; ``rows`` has the row number (from 1) and the cells of each nonempty row.
+def _split_tables(rows: Sequence[_SheetRow]) -> Iterator[list[list[str]]]:
+    """Yield the rows of each table of a sheet, as lists of cells.
 
     After an empty row, a title begins a new table: a row of one cell, above a header of several cells without digits.
     """
     table: list[list[str]] = []
     previous_number = 0
-    for (number, cells), (_, next_cells) in zip(rows, [*rows[1:], (0, [])], strict=False):
-        follows_empty_row = number > previous_number + 1
+    no_row = _SheetRow(0, [])
+    for row, next_row in zip(rows, [*rows[1:], no_row], strict=False):
+        follows_empty_row = row.number > previous_number + 1
         # A row with one nonempty cell, above a row with several.
-        is_title = sum(map(bool, cells)) == 1 and sum(map(bool, next_cells)) > 1
-        if table and follows_empty_row and is_title and not any(map(_DIGIT_PATTERN.search, next_cells)):
+        is_title = sum(map(bool, row.cells)) == 1 and sum(map(bool, next_row.cells)) > 1
+        if table and follows_empty_row and is_title and not any(map(_DIGIT_PATTERN.search, next_row.cells)):
             yield table
             table = []
-        table.append(cells)
-        previous_number = number
+        table.append(row.cells)
+        previous_number = row.number
     if table:
         yield table
 
@@ -128,10 +139,10 @@ def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[S
     return xlsx.open_workbook(stream, origin.name)
 
 
-def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number (from 1) and cells of each nonempty row, without trailing empty cells.
+def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[_SheetRow]:
+    """Yield the nonempty rows of a sheet; cells beyond ``_MAX_COLUMNS`` are dropped.
 
-    Raises ReaderError if the sheet exceeds a limit.
+    Raises ReaderError if the sheet exceeds a limit. ``origin`` names the file in the error.
     """
     num_cells = num_characters = 0
     for number, row in enumerate(rows, 1):
@@ -148,4 +159,4 @@ def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[t
                 "which is the limit: split it"
             )
         if cells:
-            yield number, cells
+            yield _SheetRow(number, cells)

@@ -28,9 +28,9 @@ from .decoding import decode_text
 from .markdown_blocks import MarkdownBlock, join_blocks, make_code_block, make_heading
 from .raw_document import Origin, RawDocument, ReadOptions, SkippedPart
 
-#: The maximum depth of definitions with separate sections, and the minimum size of a definition to be split.
+#: The maximum depth of definitions with separate sections, and the minimum size in bytes of a definition to be split.
 _MAX_DEPTH = 4
-_MIN_SPLIT_CHARACTERS = 600
+_MIN_SPLIT_BYTES = 600
 #: The maximum length of a line of handwritten code; a file that is mostly in longer lines is generated.
 _MAX_LINE_CHARACTERS = 2000
 _NAME_FIELDS = ("name", "declarator", "type")
@@ -82,19 +82,26 @@ def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[st
     ``language`` has the types of the nodes that are definitions. In a long definition, the boundaries of the
     definitions in it are yielded too.
     """
-    for start, definition, end in _iter_definitions(node, language):
+    for start, end, definition in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
         yield _Boundary(start, inner_names)
-        if end - start >= _MIN_SPLIT_CHARACTERS and len(inner_names) < _MAX_DEPTH:
+        if end - start >= _MIN_SPLIT_BYTES and len(inner_names) < _MAX_DEPTH:
             yield from _iter_boundaries(definition, data, language, inner_names)
         yield _Boundary(end, names)
 
 
-def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
-    """Yield (start, node, end) for each outermost definition in a node of the syntax tree.
+class _CodeDefinition(NamedTuple):
+    """A definition in a file: its span in bytes, which includes the comments directly above it, and its node."""
 
-    Start and end are byte offsets; the start includes the comments directly above the definition. ``language`` has the
-    types of the nodes that are definitions.
+    start: int
+    end: int
+    node: Any
+
+
+def _iter_definitions(node: Any, language: Language) -> Iterator[_CodeDefinition]:
+    """Yield the outermost definitions in a node of the syntax tree, in order.
+
+    ``language`` has the types of the nodes that are definitions, that enclose one, or that are searched for them.
     """
     comment_start: int | None = None
     comment_row = -2  # the last row of the comment; -2 is not above any row
@@ -109,17 +116,17 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any,
             start = comment_start
         comment_start = None
         if child.type in language.definitions and _is_definition(child):
-            yield start, child, child.end_byte
+            yield _CodeDefinition(start, child.end_byte, child)
         elif child.type in language.wrappers:
             definition = _find_wrapped_definition(child, language)
             if definition is not None:
-                yield start, definition, child.end_byte
+                yield _CodeDefinition(start, child.end_byte, definition)
         elif child.type in language.bodies:
             yield from _iter_definitions(child, language)
         elif child.type == "lexical_declaration":  # JavaScript and TypeScript: const name = () => ...
             declarator = _find_assigned_function(child)
             if declarator is not None:
-                yield start, declarator, child.end_byte
+                yield _CodeDefinition(start, child.end_byte, declarator)
 
 
 def _is_definition(node: Any) -> bool:
@@ -181,13 +188,13 @@ def _get_definition_name(node: Any, data: bytes) -> str:
 
 
 def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
-    """Yield a boundary where each definition begins, in a language without a grammar.
+    """Yield a boundary where each definition begins, in a language without a grammar, whose ``opening`` matches it.
 
     The comments above a definition belong to it. It ends where the next one begins.
     """
     opening = re.compile(language.opening, re.I) if language.opening else None
     offset = 0
-    comment_start: int | None = None
+    comment_start: int | None = None  # the offset of the comments directly above this line
     for line in text.splitlines(keepends=True):
         match = opening.match(line) if opening is not None else None
         if match:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ..errors import ReaderError
 from .decoding import decode_text
@@ -31,42 +31,48 @@ _MIN_LONG_CHARACTERS = 400
 _SENTENCE_ENDINGS = (".", "!", "?", "…", "。")
 
 
+class _Cue(NamedTuple):
+    """A subtitle: its start and end in seconds, its speaker (empty if unknown), and its lines of text."""
+
+    start_time: float
+    end_time: float
+    speaker: str
+    lines: list[str]
+
+
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the subtitles of a recording as one document.
 
     Lines of a subtitle that equal the last line before it are dropped, because rolling subtitles show lines twice. A
-    paragraph ends at a pause, at another speaker, and at the end of a sentence if it is long.
+    paragraph ends at a pause, at another speaker, and at the end of a sentence if it is long. Raises ReaderError if no
+    subtitle has text.
     """
     text = decode_text(stream.read(), origin.name, options.encoding)
     paragraphs: list[str] = []
     last_line = last_speaker = ""
     end_time = 0.0
-    for start_time, cue_end, speaker, lines in _iter_cues(text):
-        new_lines = [line for line in lines if line != last_line]
+    for cue in _iter_cues(text):
+        new_lines = [line for line in cue.lines if line != last_line]
         if not new_lines:
-            end_time = max(end_time, cue_end)
+            end_time = max(end_time, cue.end_time)
             continue
-        is_after_pause = start_time - end_time > _MIN_PAUSE_SECONDS
+        is_after_pause = cue.start_time - end_time > _MIN_PAUSE_SECONDS
         is_long = bool(paragraphs) and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS
         is_complete = is_long and last_line.endswith(_SENTENCE_ENDINGS)
-        if not paragraphs or is_after_pause or is_complete or speaker != last_speaker:
-            speaker_label = f"{speaker}: " if speaker else ""
-            paragraphs.append(f"[{_format_time(start_time)}] {speaker_label}{' '.join(new_lines)}")
+        if not paragraphs or is_after_pause or is_complete or cue.speaker != last_speaker:
+            speaker_label = f"{cue.speaker}: " if cue.speaker else ""
+            paragraphs.append(f"[{_format_time(cue.start_time)}] {speaker_label}{' '.join(new_lines)}")
         else:
             paragraphs[-1] += f" {' '.join(new_lines)}"
-        last_line = new_lines[-1]
-        last_speaker = speaker
-        end_time = max(end_time, cue_end)
+        last_line, last_speaker = new_lines[-1], cue.speaker
+        end_time = max(end_time, cue.end_time)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no cue with text; there is nothing to store")
     yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", meta={}, format="text")
 
 
-def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
-    """Yield the start and end in seconds, the speaker and the lines of each cue, which is a subtitle with its times.
-
-    The speaker is empty if it is not named. Text outside cues is dropped.
-    """
+def _iter_cues(text: str) -> Iterator[_Cue]:
+    """Yield the cues (subtitles with their times) of a file, without markup. Text outside cues is dropped."""
     lines = text.split("\n")
     for index, time_line in enumerate(lines):
         time_match = _CUE_TIMES_PATTERN.fullmatch(time_line)
@@ -82,8 +88,9 @@ def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
             plain = " ".join(unescape(_STYLE_PATTERN.sub("", _VOICE_PATTERN.sub("", line))).split())
             if plain:
                 texts.append(plain)
+        # Each time is four groups of the pattern: hours, minutes, seconds and decimals.
         start_time, end_time = time_match.groups()[:4], time_match.groups()[4:]
-        yield _to_seconds(*start_time), _to_seconds(*end_time), speaker, texts
+        yield _Cue(_to_seconds(*start_time), _to_seconds(*end_time), speaker, texts)
 
 
 def _to_seconds(hours: str | None, minutes: str, seconds: str, decimals: str) -> float:

@@ -89,7 +89,7 @@ _LINE_BREAK_NAMES = frozenset("br lb break sbr".split())
 
 
 def read_prose(root: Element, origin: Origin) -> RawDocument:
-    """Return the document of a file of prose; raises ReaderError if it has no text."""
+    """Return the document of an XML file of prose, given its root element. Raises ReaderError if it has no text."""
     prose = _XmlProse(root)
     blocks = prose.build_blocks()
     if not blocks:
@@ -105,19 +105,7 @@ class _XmlProse:
         self._root = root
         self._footnotes: list[str] = []  # in the order of their numbers
         self.meta: dict[str, JSON] = {}
-        # An element that contains a block is a block, regardless of its name.
-        self._block_elements: set[Element] = set()
-        parents = {child: parent for parent in root.iter() for child in parent}
-        for element in root.iter():
-            if get_local_name(element) in _BLOCK_NAMES and get_local_name(element) not in _FOOTNOTE_NAMES:
-                container: Element | None = element
-                while (
-                    container is not None
-                    and container not in self._block_elements
-                    and get_local_name(container) not in _FOOTNOTE_NAMES
-                ):
-                    self._block_elements.add(container)
-                    container = parents.get(container)
+        self._block_elements = _find_block_elements(root)
         self.title = self._read_head()
 
     def build_blocks(self) -> list[MarkdownBlock]:
@@ -183,7 +171,8 @@ class _XmlProse:
     ) -> list[MarkdownBlock]:
         """Return the blocks of an element's text and of its children, except the children ``excluded``.
 
-        ``level`` is the heading level of sections among the children.
+        ``level`` is the heading level of sections among the children. Adjacent text and inline elements become one
+        paragraph.
         """
         blocks: list[MarkdownBlock] = []
         inline = InlineBuilder()
@@ -368,10 +357,31 @@ class _XmlProse:
             inline.add_text(child.tail or "")
 
     def _render_line(self, element: Element) -> str:
-        """Return an element as a line of running text."""
+        """Return the text of an element on one line, without markup."""
         inline = InlineBuilder(plain=True)
         self._add_inline_children(element, inline)
         return " ".join(" ".join(inline.take_paragraphs()).split())
+
+
+def _find_block_elements(root: Element) -> set[Element]:
+    """Return the elements that are blocks by their name (paragraphs, lists ...), and all elements that contain one.
+
+    A footnote is not a block, and a block in it does not make the elements around the footnote blocks.
+    """
+    block_elements: set[Element] = set()
+    parents = {child: parent for parent in root.iter() for child in parent}
+    for element in root.iter():
+        if get_local_name(element) not in _BLOCK_NAMES:
+            continue
+        container: Element | None = element
+        while (
+            container is not None
+            and container not in block_elements
+            and get_local_name(container) not in _FOOTNOTE_NAMES
+        ):
+            block_elements.add(container)
+            container = parents.get(container)
+    return block_elements
 
 
 def _find_child(element: Element, names: frozenset[str]) -> Element | None:
@@ -403,9 +413,10 @@ def _is_jats_head(element: Element) -> bool:
 
 
 def _get_language(element: Element) -> str:
-    """Return the programming language that an attribute of a listing names; empty if no attribute names a language."""
+    """Return the programming language that an attribute of a listing names, such as "c++"; "" without a valid name."""
     language = element.get("language") or element.get("lang") or ""
-    return language.lower() if language.replace("+", "").replace("-", "").replace("#", "").isalnum() else ""
+    is_name = language.replace("+", "").replace("-", "").replace("#", "").isalnum()  # as in c++, objective-c and c#
+    return language.lower() if is_name else ""
 
 
 def _format_person(element: Element) -> str:

@@ -131,7 +131,9 @@ class QuestionVocabulary(NamedTuple):
         return question
 
     def find_summary_subject(self, question: str) -> str | None:
-        """Return the words in a question for a summary that can be its subject; None if it asks for no summary.
+        """Return a question for a summary without the words of the request; None if it asks for no summary.
+
+        The remaining words can name its subject. Words for documents and their contents are removed too.
 
         >>> load_question_words("german").find_summary_subject("Fasse das Handbuch in 3 Sätzen zusammen.").split()
         ['das', 'handbuch', 'in', '.']
@@ -144,7 +146,9 @@ class QuestionVocabulary(NamedTuple):
 
     def _select_patterns(self, question: str) -> _QuestionPatterns:
         """Return the patterns for a question in lower case: those without accents if it has none."""
-        return self.accented if self.unaccented is None or _fold_words(question) != question else self.unaccented
+        if self.unaccented is None:  # the language has no accents
+            return self.accented
+        return self.accented if _fold_words(question) != question else self.unaccented
 
 
 def _to_lower_same_length(text: str) -> str:
