@@ -150,7 +150,7 @@ def plugins(mode: str | None) -> int:
     show_default=True,
     help="Maximum size of each result, in tokens.",
 )
-@click.option("--strategy", metavar="NAME", help="Strategy (search method) for calls that do not name one.")
+@click.option("--strategy", metavar="NAME", help="Strategy (search method) for calls that do not name a strategy.")
 @click.option(
     "--where",
     metavar="CONDITION",
@@ -159,7 +159,7 @@ def plugins(mode: str | None) -> int:
 def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str | None) -> int:
     """Serve STORE over the Model Context Protocol.
 
-    An assistant starts this server, and uses it over standard input and output."""
+    An assistant starts this server, and communicates with it over standard input and output."""
     from kvstore.integrations.mcp_server import serve
     from kvstore.integrations.store_tools import StoreTools
     from kvstore.language import get_strategy
@@ -181,8 +181,8 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
 def explore(store: Path, port: int, no_browser: bool) -> int:
     """Show STORE in a web browser.
 
-    The explorer runs on this machine until you press Ctrl-C. It cannot change STORE. Only users who know the printed
-    URL can open the explorer."""
+    The explorer runs on this machine until you press Ctrl-C. The explorer cannot change STORE. Only
+    users who know the printed URL can open the explorer."""
     from kvstore.integrations.explore.serving import serve
 
     def announce(address: str) -> None:

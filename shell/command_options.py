@@ -111,7 +111,7 @@ _OPENING_OPTIONS = (
         default=_DEFAULT_LOCK_TIMEOUT,
         metavar="SECONDS",
         show_default=True,
-        help="Time to wait for another writer.",
+        help="Maximum time to wait for another writer.",
     ),
 )
 PARAMETERS = click.option(

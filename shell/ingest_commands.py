@@ -65,7 +65,7 @@ from .command_options import (
     default=TIME_LIMIT,
     metavar="SECONDS",
     show_default=True,
-    help="Maximum time without progress on a file.",
+    help="Maximum time that a worker may spend on a file without progress.",
 )
 @click.option(
     "--memory-limit",
@@ -237,7 +237,7 @@ def _format_report(report: kvstore.IngestReport) -> str:
     type=click.FloatRange(0, 86400, min_open=True),
     metavar="SECONDS",
     help="Look for changes at this interval. By default, the operating system reports changes or, without the "
-    "watch extra, kvstore looks every 2 seconds.",
+    "watch extra, kvstore looks for changes every 2 seconds.",
 )
 @READER_OPTIONS
 def watch(

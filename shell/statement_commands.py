@@ -70,7 +70,7 @@ def _list_strategies() -> list[str]:
 )
 @PARAMETERS
 @add_mode_options
-@click.option("--readonly", is_flag=True, help="Open the store read-only, and do not create it.")
+@click.option("--readonly", is_flag=True, help="Open the store read-only; do not create a missing store.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure, and roll back an open transaction.")
 @add_opening_options
 @click.option(
@@ -96,8 +96,8 @@ def shell(
     """Run statements on STORE.
 
     Without STORE, the shell opens an empty temporary store. The shell is interactive unless statements come from -c, -f
-    or standard input. If STORE does not exist, the interactive shell creates it. With statements from -c, -f or
-    standard input, the shell creates STORE only if a statement stores something.
+    or standard input. The interactive shell creates a missing STORE. With statements from -c, -f or standard input, the
+    shell creates STORE only if a statement stores something.
     """
     extra_arguments = click.get_current_context().args
     if extra_arguments:  # sqlite3 and duckdb take a statement after the database

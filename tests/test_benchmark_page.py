@@ -78,7 +78,7 @@ def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monke
     page = benchmark_page.build_page(stored)
     assert "```text\nopen_ms  25  NOT met\n```\n\nThe tool ended with exit status 1: working\n" in page
     assert "`python tools/bench_ours.py build/benchmarks/new/store`" in page
-    assert "Larger measurement: `python tools/bench_ours.py 9`" in page
+    assert "For a larger measurement, use `python tools/bench_ours.py 9`." in page
 
 
 def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,19 +173,19 @@ def build_page(results_folder: Path) -> str:
     parts = [
         "# Benchmarks\n",
         "This page contains the unedited output of the benchmark tools, for developers of kvstore. The page",
-        '"[Figures](figures.md)" explains the most important results. The first lines of the source of each tool',
-        "explain its figures.\n",
-        "To run all benchmarks and generate this page, use `make benchmark`. This takes less than",
-        f"{MINUTES} minutes of processor time. The measurements on this page took {seconds:,} s. To run one benchmark,",
-        "use `python tools/benchmark_page.py --only NAME`. Some sections end with a command that repeats the",
-        "measurement with more data.\n",
+        '"[Figures](figures.md)" explains the most important results. The docstring at the beginning of each tool',
+        "explains the figures in the tool's output.\n",
+        "To run all benchmarks and generate this page, use `make benchmark`, which takes less than",
+        f"{MINUTES} minutes of processor time. The measurements on this page took {seconds:,} s of processor time.",
+        "To run one benchmark, use `python tools/benchmark_page.py --only NAME`. Some sections end with a command that",
+        "repeats the measurement with more data.\n",
     ]
     for measurement, outcome in outcomes.items():
         busy_note = (
-            " The machine was busy, so compare the ratios of times and not the times." if outcome.busy >= 1 else ""
+            " The machine was busy, so compare ratios of times, not the times themselves." if outcome.busy >= 1 else ""
         )
         parts.append(
-            f"## {measurement.title}\n\nCommand: `{outcome.command}`\n\nThe measurement took "
+            f"## {measurement.title}\n\nThis section shows the output of `{outcome.command}`.\n\nThe measurement took "
             f"{outcome.processor_seconds:,} s of processor time ({outcome.day}, commit {outcome.commit}, "
             f"{outcome.machine}).{busy_note}\n"
         )
@@ -196,7 +196,7 @@ def build_page(results_folder: Path) -> str:
             introduction = "The tool ended with exit" if outcome.output else "Not measured:"
             parts.append(f"{introduction} {outcome.failure}\n")
         if measurement.larger:
-            parts.append(f"Larger measurement: `{_format_command(measurement.larger)}`\n")
+            parts.append(f"For a larger measurement, use `{_format_command(measurement.larger)}`.\n")
     unmeasured = [
         f"{measurement.title} (`{measurement.name}`)" for measurement in MEASUREMENTS if measurement not in outcomes
     ]

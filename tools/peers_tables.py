@@ -35,65 +35,56 @@ SYSTEMS = {
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its name, its figures, their unit, and the factor that converts a figure to this unit.
+    """A row of a table: its name, its figure, the unit, and the factor that converts the figure to this unit.
 
     ``short`` is its name in the table of losses. If ``required_figure`` is set, a system without that figure has none
     in this row: for example, the size of a system that stores no vectors cannot be compared.
     """
 
     name: str
-    figures: tuple[str, ...]
+    figure: str
     unit: str
     factor: float = 1.0
     short: str = ""
     required_figure: str = ""
 
+    def format(self, value: float) -> str:
+        """Format a value of the figure, with the unit of the row."""
+        return f"{_format_figure(value * self.factor)} {self.unit}"
+
 
 ROWS = (
+    Row("load all passages, with vectors that were computed before", "load_s", "s", short="loading"),
     Row(
-        "load all passages, with vectors that were computed before",
-        ("load_s",),
-        "s",
-        short="loading",
-    ),
-    Row(
-        "memory of the load, without that of the Python interpreter",
-        ("load_memory_mb",),
+        "memory of the load, without the memory of the Python interpreter",
+        "load_memory_mb",
         "MB",
         short="memory of a load",
     ),
     Row(
-        "size on disk, relative to text and vectors",
-        ("disk_ratio",),
+        "size on disk, divided by the size of the texts and vectors",
+        "disk_ratio",
         "times",
+        short="size on disk",
         required_figure="vector_ms",
     ),
-    Row(
-        "vector search in 1 % of the passages; in 10 %",
-        ("filter_1_ms", "filter_10_ms"),
-        "ms",
-        short="filtered vector search",
-    ),
-    Row("vector search", ("vector_ms",), "ms"),
-    Row("BM25", ("bm25_ms",), "ms", short="BM25 search"),
-    Row("hybrid search", ("hybrid_ms",), "ms"),
-    Row("replace a document (mean time)", ("replace_ms",), "ms", short="time to replace a document"),
-    Row(
-        "bytes written to replace a document",
-        ("replace_written_kb",),
-        "kB",
-        short="bytes written to replace a document",
-    ),
-    Row("delete a tenth of the documents at once", ("delete_s",), "s", short="deleting many documents at once"),
+    Row("vector search in 1 % of the passages", "filter_1_ms", "ms"),
+    Row("vector search in 10 % of the passages", "filter_10_ms", "ms"),
+    Row("vector search in all passages", "vector_ms", "ms"),
+    Row("BM25 search", "bm25_ms", "ms"),
+    Row("hybrid search", "hybrid_ms", "ms"),
+    Row("replace a document (mean time)", "replace_ms", "ms", short="time to replace a document"),
+    Row("bytes written to replace a document", "replace_written_kb", "kB"),
+    Row("delete a tenth of the documents at once", "delete_s", "s", short="deleting many documents at once"),
     Row(
         "time from the start of a process to its first hybrid answer",
-        ("open_hybrid_ms",),
+        "open_hybrid_ms",
         "s",
         0.001,
         "time to the first answer",
     ),
 )
-#: The rows of README, by their first figures.
+#: The rows of README, by their figures.
 README_FIGURES = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 
 #: The reasons why another system is ahead.
@@ -121,7 +112,7 @@ def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
     A figure is left out if the system lacks it, or lacks the figure that its row requires. The sizes that only the row
     ``growth`` of the benchmark measured, which have no time of a load, are left out too.
     """
-    pairs = [(figure, row.required_figure or figure) for row in ROWS for figure in row.figures]
+    pairs = [(row.figure, row.required_figure or row.figure) for row in ROWS]
     sizes: dict[str, dict[str, Figures]] = {}
     for count, figures_by_system in sorted(run["sizes"].items(), key=lambda item: int(item[0])):
         if run.get("growth") and figures_by_system["kvstore"].get("load_s") is None:
@@ -155,21 +146,15 @@ def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
     lines = [f"{introduction} A cell is empty if the system does not support the operation.\n"]
     for count, figures_by_system in sizes.items():
         lines += [*_format_table(f"{int(count):,} passages", figures_by_system, ROWS), ""]
-    readme_rows = [row for row in ROWS if row.figures[0] in README_FIGURES]
-    readme_rows.sort(key=lambda row: README_FIGURES.index(row.figures[0]))
+    readme_rows = [row for row in ROWS if row.figure in README_FIGURES]
+    readme_rows.sort(key=lambda row: README_FIGURES.index(row.figure))
     return {
         "whole": "\n".join(lines).rstrip(),
-        "chosen": "\n".join(
-            _format_table(
-                "processor time",
-                smallest_size,
-                [Row(row.name.partition(";")[0], row.figures[:1], row.unit) for row in readme_rows],
-            )
-        ),
+        "chosen": "\n".join(_format_table("processor time", smallest_size, readme_rows)),
         "losses": "\n".join(
             [
-                "| measure | values of the better systems, then of kvstore | reason |",
-                "|---|---|---|",
+                "| measure | documents | better systems | kvstore | reason |",
+                "|---|---|---|---|---|",
                 *_iter_losses(sizes),
             ]
         ),
@@ -181,47 +166,31 @@ def _format_table(title: str, figures_by_system: Mapping[str, Figures], rows: It
     columns = [system for system in SYSTEMS if system in figures_by_system]
     lines = [f"| {title} | {' | '.join(SYSTEMS[system] for system in columns)} |", "|---" * (len(columns) + 1) + "|"]
     for row in rows:
-        cells = []
-        for system in columns:
-            values = [figures_by_system[system].get(figure) for figure in row.figures]
-            figures = "; ".join(_format_figure(value * row.factor) for value in values if value is not None)
-            cells.append(f"{figures} {row.unit}" if figures else "")
+        values = [figures_by_system[system].get(row.figure) for system in columns]
+        cells = ["" if value is None else row.format(value) for value in values]
         lines.append(f"| {row.name} | {' | '.join(cells)} |")
     return lines
 
 
 def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
-    """Yield a row of the table of losses for each figure in which another system is ahead at any size."""
+    """Yield a row of the table of losses for each figure and size in which another system is ahead."""
     for row in ROWS:
-        for figure in row.figures:
-            descriptions = []
-            for count, figures_by_system in sizes.items():
-                if values := _select_better_values(figures_by_system, figure):
-                    values_text = ", ".join(
-                        f"{system} {_format_figure(value * row.factor)}" for system, value in values.items()
-                    )
-                    size_label = f"{int(count):,} passages: " if len(sizes) > 1 else ""
-                    descriptions.append(f"{size_label}{values_text} {row.unit}")
-            if descriptions:
-                name = row.short or row.name
-                yield f"| {name} | {'; '.join(descriptions)} | {REASONS[figure]} |"
-
-
-def _select_better_values(figures_by_system: Mapping[str, Figures], figure: str) -> dict[str, float]:
-    """Return the values of the systems that are ahead of kvstore, best (smallest) first, then kvstore's own.
-
-    The result is empty if no system is ahead.
-    """
-    own_value = figures_by_system["kvstore"][figure]
-    assert own_value is not None
-    better_values = {
-        system: value
-        for system, figures in figures_by_system.items()
-        if (value := figures.get(figure)) is not None and value < own_value
-    }
-    if not better_values:
-        return {}
-    return dict(sorted(better_values.items(), key=lambda item: item[1])) | {"kvstore": own_value}
+        for count, figures_by_system in sizes.items():
+            own_value = figures_by_system["kvstore"][row.figure]
+            assert own_value is not None
+            values = {system: figures.get(row.figure) for system, figures in figures_by_system.items()}
+            better_values = {
+                system: value for system, value in values.items() if value is not None and value < own_value
+            }
+            if better_values:
+                systems = ", ".join(
+                    f"{system} {row.format(value)}"
+                    for system, value in sorted(better_values.items(), key=lambda item: item[1])
+                )
+                yield (
+                    f"| {row.short or row.name} | {int(count):,} passages | {systems} | {row.format(own_value)} "
+                    f"| {REASONS[row.figure]} |"
+                )
 
 
 def _format_figure(value: float) -> str:
