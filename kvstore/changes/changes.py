@@ -430,7 +430,7 @@ class Changes:
         self._entities.put_introductions(document, slots)
         self._store_chunks(record, extracted, pending.vectors[CHUNK_VECTORS.name])
         for stored_derivation, parts in self._derived_writers:
-            if stored_derivation.maintained:
+            if stored_derivation.is_maintained:
                 parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
         if extracted.relations:
             self._store_relations(extracted, document, ids, linker)

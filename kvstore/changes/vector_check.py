@@ -62,7 +62,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
                 to_vector_id(document, text_index) for text_index in range(len(vector_locations))
             ]:
                 yield f"{name}: the vectors of document {document} are not at the locations in its part"
-            if not stored_derivation.maintained:
+            if not stored_derivation.is_maintained:
                 continue
             if not stored_derivation.has_part(document):
                 yield f"{name}: a part is stored for document {document}, which the index has not reached yet"

@@ -106,44 +106,44 @@ class _DeferredRegistry(MutableMapping[str, Named]):
 
     def __init__(self) -> None:
         """Create an empty registry."""
-        self._entries: dict[str, Named | _Placeholder] = {}
+        self._values: dict[str, Named | _Placeholder] = {}
 
     def defer(self, names: tuple[str, ...], package: str) -> None:
         """Register the names of a package's objects; the package is imported when one of them is first used."""
-        self._entries.update(dict.fromkeys(names, _Placeholder(package)))
+        self._values.update(dict.fromkeys(names, _Placeholder(package)))
 
     def get_imported(self, name: str) -> Named | None:
-        """Return the object with this name, or None if its package is not imported yet."""
-        entry = self._entries[name]
-        return None if isinstance(entry, _Placeholder) else entry
+        """Return the object with this name, or None if its package is not imported yet. The name must be registered."""
+        value = self._values[name]
+        return None if isinstance(value, _Placeholder) else value
 
     def __getitem__(self, name: str) -> Named:
         """Return the object with this name; import its package if that is not imported yet."""
-        entry = self._entries[name]
-        if isinstance(entry, _Placeholder):
-            _add_system(import_without_collection(f"{entry.package}.system").SYSTEM)
-            entry = self._entries[name]
-            assert not isinstance(entry, _Placeholder)
-        return entry
+        value = self._values[name]
+        if isinstance(value, _Placeholder):
+            _add_system(import_without_collection(f"{value.package}.system").SYSTEM)
+            value = self._values[name]
+            assert not isinstance(value, _Placeholder), "_add_system replaces all placeholders of the package"
+        return value
 
     def __setitem__(self, name: str, value: Named) -> None:
         """Register an object, and drop the cached lists of registered objects."""
-        self._entries[name] = value
+        self._values[name] = value
         invalidate_lists()
 
     def __delitem__(self, name: str) -> None:
         """Remove an object from the registry, and drop the cached lists of registered objects."""
-        del self._entries[name]
+        del self._values[name]
         invalidate_lists()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._entries))  # another thread can add or remove entries meanwhile
+        return iter(list(self._values))  # another thread can add or remove names meanwhile
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._values)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._values
 
 
 #: All systems, strategies and kinds of index, by name.
@@ -169,6 +169,7 @@ def register(system: System) -> Callable[[], None]:
     or of one of its strategies, kinds of index or tables, is already in use.
     """
     for kind_name, names, taken_names in (
+        # What the error calls a name, the names that the new system adds, and the names in use.
         ("system", {system.name}, SYSTEMS.keys()),
         (
             "structure or derivation",
@@ -267,27 +268,27 @@ def _list_maintained_names(system: System) -> list[str]:
     return [*manifest.structures, *manifest.derivations]
 
 
-def _import_systems_with(has_parts: Callable[[SystemManifest], object]) -> Iterator[System]:
-    """Yield the systems that are imported already; import and yield all systems whose manifest ``has_parts`` accepts.
+def _iter_systems_with(is_needed: Callable[[SystemManifest], object]) -> Iterator[System]:
+    """Import and yield the systems whose manifest makes ``is_needed`` true; yield all imported systems, too.
 
     A manifest has the names of what a system contains, so that other systems need not be imported.
     """
     for name in list(SYSTEMS):
-        if SYSTEMS.get_imported(name) is not None or has_parts(_MANIFESTS_BY_NAME[name]):
+        if SYSTEMS.get_imported(name) is not None or is_needed(_MANIFESTS_BY_NAME[name]):
             yield SYSTEMS[name]
 
 
 @cache_list
 def list_structures() -> tuple[Structure[Any], ...]:
     """Return the structures of all systems: data that every commit derives from documents, such as a graph."""
-    systems = _import_systems_with(lambda manifest: manifest.structures)
+    systems = _iter_systems_with(lambda manifest: manifest.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
 
 @cache_list
 def list_systems_with_derivations() -> tuple[System, ...]:
     """Return the systems with derivations (data computed from single documents), also the derivations of indexes."""
-    systems = _import_systems_with(lambda manifest: manifest.derivations)
+    systems = _iter_systems_with(lambda manifest: manifest.derivations)
     # Systems that were imported for other reasons can have none.
     return tuple(system for system in systems if list_system_derivations(system))
 
@@ -296,22 +297,20 @@ def list_systems_with_derivations() -> tuple[System, ...]:
 def list_systems_with_own_derivations() -> tuple[System, ...]:
     """Return the systems with derivations (data computed from single documents) that every store has."""
     # The derivation of an index has the name of the index, and only stores with the index maintain it.
-    systems = _import_systems_with(lambda manifest: manifest.derivations.keys() - manifest.indexes)
+    systems = _iter_systems_with(lambda manifest: manifest.derivations.keys() - manifest.indexes)
     return tuple(system for system in systems if system.derivations)
 
 
 @cache_list
 def list_maintained_index_names() -> tuple[str, ...]:
-    """Return the names of the indexes whose data every commit derives from its documents. No system is imported."""
+    """Return the names of the indexes whose data every commit derives from its documents, without importing systems."""
     return tuple(name for manifest in list_manifests() for name in manifest.indexes if name in manifest.derivations)
 
 
 @cache_list
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
     """Return the kinds of facts of all systems: data that users or models state, such as triples or descriptions."""
-    return tuple(
-        fact for system in _import_systems_with(lambda manifest: manifest.fact_tables) for fact in system.facts
-    )
+    return tuple(fact for system in _iter_systems_with(lambda manifest: manifest.fact_tables) for fact in system.facts)
 
 
 def list_facts_in(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:
@@ -319,7 +318,7 @@ def list_facts_in(has_records: Callable[[str], bool]) -> list[StatedFact[Any, An
 
     A system without facts in the store is not imported.
     """
-    systems = _import_systems_with(lambda manifest: any(map(has_records, manifest.fact_tables)))
+    systems = _iter_systems_with(lambda manifest: any(map(has_records, manifest.fact_tables)))
     return [fact for system in systems for fact in system.facts if has_records(fact.tables[0])]
 
 
@@ -328,7 +327,7 @@ def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
     """Return the indexes that every store has without CREATE INDEX, and that are extended in the background."""
     from ..structures.indexes.index import FileIndex
 
-    systems = _import_systems_with(lambda manifest: manifest.has_automatic_index)
+    systems = _iter_systems_with(lambda manifest: manifest.has_automatic_index)
     indexes = (index for system in systems for index in system.indexes)
     return tuple(index for index in indexes if isinstance(index, FileIndex) and index.automatic)
 
@@ -434,9 +433,9 @@ def get_index(name: str) -> Index:
 
 
 def get_description(name: str) -> Description:
-    """Return the object that answers DESCRIBE for a kind of thing, such as ``community``, ignoring case.
+    """Return the object that answers ``DESCRIBE name 'key'``; ``name`` is a kind of thing, such as ``community``.
 
-    Raises InputError, with a suggestion, for an unknown name.
+    Case is ignored. Raises InputError, with a suggestion, for an unknown name.
     """
     descriptions = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
     return _look_up_name(name, descriptions, "kind of thing to DESCRIBE", InputError)

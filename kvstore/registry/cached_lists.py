@@ -32,9 +32,9 @@ def cache_list(function: Callable[[], Value]) -> Callable[[], Value]:
     def compute_once() -> Value:
         """Return the cached result, or compute it again if the registries changed since it was computed."""
         nonlocal cached
-        entry = cached  # another thread may replace it
-        if entry is not None:
-            cached_state, cached_value = entry
+        current_cache = cached  # another thread may replace it
+        if current_cache is not None:
+            cached_state, cached_value = current_cache
             if cached_state is _registry_state:
                 return cached_value
         state = _registry_state

@@ -42,15 +42,14 @@ from .structure_versions import has_index
 class StoredDerivation:
     """A derivation (data computed from each document) of a store. ``options`` are all options of its index.
 
-    Documents with ids from ``built`` to before ``until`` have no part yet. A derivation that is no longer
-    ``maintained`` is being dropped; its remaining parts are deleted with their documents.
+    While its index is being built, the documents with ids in ``unbuilt_documents`` have no part (derived data) yet. A
+    derivation that is not ``is_maintained`` is being dropped; its remaining parts are deleted with their documents.
     """
 
     derivation: Derivation
     options: Mapping[str, float | str] = field(default_factory=dict)
-    built: int = 0
-    until: int = 0
-    maintained: bool = True
+    unbuilt_documents: range = range(0)
+    is_maintained: bool = True
 
     @property
     def name(self) -> str:
@@ -59,15 +58,12 @@ class StoredDerivation:
 
     @property
     def label(self) -> str:
-        """The name and the options of the derivation, which identify its parts (derived data) until they are stored."""
+        """The name and the options of the derivation in one text: the key of its parts (derived data) in transit."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     def has_part(self, document: int) -> bool:
-        """True if a stored document with this id has a part (derived data).
-
-        While an index is being built, the documents from ``built`` to ``until`` have none yet.
-        """
-        return self.maintained and not self.built <= document < self.until
+        """True if a stored document with this id has a part: the data that this derivation computes from it."""
+        return self.is_maintained and document not in self.unbuilt_documents
 
     def derive_part(self, document: ChunkedText, settings: FixedSettings) -> Any:
         """Return the data that this derivation stores for a document (its part), by the options of this store."""
@@ -79,9 +75,9 @@ class StoredDerivation:
 
 
 def get_derivation(name: str) -> Derivation:
-    """Return the derivation with this name, which computes data from single documents; it must exist.
+    """Return the derivation (computation of data from single documents) with this name; it must exist.
 
-    It belongs to a system or to a maintained index.
+    It belongs to a system, or to an index that every commit keeps up to date.
     """
     systems = list_systems_with_derivations()
     derivations = (derivation for system in systems for derivation in list_system_derivations(system))
@@ -106,9 +102,8 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
                 StoredDerivation(
                     index.derivation,
                     {name: record.options.get(name, option.default) for name, option in index.options.items()},
-                    built=progress.get("built", 0),
-                    until=progress.get("until", 0),
-                    maintained=not progress.get("dropping"),
+                    unbuilt_documents=range(progress.get("built", 0), progress.get("until", 0)),
+                    is_maintained=not progress.get("dropping"),
                 )
             )
     return derivations
@@ -119,7 +114,7 @@ def list_maintained_derivations(view: View) -> list[StoredDerivation]:
 
     Those of indexes that are being dropped are omitted.
     """
-    return [derivation for derivation in list_stored_derivations(view) if derivation.maintained]
+    return [derivation for derivation in list_stored_derivations(view) if derivation.is_maintained]
 
 
 def derive_parts(
@@ -128,9 +123,10 @@ def derive_parts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """Return a copy of the document ``extracted`` whose ``parts`` also have the data that each derivation computes.
+    """Return a copy of the document ``extracted`` whose ``parts`` have the data that each derivation computes from it.
 
-    Existing data stays, unless it depends on one of the stated ``facts``, which are keyed by their kind.
+    Data that ``extracted`` already has is not computed again, unless it depends on one of ``facts``. These are the
+    facts stated about the document, by kind.
     """
     facts = facts or {}
     missing_derivations = [
@@ -152,11 +148,10 @@ def collect_missing_texts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """Return the texts of the document ``extracted`` to embed, by vector space.
+    """Return the texts of the document ``extracted`` that need vectors, by the name of the vector space.
 
-    A vector space has the vectors of the chunks, or of a derivation, whose label is then its name.
-
-    The texts of ``embedded_spaces`` have vectors already, and are left out. ``facts`` has the document's facts by kind.
+    A vector space has the vectors of the chunks, or of a derivation; the name of the latter is the derivation's label.
+    Texts of ``embedded_spaces`` already have vectors and are omitted. ``facts`` has the document's facts by kind.
     """
     chunk_space = CHUNK_VECTORS.name
     unembedded_derivations = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
@@ -172,7 +167,10 @@ def collect_missing_texts(
 
 
 def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
-    """Return the kinds of facts whose texts are embedded with the chunks, as their context; none if that is off."""
+    """Return the kinds of facts whose texts are embedded with each chunk as its context.
+
+    There are none if the setting ``chunk_context`` is off.
+    """
     if not settings.chunk_context:
         return []
     all_facts = (fact for system in SYSTEMS.values() for fact in system.facts)
@@ -180,7 +178,10 @@ def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
 
 
 def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
-    """Return the text to embed for each chunk: the document's title, the headings, the context and the chunk."""
+    """Return the text to embed for each chunk: the document's title, the headings, the context and the chunk.
+
+    The context is a sentence about the document or section, in a store with the setting ``chunk_context``.
+    """
     contexts = _build_contexts(document, settings) if settings.chunk_context else [""] * len(document.chunks)
     return [
         build_embedding_text(

@@ -19,20 +19,20 @@ from ..retrieval.query import Query, Strategy
 
 
 def _list_own_strategies() -> Collection[str]:
-    """Return the names of built-in and registered strategies, which plugins cannot take."""
+    """Return the names of built-in and registered strategies, which a plugin cannot replace."""
     from . import STRATEGIES
 
     return STRATEGIES
 
 
-def _make_plugin_strategy(plugin: Plugin, make: Any) -> PluginStrategy:
-    """Call ``make``, the object of a package's entry point, and return the strategy that it makes.
+def _make_plugin_strategy(plugin: Plugin, factory: Any) -> PluginStrategy:
+    """Call ``factory``, the object of a package's entry point, and return the strategy that it makes, wrapped.
 
-    Raises PluginError if the strategy is invalid.
+    Raises PluginError, whose message is a sentence without a subject, if the object or the strategy is invalid.
     """
-    if not callable(make):
-        raise PluginError(f"it must be a class or function that makes a strategy, not {make!r:.80}")
-    strategy = make()
+    if not callable(factory):
+        raise PluginError(f"it must be a class or function that makes a strategy, not {factory!r:.80}")
+    strategy = factory()
     missing_attributes = [
         name for name in ("name", "description", "options", "retrieve") if not hasattr(strategy, name)
     ]
@@ -73,7 +73,8 @@ class PluginStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return evidence for the question, best first.
 
-        Raises PluginError if the strategy of the package fails, or returns something else.
+        Raises PluginError if the strategy of the package fails or does not return :class:`Evidence`. kvstore's own
+        errors and MemoryError are not changed.
         """
         try:
             evidence = self._strategy.retrieve(query)

@@ -135,8 +135,8 @@ class WrittenFact(DocumentFact[ModelTexts]):
         """Return the JSON Schema of the model's output for a passage of up to ``max_chars`` characters."""
 
     @abstractmethod
-    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the usable texts in ``entry``, the model's output for a passage, each on one line.
+    def convert_entry(self, output: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
+        """Return the usable texts in ``output``, the JSON value that the model wrote about a passage, each on one line.
 
         ``check`` is :func:`~kvstore.models.text_checks.check_text` for this passage and prompt. Raises ValueError if no
         text is usable.
@@ -187,12 +187,12 @@ class WrittenFact(DocumentFact[ModelTexts]):
             """Return the usable texts of an answer by passage digest; raise ValueError if it has none."""
             texts: dict[bytes, tuple[str, ...]] = {}
             first_error: ValueError | None = None
-            for entry in value["passages"]:
+            for labeled_output in value["passages"]:
                 try:
-                    index = _parse_label(entry["passage"], labels)
-                    check_entry = partial(check_text, sources=sources[index], prompt=self.task)
+                    index = _parse_label(labeled_output["passage"], labels)
+                    check_passage_text = partial(check_text, sources=sources[index], prompt=self.task)
                     passage = passages[index]
-                    passage_texts = self.convert_entry(entry[self.kind], passage, check_entry)
+                    passage_texts = self.convert_entry(labeled_output[self.kind], passage, check_passage_text)
                 except ValueError as error:
                     first_error = first_error or error
                 else:
@@ -209,8 +209,8 @@ class WrittenFact(DocumentFact[ModelTexts]):
 
         def build_schema(min_items: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
             """Return the schema of an answer with at least ``min_items`` passages."""
-            entry_schema = build_object_schema(passage=label_schema, **{self.kind: texts_schema})
-            return build_object_schema(passages=build_array_schema(entry_schema, len(passages), min_items))
+            labeled_schema = build_object_schema(passage=label_schema, **{self.kind: texts_schema})
+            return build_object_schema(passages=build_array_schema(labeled_schema, len(passages), min_items))
 
         # Servers that do not enforce the schema may write a number only.
         schema = build_schema(1, {"type": ["string", "integer"]})
@@ -230,8 +230,8 @@ class WrittenFact(DocumentFact[ModelTexts]):
     def _build_few_shot_messages(self, quotation: Quotation) -> list[dict[str, str]]:
         """Return the few-shot messages: the example passages from a user, and the expected JSON from the assistant.
 
-        They show weak models the form of an answer. Each example is a title, the text of a passage and the expected
-        entry. Without examples, there are no messages.
+        They show weak models the form of an answer. Each example is a title, the text of a passage, and the expected
+        output for it. Without examples, there are no messages.
         """
         if not self.examples:
             return []
@@ -239,13 +239,13 @@ class WrittenFact(DocumentFact[ModelTexts]):
             f"Passage {number}: {title}\n{quotation.quote(text)}"
             for number, (title, text, _) in enumerate(self.examples, 1)
         ]
-        entries = [
-            {"passage": f"{number}: {title}", self.kind: entry}
-            for number, (title, _, entry) in enumerate(self.examples, 1)
+        outputs = [
+            {"passage": f"{number}: {title}", self.kind: output}
+            for number, (title, _, output) in enumerate(self.examples, 1)
         ]
         return [
             {"role": "user", "content": "\n\n".join(quoted_passages)},
-            {"role": "assistant", "content": json.dumps({"passages": entries}, ensure_ascii=False)},
+            {"role": "assistant", "content": json.dumps({"passages": outputs}, ensure_ascii=False)},
         ]
 
     def parse_fields(self, *parts: Any) -> ModelTexts:
@@ -272,7 +272,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return ModelTexts(texts_by_digest, tuple(unassigned))
 
     def to_fields(self, value: ModelTexts) -> Sequence[Any]:
-        """Return ``value`` as the one field of an export line: a list of (digest of the passage, model, texts)."""
+        """Return ``value`` as the one field of an export line: a list of [digest in hex, model, texts] by passage."""
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.by_digest.items())]]
 
     def merge(self, value: ModelTexts, new_value: ModelTexts) -> ModelTexts:
@@ -301,7 +301,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return sum(len(passage_texts.texts) for passage_texts in value.by_digest.values())
 
     def format_count(self, number: int) -> str:
-        """Return, for example, "the units written for N documents", where N is ``number``, or "" for 0."""
+        """Return, for example, "the units written for 2 documents"; ``number`` counts documents. Return "" for 0."""
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
@@ -331,8 +331,8 @@ class WrittenListFact(WrittenFact):
 
         return build_array_schema(self.item_schema, 4 + max_chars // self.chars_per_item)
 
-    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Convert the valid items of ``entry``, the list that the model wrote about a passage, to distinct texts.
+    def convert_entry(self, output: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
+        """Convert the valid items of ``output``, the list that the model wrote about a passage, to distinct texts.
 
         ``check`` raises ValueError for an unusable text. Raises the error of the first invalid item if no item is
         valid.
@@ -342,7 +342,7 @@ class WrittenListFact(WrittenFact):
         source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
         texts: dict[str, None] = {}
         first_error: ValueError | None = None
-        for item in self.list_items(entry):
+        for item in self.split_output(output):
             try:
                 texts[self.convert_item(item, passage, source, check)] = None
             except ValueError as error:
@@ -351,9 +351,9 @@ class WrittenListFact(WrittenFact):
             raise first_error
         return tuple(texts)
 
-    def list_items(self, entry: Iterable[Any]) -> Iterable[Any]:
-        """Return the items of ``entry``, the list that the model wrote; a subclass can change or split them."""
-        return list(entry)
+    def split_output(self, output: Iterable[Any]) -> Iterable[Any]:
+        """Return the items of ``output``, the list that the model wrote; a subclass can change or split them."""
+        return list(output)
 
     def check_stored_text(self, text: str) -> None:
         """Raise InputError if an imported text does not have the form of this kind of texts; by default, never."""
@@ -394,8 +394,8 @@ def _parse_label(label: str | int, labels: Sequence[str]) -> int:
 def _assign_texts(unassigned: Sequence[UnassignedText], passages: Sequence[SourcePassage]) -> dict[bytes, PassageTexts]:
     """Assign each text to the passage that shares the most words with it, the first of equal passages.
 
-    Return the texts by the digest of the passage; their model is the model of the last text. Only the passages' texts
-    are compared, not their titles and headings.
+    Returns the texts by the digest of the passage. The model of a passage's texts is the model of the last one. Titles
+    and headings of passages are not compared.
     """
     if not unassigned or not passages:
         return {}

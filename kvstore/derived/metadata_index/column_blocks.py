@@ -68,14 +68,14 @@ def pack_rows(rows: ColumnValues) -> bytes:
 
 
 def unpack_columns(
-    block_number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
+    block_number: int, block: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
 ) -> list[ColumnValues]:
-    """Decode the columns ``names`` of block ``block_number``, in order. ``table`` and ``key`` are named in errors.
+    """Decode the numeric columns ``names`` of a block of documents, in order, each with a value for each document.
 
-    ``names`` is a subset of :data:`COLUMN_NAMES` in the same order, beginning with ``document``. Raises CorruptionError
-    for an invalid block.
+    ``names`` is a subset of :data:`COLUMN_NAMES` in the same order, beginning with ``document``. Raises
+    CorruptionError, with ``table`` and ``key``, for an invalid block.
     """
-    body = records.unseal(stored, table, key)
+    body = records.unseal(block, table, key)
     try:
         (num_rows,) = _COUNT.unpack_from(body)
         data_offset = _COUNT.size + len(COLUMN_NAMES) * _FRAME.size

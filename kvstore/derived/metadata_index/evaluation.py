@@ -87,11 +87,11 @@ class Bounds(NamedTuple):
 class _Presence(NamedTuple):
     """The documents in which a field is not NULL.
 
-    It is ``unclear`` in documents with too many values to be indexed; None if there are no such documents.
+    ``undecided`` documents have too many values to be indexed, so the field may be NULL or not; None if there are none.
     """
 
     non_null: DocumentMask
-    unclear: DocumentMask | None = None
+    undecided: DocumentMask | None = None
 
 
 #: Columns that are numbers, and are stored as numbers.
@@ -134,11 +134,13 @@ class Evaluation:
                 presence = self._find_non_null(field)
                 if presence is None:
                     return self.evaluate(Unsupported())
-                non_null, unclear = presence
+                non_null, undecided = presence
                 selected = self._all_documents & ~non_null if negated else non_null
-                return _make_exact(selected) if unclear is None else Bounds(selected & ~unclear, selected | unclear)
+                if undecided is None:
+                    return _make_exact(selected)
+                return Bounds(selected & ~undecided, selected | undecided)
             case EmptyList(field):
-                # A list has no key for its value, so only the document can decide; it is not NULL.
+                # An empty list is not NULL, but has no index key, so only the document itself can decide.
                 bounds = Bounds(self._index.make_empty_mask(), self.evaluate(Present(field)).possible)
                 return self._complement(bounds) if negated else bounds
             case Compare(field):
@@ -167,7 +169,7 @@ class Evaluation:
         return self._index.find_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
-        """Return a mask over all ids that is true for ``documents``."""
+        """Return a mask, indexed by document id, that is true for ``documents``."""
         mask = self._index.make_empty_mask()
         mask[documents] = True
         return mask
@@ -183,7 +185,7 @@ class Evaluation:
         """Return the certain and possible matches of a comparison or, if ``negated``, of its negation.
 
         ``bounds`` are the matches of the comparison, or None if the index cannot evaluate it. The negation is true for
-        the other documents whose ``field`` is not NULL.
+        the other documents whose ``field``, the compared field, is not NULL.
         """
         if bounds is None:
             return self.evaluate(Unsupported())
@@ -192,11 +194,11 @@ class Evaluation:
         presence = self._find_non_null(field)
         if presence is None:
             return Bounds(self._index.make_empty_mask(), self._all_documents & ~bounds.certain)
-        non_null, unclear = presence
+        non_null, undecided = presence
         certain = non_null & ~bounds.possible
-        if bounds.is_exact and unclear is None:
+        if bounds.is_exact and undecided is None:
             return _make_exact(certain)
-        possible = (non_null if unclear is None else non_null | unclear) & ~bounds.certain
+        possible = (non_null if undecided is None else non_null | undecided) & ~bounds.certain
         return Bounds(certain, possible)
 
     def _find_non_null(self, field: Field) -> _Presence | None:
@@ -225,7 +227,8 @@ class Evaluation:
         return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(phrase))))
 
     def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
-        """Return the documents whose text may contain a word that matches a pattern, according to the postings."""
+        """Return the documents whose text may contain a word that matches a pattern: a superset, from posting lists."""
+        # Consecutive chunk ids form groups of a fixed size, and each group belongs to one document.
         groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP_SIZE)).astype(np.int64)
         # Groups are numbered in the order of their documents, so a group belongs to the last document whose first group
         # is not after it. A document without groups has the same first group as the next, and is not the last.
@@ -256,7 +259,8 @@ class Evaluation:
         """Return the certain and possible matches of a pattern or substring; None if the index cannot evaluate it."""
         field = condition.field
         if isinstance(condition, HasText):
-            prefixes, matches, include_numbers = [""], make_substring_matcher(condition.text, condition.any_case), False
+            prefixes, matches = [""], make_substring_matcher(condition.text, condition.any_case)
+            include_numbers = False
         else:
             pattern, glob = condition.pattern, condition.glob
             # Brackets of GLOB are left to SQLite: `make_pattern_matcher` matches them literally.
@@ -277,8 +281,8 @@ class Evaluation:
     def _evaluate_values(self, field: Field, evaluate_prefix: Callable[[bytes], Bounds]) -> Bounds | None:
         """Return the certain and possible matches of a condition on a field, or None if the field is not indexed.
 
-        ``evaluate_prefix`` returns the matches among the values whose index keys begin with a prefix. Documents with an
-        unclear value (one that has no index key) are added to the possible matches.
+        ``evaluate_prefix`` returns the matches among the values whose index keys begin with a prefix. Documents with a
+        value that has no index key, such as a long text, are added to the possible matches.
         """
         if isinstance(field, ColumnField):
             prefixes = [encode_column_prefix(field.name)]
@@ -286,14 +290,14 @@ class Evaluation:
             field_prefix = encode_field_prefix(FIELD, field.names)
             if field_prefix is None:
                 return None
-            # A text or a number is found as the field itself, list elements in their own space.
+            # List elements have keys of their own, which begin with another byte than the keys of the field itself.
             prefixes = [field_prefix, ELEMENT + field_prefix[1:]] if field.elements else [field_prefix]
         certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
         for prefix in prefixes:
             new_certain, new_possible = evaluate_prefix(prefix)
             certain |= new_certain
             possible |= new_possible
-        # A list is unclear as a field, but its elements may all have keys, so only the last space decides.
+        # A list has no key as a field, but its elements may all have keys, so only the last prefix decides.
         possible |= self._index.find_key(prefixes[-1] + UNCLEAR)
         if isinstance(field, MetaField):
             possible |= self._unindexed_documents
@@ -389,7 +393,7 @@ class Evaluation:
 
     def _compare_change_times(self, operator: str, text: str) -> Bounds:
         """Return the documents whose change time compares to an ISO 8601 ``text`` by ``operator``, as equal bounds."""
-        # Times sort like their texts, which have four-digit years.
+        # Unix times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
         first_equal, first_later = (
@@ -481,16 +485,15 @@ def _compute_parse_range(number: float) -> tuple[float, float]:
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:
     """Return a mask of the integers in a column that compare to ``limit``, any number, by ``operator``, such as <=."""
     is_less = operator in ("<", "<=")
-    lowest, highest = -(1 << 63), (1 << 63) - 1
-    if (isinstance(limit, float) and math.isinf(limit)) or not lowest <= limit <= highest:
-        # All integers of a column are less than a positive limit, and greater than a negative one.
+    if not -(1 << 63) <= limit < 1 << 63:
+        # All integers of a column are less than such a limit if it is positive, and greater if it is negative.
         return np.full(len(column), operator != "=" and is_less == (limit > 0))
     floor = math.floor(limit)
-    if operator == "=":
-        return column == floor if floor == limit else np.zeros(len(column), np.bool_)
-    # A whole number is below a fraction if it is at most the fraction's floor.
-    is_below = column <= floor if operator in ("<=", ">") or floor != limit else column < floor
-    return is_below if is_less else ~is_below
+    if floor != limit:
+        if operator == "=":
+            return np.zeros(len(column), np.bool_)
+        operator = "<=" if is_less else ">"  # an integer is less than a fraction if it is at most the fraction's floor
+    return np.asarray(COMPARISONS[operator](column, floor), np.bool_)
 
 
 def _make_end_key(prefix: bytes) -> bytes:

@@ -46,8 +46,7 @@ UNINDEXED_KEY = b"\x04" + _TERMINATOR + UNCLEAR
 
 #: The limits of indexed fields: the length of a path and of a text in bytes, the nesting, the values per document.
 _MAX_NAME_BYTES, _MAX_TEXT_BYTES = 120, 200
-_MAX_DEPTH = 4
-_MAX_VALUES = 512
+_MAX_DEPTH, _MAX_VALUES = 4, 512
 #: A number in a key: the sortable bits of the nearest double, the difference from it plus :data:`_REMAINDER_ZERO`, and
 #: 0 for an integer or 1 for a float.
 _NUMBER = struct.Struct(">QHB")
@@ -140,9 +139,9 @@ def is_exact_decimal(number: float) -> bool:
 
 
 def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]:
-    """Return the index keys of a document's values.
+    """Return the index keys of a document's values: text columns and metadata.
 
-    ``language`` is the code of its language. Metadata with more than 512 keys has only :data:`UNINDEXED_KEY`.
+    ``language`` is the code of its language, or None. Metadata with more than 512 keys has only :data:`UNINDEXED_KEY`.
     """
     keys = set[bytes]()
     for name in TEXT_COLUMNS:
@@ -181,13 +180,13 @@ def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> 
 def _make_value_keys(field_prefix: bytes, encoded_value: bytes | None) -> tuple[bytes, bytes]:
     """Return the key that records that a field is not NULL, and the key of its value.
 
-    An unclear value (``encoded_value`` None) has no key of its own: all of them share one.
+    Values that cannot be indexed (``encoded_value`` is None) share one key.
     """
     return field_prefix + PRESENT, field_prefix + (UNCLEAR if encoded_value is None else encoded_value)
 
 
 def _is_plain(name: str) -> bool:
-    """True if a field name is not empty and needs no escapes in JSON."""
+    """True if a field name is not empty and needs no escapes in JSON: no control character, quote or backslash."""
     return bool(name) and min(name) > "\x1f" and '"' not in name and "\\" not in name
 
 
@@ -222,10 +221,13 @@ DocumentMask = npt.NDArray[np.bool_]
 
 
 def pack_container(offsets: Iterable[int]) -> bytes:
-    """Encode a set of documents, distinct offsets below 8,192, as a container with a checksum."""
+    """Encode distinct offsets of documents, below 8,192, as a container with a checksum.
+
+    The container has the smallest of three forms: a list of offsets, runs of offsets, or one bit for each offset.
+    """
     ordered = sorted(offsets)
     differences = map(sub, ordered[1:], ordered)
-    num_runs = len(ordered) - sum(map((1).__eq__, differences))  # a run continues where the difference is 1
+    num_runs = len(ordered) - sum(map((1).__eq__, differences))  # a difference of 1 continues a run
     # A list if it is no larger than runs and smaller than a bitmap: two bytes per offset, four bytes per run.
     if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
         return records.seal(struct.pack(f"<B{len(ordered)}H", _LISTED, *ordered))
@@ -266,8 +268,9 @@ def change_container(
 ) -> bytes | None:
     """Return the new bytes of a container (a set of document offsets) after a change, or None if it becomes empty.
 
-    A container lists offsets, runs of them, or one bit each. The offsets ``removed`` are removed before those ``added``
-    are added. ``old_container`` can be missing (None). ``table`` and ``key`` are named in errors.
+    The offsets ``removed`` are removed before those ``added`` are added. ``old_container`` is None for a new set.
+    Raises CorruptionError, with ``table`` and ``key``, if it is damaged. A container has one of three forms: a list of
+    offsets, runs of offsets, or one bit for each offset.
     """
     encoding = b"" if old_container is None else bytes(old_container[:1])
     if old_container is not None and encoding == _RUNS_BYTE:
@@ -398,12 +401,16 @@ def _toggle_offset(boundaries: list[int], offset: int) -> None:
 
 
 def _make_corruption_error(table: str, key: bytes) -> CorruptionError:
-    """Return the error for a value that is not a container."""
+    """Return the error for a damaged container (a stored set of documents) in ``table``, under ``key``."""
     return CorruptionError(f"table {table}, key {key.hex()}: the value is not a set of documents; run CHECK REPAIR")
 
 
 def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:
-    """Return all offsets in runs, ascending. ``runs`` has the first and last offset of each, shape (runs, 2)."""
-    lengths = runs[:, 1] - runs[:, 0] + 1
-    starts = np.cumsum(lengths) - lengths  # of each run in the result
-    return (np.repeat(runs[:, 0] - starts, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)
+    """Return all offsets in runs of consecutive offsets, ascending.
+
+    ``runs`` has the first and the last offset of each run, shape (runs, 2).
+    """
+    first_offsets, last_offsets = runs.T
+    lengths = last_offsets - first_offsets + 1
+    starts = np.cumsum(lengths) - lengths  # the index of each run in the result
+    return (np.repeat(first_offsets - starts, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)

@@ -79,7 +79,7 @@ class MetadataIndex:
         return encoding.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
     def find_matching(self, start: bytes, stop: bytes, accepts: Callable[[bytes], bool]) -> DocumentMask:
-        """Return the documents with a value whose index key is in ``start`` <= key < ``stop`` and ``accepts(key)``."""
+        """Return the documents with a value whose index key is in ``start`` <= key < ``stop``, if ``accepts(key)``."""
         rows = self._view.scan(METADATA_SETS, start, stop)
         # The key of a row is the index key of a value, followed by the index of the container.
         matching_rows = (
@@ -121,7 +121,7 @@ class MetadataIndex:
         return AllowedDocuments(ids, first_groups, group_counts, int(column_values["chunks"][rows].sum()))
 
     def get_language(self, document: int) -> str | None:
-        """Return the ISO 639 code of a document's language, or None if it is unclear or not indexed yet."""
+        """Return the ISO 639 code of a document's language, or None if it is unknown or not indexed yet."""
         container_index, offset = divmod(document, encoding.DOCUMENTS_PER_CONTAINER)
         languages = self._languages_by_container.get(container_index)
         if languages is None:
@@ -131,8 +131,8 @@ class MetadataIndex:
     def _read_languages(self, container_index: int) -> list[tuple[str, DocumentMask]]:
         """Return each language code with the mask of the documents of a container that are in the language.
 
-        A container has 8,192 documents. The scan skips containers of other documents, because their number grows with
-        the store.
+        A container has the documents in a range of 8,192 ids. The scan skips containers of other documents, because
+        their number grows with the store.
         """
         prefix, key_suffix = encode_column_prefix(LANGUAGE_COLUMN), records.encode_u32(container_index)
         languages: list[tuple[str, DocumentMask]] = []
@@ -209,7 +209,7 @@ class MetadataMaintainer:
         self._previous_index = None
 
     def _find_language(self, document: int) -> str | None:
-        """Return the code of the language of a document that was stored before the batch, or None if it is unclear."""
+        """Return the code of the language of a document that was stored before the batch, or None if it is unknown."""
         if self._previous_index is None:
             self._previous_index = MetadataIndex(self._write_view, self._state.counters.next_document)
         return self._previous_index.get_language(document)
@@ -232,7 +232,10 @@ class MetadataMaintainer:
             (removed_offsets if is_removed else added_offsets).add(offset)
 
     def _flush_sets(self) -> None:
-        """Write the collected changes of document sets to the containers that store parts of them, and clear them."""
+        """Write the collected changes of sets of documents to their containers, and forget the changes.
+
+        A container is a stored part of a set: its documents in a range of 8,192 ids.
+        """
         keys = sorted(self._set_changes)
         changes: dict[bytes, bytes | None] = {}
         for key, value in zip(keys, self._write_view.get_many(METADATA_SETS, keys), strict=True):
@@ -244,7 +247,7 @@ class MetadataMaintainer:
         self._set_changes.clear()
 
     def _flush_columns(self) -> None:
-        """Write the collected rows (numeric columns of documents) into their blocks, and clear them."""
+        """Write the collected rows (numeric columns of documents) into blocks of 256 documents, and forget them."""
         block_numbers = sorted(self._row_changes)
         keys = [records.encode_u32(block_number) for block_number in block_numbers]
         stored_blocks = self._write_view.get_many(METADATA_COLUMNS, keys)
@@ -254,12 +257,12 @@ class MetadataMaintainer:
             new_rows = [row for row in row_changes.values() if row is not None]
             rows = np.array(new_rows, np.int64).reshape(-1, len(column_blocks.COLUMN_NAMES))
             if stored_block is not None:
-                stored = column_blocks.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
-                documents = stored[0].tolist()  # the first column
+                old_columns = column_blocks.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
+                documents = old_columns[0].tolist()
                 is_unchanged = np.array([document not in row_changes for document in documents], np.bool_)
-                rows = np.concatenate((np.stack(stored, axis=1)[is_unchanged], rows))
+                rows = np.concatenate((np.stack(old_columns, axis=1)[is_unchanged], rows))
             if len(rows):
-                changes[key] = column_blocks.pack_rows(rows[np.argsort(rows[:, 0])])
+                changes[key] = column_blocks.pack_rows(rows[np.argsort(rows[:, 0])])  # by the first column, the document id
             elif stored_block is not None:
                 changes[key] = None
         self._write_view.change_many(METADATA_COLUMNS, changes)
@@ -301,9 +304,10 @@ class MetadataStructure:
 
 
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
-    """Split an index key for the dump: its field or column, its kind in hexadecimal, and its value (None without one).
+    """Split an index key for the dump into the field or column, the kind of value in hexadecimal, and the value.
 
-    The first character of the first item is its space: a column, a field, or an element of a field.
+    The first character of the field is ``\\x01`` for a column, ``\\x02`` for a metadata field, and ``\\x03`` for an
+    element of a list in such a field. The value is None if the key only records that a field has a value.
     """
     field, _, value = key.partition(b"\x00")
     kind = value[:1]

@@ -38,18 +38,19 @@ def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
 
 
 def list_prefixes(pattern: str, glob: bool) -> list[str]:
-    """Return prefixes such that every text that matches a pattern begins with one of them.
+    """Return all prefixes of the texts that match a pattern: every matching text begins with one of them.
 
-    LIKE ignores the case of ASCII letters, so its prefix is returned in all combinations of upper and lower case; it is
-    shortened so that there are at most 64.
+    A prefix is the part of the pattern before its first wildcard. LIKE ignores the case of ASCII letters, so its prefix
+    is returned in all combinations of upper and lower case; it is shortened so that there are at most 64.
     """
-    prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
+    prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)  # up to the first wildcard
     assert prefix_match is not None  # the prefix can be empty
+    prefix = prefix_match[0][:_MAX_PREFIX_CHARS]
     if glob:
-        return [prefix_match[0][:_MAX_PREFIX_CHARS]]
+        return [prefix]
     letter_variants: list[list[str]] = []
     num_prefixes = 1
-    for letter in prefix_match[0][:_MAX_PREFIX_CHARS]:
+    for letter in prefix:
         variants = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
         num_prefixes *= len(variants)
         if num_prefixes > _MAX_PATTERN_CASES:

@@ -45,8 +45,8 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
     """
     match condition:
         case Not(operand):
-            negated = make_predicate(operand, state)
-            return lambda record: not negated(record)
+            operand_predicate = make_predicate(operand, state)
+            return lambda record: not operand_predicate(record)
         case All(operands):
             all_predicates = [make_predicate(operand, state) for operand in operands]
             return lambda record: all(predicate(record) for predicate in all_predicates)
@@ -65,7 +65,7 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
 
 
 def _make_value_predicate(operand: Condition, state: State) -> Callable[[DocumentRecord], bool]:
-    """Return a predicate that is true if a value of a document's field (one, or those of a list) satisfies ``operand``.
+    """Return a predicate that is true if a field's value, or any element of its list, satisfies ``operand``.
 
     ``operand`` is a condition on a single value, and names the field. Raises ValueError for a condition that only SQL
     can express.

@@ -43,6 +43,12 @@ TITLE_LINK = 1
 SYNONYM_LINK = 4
 
 
+def mask_informative(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
+    """Return the mask of the edges with ``features`` other than mentions in lower case, which are often plain words."""
+    is_informative: npt.NDArray[np.bool_] = (features & ~np.uint16(LOWER)) != 0
+    return is_informative
+
+
 class ChunkRows(NamedTuple):
     """The rows of some chunks, concatenated: the entities that chunk *i* names, and the features of those edges.
 

@@ -204,7 +204,7 @@ class PassageGraph(ViewReader):
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Yield every chunk that names any entity, with the features (how the chunk names it) of each such entity."""
+        """Yield every chunk that names any entity, with its entities, each with features (bits: how it is named)."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
@@ -221,7 +221,7 @@ class PassageGraph(ViewReader):
                     yield DecodedDegree(entity, total, informative, has_links, only_chunk, features)
 
     def iter_links(self) -> Iterator[tuple[int, Link]]:
-        """Yield every link in both directions, each with the entity that it starts from."""
+        """Yield (entity, link to another entity) for every link, in both directions."""
         for key, value in self._view.scan(ENTITY_LINKS):
             entity, other_entity, kind = _LINK_KEY.unpack(key)
             yield entity, Link(other_entity, kind, _decode_link_count(key, value))
@@ -273,7 +273,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Remove the entities ``removed_entities[chunk]`` from the row of each chunk, the entities that it mentions."""
+        """Remove ``removed_entities``, given by chunk, from the rows of chunks, the entities that a chunk names."""
 
         def filter_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
             """Return the row of a chunk without its removed entities."""
@@ -304,7 +304,8 @@ class GraphWriter(ViewWriter, PassageGraph):
     ) -> None:
         """Write new rows (edges) of some chunks, and collect the changes for the rows of their entities.
 
-        ``update_row`` returns the new row of a chunk, as pairs of entity and features, from its old row.
+        ``update_row(chunk, old_row)`` returns the new row of a chunk. A row is a set of pairs of an entity and the
+        features of the edge, which say how the chunk names it.
         """
         remaining_chunks = iter(chunks)
         while batch := list(islice(remaining_chunks, CHUNKS_PER_BATCH)):
@@ -315,11 +316,12 @@ class GraphWriter(ViewWriter, PassageGraph):
                 new_row = update_row(chunk, old_row)
                 if old_row == new_row:
                     continue
+                # Most rows are new or removed; these need no set differences.
                 removed, added = (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
-                featureless_edge = chunk << _CHUNK_EDGE_FEATURE_BITS
+                packed_chunk = chunk << _CHUNK_EDGE_FEATURE_BITS
                 for changes, edges in ((self._removed, removed), (self._added, added)):
                     for entity, features in edges:
-                        changes.setdefault(entity, []).append(featureless_edge | features)
+                        changes.setdefault(entity, []).append(packed_chunk | features)
                 if new_row:
                     packed = pack_numbers(sorted([entity << FEATURE_BITS | features for entity, features in new_row]))
                     new_values[key] = records.seal(packed)
@@ -328,12 +330,12 @@ class GraphWriter(ViewWriter, PassageGraph):
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
 
     def change_link(self, entity: int, other_entity: int, kind: int, change: int) -> None:
-        """Collect a change of the count of a link between two entities, in both directions. :meth:`flush` writes it."""
+        """Add ``change`` to the count of a link between two entities, in both directions; :meth:`flush` writes it."""
         for ends in ((entity, other_entity), (other_entity, entity)):
             self._link_changes[*ends, kind] = self._link_changes.get((*ends, kind), 0) + change
 
     def flush(self) -> None:
-        """Write the collected changes of the chunks, links and degrees (chunk counts) of entities, and clear them."""
+        """Write the collected changes to the chunks, links and degrees (chunk counts) of entities, and forget them."""
         changes_by_entity: dict[int, dict[tuple[int, int], int]] = {}
         for (entity, other_entity, kind), change in self._link_changes.items():
             if change:
@@ -359,10 +361,10 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._link_changes.clear()
 
     def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
-        """Write the changed chunks of entities, and return their new degrees without the link flag.
+        """Write the changed chunks of entities, and return their new degrees without the link flag, by entity.
 
-        ``old_degrees`` are the stored degrees (encoded numbers of chunks) by entity. The only chunk of an entity is
-        stored in its degree, several chunks in a block list.
+        A degree is a 64-bit number. It contains the only chunk of an entity, or the number of its chunks, which are
+        then in a block list. ``old_degrees`` are the stored degrees of all changed entities.
         """
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
@@ -371,11 +373,12 @@ class GraphWriter(ViewWriter, PassageGraph):
             has_list = degree & _SEVERAL_FLAG
             only_edge = 0 if has_list else degree & _PAYLOAD_MASK  # 0: the degree itself contains no chunk
             is_without_chunks = not has_list and not only_edge
-            if is_without_chunks and not removed and len(added) <= 1:  # most new names
+            # Two frequent cases first: a new name in one chunk, and a name whose only chunk is removed.
+            if is_without_chunks and not removed and len(added) <= 1:
                 degrees[entity] = added[0] if added else 0
                 continue
             if not added and not has_list and removed == [only_edge]:
-                degrees[entity] = 0  # its only chunk is removed
+                degrees[entity] = 0
                 continue
             removed.sort()
             added.sort()
@@ -424,10 +427,10 @@ class GraphWriter(ViewWriter, PassageGraph):
         return degrees
 
     def _flush_links(self, changes_by_entity: Mapping[int, Mapping[tuple[int, int], int]]) -> dict[int, bool]:
-        """Write the changed links of entities. Return for each entity True if it has any link afterwards, else False.
+        """Write the changed counts of links, and return True for each of the entities that has any link afterwards.
 
-        The changes of an entity map the linked entity and the kind of link to the change of its count. A link with
-        count 0 is deleted.
+        ``changes_by_entity`` has, by entity, then by (linked entity, kind of link), the change of the count. A link
+        with count 0 is deleted.
         """
         count_changes = {
             _LINK_KEY.pack(entity, *link): change
@@ -457,12 +460,15 @@ def _make_chunk_error(entity: int) -> CorruptionError:
 
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Encode a degree: how many chunks name an entity, and how many of them not only in lower case."""
+    """Return the stored number of two counts: the chunks that name an entity, and those not only in lower case."""
     return _SEVERAL_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
 
 
 def _decode_row(key: bytes, value: memoryview) -> bytes:
-    """Return the edges of a chunk to its entities, each packed as u64. Raises CorruptionError if they are damaged."""
+    """Decode a row of ``passage_entities``: the edges from a chunk to the entities it names, each packed as u64.
+
+    Raises CorruptionError, with ``key``, if the row is damaged.
+    """
     try:
         # The first unpacked number is the base 0 that is passed, and not an edge.
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
@@ -471,7 +477,7 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _list_edges(row: bytes) -> list[tuple[int, int]]:
-    """Return (entity, features: how the chunk names it) for each edge of a chunk; ``row`` has them, packed as u64."""
+    """Return (entity, features: bits for how the chunk names it) for each edge in ``row``, packed as u64."""
     return [(number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q")]
 
 

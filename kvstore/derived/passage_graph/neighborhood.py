@@ -73,17 +73,17 @@ class EntityDegrees(ReadRequest[Degrees]):
 
 
 class NameDegrees(ReadRequest[list[Degrees]]):
-    """A request for the degrees (numbers of chunks) of groups of entities, counted in documents the query allows.
+    """A request for the degrees (numbers of chunks) of the entities of some names, in documents the query allows.
 
-    A group has the entities of one name.
+    ``entities`` has a group of entities for each name.
     """
 
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        """Return the degrees (numbers of chunks) of each group of entities, the entities of one name; all in one read.
+        """Return the degrees (numbers of chunks) of each group of entities, the entities of one name.
 
-        Only chunks of documents that the query's condition allows are counted.
+        Only chunks of documents that the query's condition allows are counted. All groups are read at once.
         """
         all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
         degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
@@ -92,7 +92,7 @@ class NameDegrees(ReadRequest[list[Degrees]]):
 
 
 class NamesInChunks(ReadRequest[EntityIds]):
-    """A request for the entities that chunks name."""
+    """A request for the entities that chunks name, in the order of the chunks, with repetitions."""
 
     chunks: Ids
 
@@ -102,7 +102,7 @@ class NamesInChunks(ReadRequest[EntityIds]):
 
 
 class ChunkSurroundings(NamedTuple):
-    """Rows of chunks, with the degrees of the entities they name."""
+    """Rows of chunks (the entities they name), with the degrees of these entities, in the order of the edges."""
 
     rows: ChunkRows
     degrees: Degrees

@@ -27,7 +27,7 @@ from ...structures.display_entities import DisplayEntities, load_display_entitie
 from ...structures.filter import addresses
 from ...structures.names.aliases import Identity
 from ...structures.state import State
-from .edges import LOWER, NO_CHUNK_LIMIT, TITLE_LINK, UInt64Array
+from .edges import NO_CHUNK_LIMIT, TITLE_LINK, UInt64Array, mask_informative
 from .graph import CHUNKS_PER_BATCH, PassageGraph
 from .neighborhood import EntityIds
 from .structure import GRAPH
@@ -80,9 +80,9 @@ class Neighbours(Columnar, list[Neighbour]):
 def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     """Return at most ``limit`` neighbors of a known entity: names in the same chunks, or joined by links or trees.
 
-    ``identity`` is the entity with its aliases. The strongest neighbor comes first. The score of a neighbor is the
-    number of shared chunks plus the weight of its links, divided by the square root of the product of both numbers of
-    chunks.
+    ``identity`` is the entity with its aliases. The neighbor with the highest score comes first. A score is the number
+    of shared chunks plus the weight of the links, divided by the square root of the product of the two entities'
+    numbers of chunks.
     """
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
     # A name and its aliases are several entities, one of which is shown.
@@ -143,24 +143,24 @@ def _list_chunks(graph: PassageGraph, entities: EntityIds) -> UInt64Array:
     Chunks that mention the entities only in lower case are omitted, unless there are no others.
     """
     _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), NO_CHUNK_LIMIT)
-    is_informative = (features & ~np.uint16(LOWER)) != 0
+    is_informative = mask_informative(features)
     return np.unique(chunks[is_informative] if is_informative.any() else chunks)
 
 
 def _list_cooccurrences(
     graph: PassageGraph, display_entities: DisplayEntities, chunks: UInt64Array, entity: int
 ) -> tuple[EntityIds, npt.NDArray[np.int64]]:
-    """Return pairs as two arrays: an entity other than ``entity``, and the index in ``chunks`` of a chunk naming it.
+    """Return the other entities that ``chunks`` name, as two arrays: an entity, and the index of a chunk that names it.
 
-    An entity with an alias is replaced by the entity that it is shown as, and pairs are distinct. Chunks that name an
-    entity only in lower case are ignored, since they often use its name as an ordinary word.
+    Pairs are distinct, and ``entity`` itself is omitted. An alias counts as the entity that it is displayed as. Chunks
+    that name an entity only in lower case are ignored, since they often use its name as an ordinary word.
     """
     # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
     code_arrays = [np.empty(0, np.int64)]
     for start in range(0, len(chunks), CHUNKS_PER_BATCH):
         bounds, entities, features = graph.read_chunk_rows(chunks[start : start + CHUNKS_PER_BATCH])
         chunk_indexes = np.repeat(np.arange(start, start + len(bounds) - 1), np.diff(bounds))
-        is_informative = (features & ~np.uint16(LOWER)) != 0
+        is_informative = mask_informative(features)
         other_entities = display_entities.resolve(entities[is_informative])
         codes = other_entities.astype(np.int64) << 32 | chunk_indexes[is_informative]
         code_arrays.append(np.unique(codes[other_entities != entity]))
@@ -171,10 +171,10 @@ def _list_cooccurrences(
 def _collect_links(
     graph: PassageGraph, display_entities: DisplayEntities, own_entities: EntityIds, entity: int
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
-    """Return the total weight of the links to each linked entity, and the names of the kinds of those links.
+    """Return two maps from each entity linked with ``entity``: the total weight of the links, and their kinds by name.
 
-    ``own_entities`` are the entities shown as ``entity``, because of aliases, and linked entities are likewise replaced
-    by those shown. Links that are edges of trees have a weight, but no name.
+    ``own_entities`` are the entity and its aliases. An alias counts as the entity that it is displayed as. Links that
+    are edges of trees have a weight, but no name.
     """
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
@@ -195,10 +195,9 @@ _TreesByEntity = defaultdict[int, set[str]]
 def _collect_trees(
     state: State, display_entities: DisplayEntities, identity: Identity
 ) -> tuple[_TreesByEntity, _TreesByEntity]:
-    """Return two maps from each neighbor of an entity in trees to the names of the trees.
+    """Return the parents and the children of an entity in trees, as two maps from an entity to the names of the trees.
 
-    ``identity`` is the entity with its names and aliases. The first has the trees in which the neighbor is a parent of
-    the entity, the second the trees in which it is a child.
+    ``identity`` is the entity with its names and aliases. An alias counts as the entity that it is displayed as.
     """
     trees_above: _TreesByEntity = defaultdict(set)
     trees_below: _TreesByEntity = defaultdict(set)
@@ -222,7 +221,7 @@ def _collect_trees(
 
 
 def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entities: EntityIds) -> npt.NDArray[np.int64]:
-    """Return the number of chunks that name each entity, or an entity shown as it because of an alias.
+    """Return the number of chunks that name each entity or an alias of it.
 
     Chunks that mention it only in lower case count only if there are no others.
     """
@@ -230,7 +229,7 @@ def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entiti
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
     shown_entities = display_entities.shown_entities
     for index, entity in enumerate(entities.tolist()):
-        if entity in shown_entities:  # other entities are merged into it
+        if entity in shown_entities:  # it has aliases, which are merged into it
             merged_entities = np.array(sorted(display_entities.list_merged_entities(entity)), np.uint32)
             counts[index] = len(_list_chunks(graph, merged_entities))
     return counts

@@ -139,7 +139,7 @@ class PageRank:
 
     @property
     def cost(self) -> str:
-        """A description of the cost for EXPLAIN: pushes, rows, rounds, and the share of the mass that is missing."""
+        """The cost for EXPLAIN: pushes, rows read, rounds of reads, and the missing mass, which bounds the error."""
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:
@@ -232,21 +232,21 @@ def make_start_request(
 ) -> NeighborhoodRequest:
     """Return a request for the rows (edges) of the start nodes that PageRank will expand first.
 
-    ``starts`` are start nodes with their masses. The request can be sent before all of them are known. ``degrees`` has
-    the number of chunks of each entity node. ``vector`` is the vector to which similar chunks are preferred, or None.
+    ``starts`` are start nodes with their masses; more can be added later. ``degrees`` has the number of chunks of each
+    entity among them, by node. ``vector`` is the vector to which similar chunks are preferred, or None.
     """
     total = math.fsum(starts.values())
     # A node is expanded if its mass exceeds epsilon per edge.
-    expanded = [
+    expanded_nodes = [
         node for node, mass in starts.items() if mass > DEFAULT_EPSILON * total * degrees.get(node, _CHUNK_ROW_COST)
     ]
-    return _make_row_request(np.array(expanded, np.uint64), DEFAULT_WEIGHTS, vector)
+    return _make_row_request(np.array(expanded_nodes, np.uint64), DEFAULT_WEIGHTS, vector)
 
 
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None) -> NeighborhoodRequest:
-    """Return the request for the edge rows of chunk and entity nodes.
+    """Return the request for the rows (edges) of nodes, which are chunks and entities.
 
-    ``vector`` is the question's vector if similarity to it biases the walk; otherwise None.
+    ``vector`` is the vector to which similar chunks are preferred, or None.
     """
     is_entity_node = mask_entities(nodes)
     return NeighborhoodRequest(
@@ -307,9 +307,9 @@ class _WeightedRows:
         self._link_weights[edges.SYNONYM_LINK] = weights.synonym_link
 
     def compute_costs(self, nodes: Nodes, degrees: Mapping[int, int]) -> Costs:
-        """Return the approximate number of edges to read for each node.
+        """Return the approximate number of edges of each node.
 
-        ``degrees`` has the number of chunks of entities, by node. Those of other entities are read from the store.
+        ``degrees`` has the number of chunks of some of the entities, by node. For other entities, it is read.
         """
         costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()])
         unknown = [index for index, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
@@ -319,7 +319,7 @@ class _WeightedRows:
         return costs
 
     def read_rows(self, nodes: Nodes) -> Iterator[_WalkRows]:
-        """Read the rows (edges) of nodes in one request, and yield those of chunks, then those of entities."""
+        """Read the rows (edges) of nodes in one request, and yield them with weights: chunks first, then entities."""
         request = _make_row_request(nodes, self._weights, None if self._bias is None else self._bias.vector)
         if self._bias is not None:
             request = replace(request, compared=self._bias.chunks)
@@ -353,17 +353,18 @@ class _WeightedRows:
         links, other_degrees = surroundings.links, surroundings.other_degrees
         if links is None or other_degrees is None:
             return _WalkRows(nodes, bounds, chunks, weights, costs)
+        # Append the links to the rows: for each edge, find the index of its entity, then sort by it.
         entity_order = np.argsort(entities, kind="stable")
-        link_rows = entity_order[np.searchsorted(entities, links.entities, sorter=entity_order)]
+        link_indexes = entity_order[np.searchsorted(entities, links.entities, sorter=entity_order)]
         link_weights = self._compute_link_weights(links) * self._compute_rarity(other_degrees)
-        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), link_rows))
-        order = np.argsort(rows, kind="stable")  # within a row, chunks precede links
+        row_indexes = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), link_indexes))
+        order = np.argsort(row_indexes, kind="stable")  # within a row, chunks precede links
         return _WalkRows(
             nodes,
-            np.searchsorted(rows[order], np.arange(len(entities) + 1)),
-            np.concatenate((chunks, make_entity_nodes(links.others)))[order],
-            np.concatenate((weights, link_weights))[order],
-            np.concatenate((costs, self._compute_entity_costs(other_degrees)))[order],
+            bounds=np.searchsorted(row_indexes[order], np.arange(len(entities) + 1)),
+            neighbors=np.concatenate((chunks, make_entity_nodes(links.others)))[order],
+            weights=np.concatenate((weights, link_weights))[order],
+            costs=np.concatenate((costs, self._compute_entity_costs(other_degrees)))[order],
         )
 
     def _compute_link_weights(self, links: LinkRows) -> Masses:
@@ -389,9 +390,9 @@ class _WeightedRows:
 
 
 def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
-    """Return 1 for each entity that all its chunks mention only in lower case, else 0.
+    """Return, for each entity, 1 if its chunks mention it only in lower case, else 0.
 
-    The numbers index the rows of the tables of weights that :func:`_compute_feature_weights` returns.
+    The number is the row of the entity in the tables of weights that :func:`_compute_feature_weights` returns.
     """
     is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return is_lower_only
@@ -399,9 +400,10 @@ def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
 
 @lru_cache(maxsize=8)
 def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
-    """Return the weights of steps from chunk to entity, and from entity to chunk, by features (bits) of the edge.
+    """Return two tables of weights: of steps from chunk to entity, and from entity to chunk.
 
-    Both have shape (2, sets of features). The second row is for entities that the store mentions only in lower case.
+    A table has a column for each value of the features of an edge (bits for how the chunk names the entity), and two
+    rows. The second row is for entities that the store mentions only in lower case.
     """
     features = np.arange(edges.FEATURE_SETS)
     # The lowest bits of the features count the mentions in the chunk, by spelling.

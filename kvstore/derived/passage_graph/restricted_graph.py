@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...registry.contract import RELATION_LINK, TRIPLE_LINK
 from ...structures.filter import addresses
-from .edges import LOWER, NO_CHUNK_LIMIT, ChunkRows, EntityRows, LinkRows, UInt64Array
+from .edges import NO_CHUNK_LIMIT, ChunkRows, EntityRows, LinkRows, UInt64Array, mask_informative
 from .graph import PassageGraph, StoredDegrees, encode_degree
 from .rows import list_stated_pairs
 
@@ -42,38 +42,44 @@ class RestrictedPassageGraph(PassageGraph):
     def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
         """Return the rows of chunks (the entities they name); the row of a chunk of an excluded document is empty."""
         bounds, entities, features = super().read_chunk_rows(chunks)
-        visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
-        return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
+        is_visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
+        return ChunkRows(_shrink_bounds(bounds, is_visible), entities[is_visible], features[is_visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the chunks that name each entity, only those of documents that the query allows."""
+        """Return the chunks that name each entity, without those of documents that the query excludes.
+
+        ``degrees`` are the entities' numbers of chunks in the whole store. The row of an entity in more than
+        ``max_chunks`` chunks is empty.
+        """
         bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
-        visible = self._allowed.get_chunk_mask(chunks)
-        return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
+        is_visible = self._allowed.get_chunk_mask(chunks)
+        return EntityRows(_shrink_bounds(bounds, is_visible), chunks[is_visible], features[is_visible])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of entities, counted over the documents that the query allows, without link flags.
 
-        A degree is the number of chunks that name an entity, and the number of those that do so not only in lower case.
+        A degree has two counts of chunks: all that name the entity, and the informative ones, which do not name it only
+        in lower case.
         """
         degrees = self.read_degrees(entities)
         bounds, _, features = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)
-        informative_bounds = _shrink_bounds(bounds, (features & ~np.uint16(LOWER)) != 0)
+        informative_bounds = _shrink_bounds(bounds, mask_informative(features))
         counts = zip(np.diff(bounds).tolist(), np.diff(informative_bounds).tolist(), strict=True)
         return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """Return the links of entities, except links that only excluded documents state."""
+        """Return the links of entities, except links that only documents state which the query excludes."""
         links = super().read_link_rows(entities)
-        pairs = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
-        visible = np.array([self._is_link_visible(*link) for link in pairs], np.bool_)
+        link_tuples = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
+        is_visible = np.array([self._is_link_visible(*link) for link in link_tuples], np.bool_)
         entities, others, kinds, multiplicities = links
-        return LinkRows(entities[visible], others[visible], kinds[visible], multiplicities[visible])
+        return LinkRows(entities[is_visible], others[is_visible], kinds[is_visible], multiplicities[is_visible])
 
     def _is_link_visible(self, entity: int, other_entity: int, kind: int) -> bool:
-        """True if the user or a document that the query allows states a link.
+        """True if a link between two entities is stated by the user, or by a document that the query allows.
 
-        A link between a title and its short form needs no statement; it is visible if the names at both ends are.
+        ``kind`` is the kind of link: of a tree, a triple, or titles. A link between a title and its short form is not
+        stated; it is visible if the names at both ends are.
         """
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:
@@ -83,10 +89,10 @@ class RestrictedPassageGraph(PassageGraph):
             if entity not in self._triple_neighbors:
                 self._triple_neighbors[entity] = frozenset(self._iter_triple_neighbors(entity))
             return other_entity in self._triple_neighbors[entity]
-        return other_entity in self._state.entities  # a link of titles; ``entity`` itself is a visible name
+        return other_entity in self._state.entities  # a link of titles; the name of ``entity`` is visible
 
     def _iter_tree_neighbors(self, entity: int) -> Iterator[int]:
-        """Yield the entities directly above or below an entity in a tree, by edges that the restricted state has."""
+        """Yield the parents and children of an entity in all trees, by edges that the query's documents state."""
         forest = self._state.forest
         key = self._state.entities.get(entity).key
         # Addresses below those of abstracts are nodes; the forest has no neighbors for nodes without visible edges.
@@ -96,7 +102,10 @@ class RestrictedPassageGraph(PassageGraph):
                 yield forest.get_node(other).entity
 
     def _iter_triple_neighbors(self, entity: int) -> Iterator[int]:
-        """Yield an entity, and the entities joined to it by triples of documents that the query allows."""
+        """Yield the entities joined to an entity by triples of documents that the query allows, and the entity itself.
+
+        An entity can be repeated.
+        """
         chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):
             for pair in list_stated_pairs(self._state.unrestricted, document):
@@ -104,9 +113,9 @@ class RestrictedPassageGraph(PassageGraph):
                     yield from pair
 
 
-def _shrink_bounds(bounds: npt.NDArray[np.int64], visible: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the offsets of rows after some edges are removed from the concatenated rows.
+def _shrink_bounds(bounds: npt.NDArray[np.int64], is_retained: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the offsets of concatenated rows of edges after some edges are removed.
 
-    ``bounds`` are the offsets before, and ``visible`` is true for each edge that remains.
+    ``bounds`` are the offsets before, and ``is_retained`` is true for each edge that remains.
     """
-    return np.concatenate(([0], np.cumsum(visible, dtype=np.int64)))[bounds]
+    return np.concatenate(([0], np.cumsum(is_retained, dtype=np.int64)))[bounds]

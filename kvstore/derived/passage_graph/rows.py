@@ -83,8 +83,9 @@ class DocumentRows:
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
         """Return the entities that a chunk names, each with a bit field (features) that says how it is named.
 
-        A chunk also names both entities of a pair that the document states if it mentions one of them. ``unmentioned``
-        are the pairs with no entity that a chunk mentions; the first chunk of the document names them.
+        A chunk names the entities in its text, title and headings. It also names both entities of a triple of the
+        document if it mentions one of them. ``unmentioned`` are the pairs of entities of which no chunk mentions
+        either; the first chunk of the document names them.
         """
         features = encode_mention_counts(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
@@ -99,7 +100,10 @@ class DocumentRows:
         return features
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
-        """Return the entities in the headings of a section and its ancestors, each with bits of features. Cached."""
+        """Return the entities in the headings of a section and its ancestors, each with bits that say how. Cached.
+
+        The bits (features of an edge) say whether the name is the whole heading or a part of it.
+        """
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
             heading = self._sections[section]
@@ -110,18 +114,19 @@ class DocumentRows:
         return heading_flags
 
     def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
-        """Return the entities that a title or heading names, each with a bit of the features of an edge.
+        """Return the entities that a title or heading names, each with ``whole_flag`` or ``part_flag``.
 
-        The bit is ``whole_flag`` if the name is the whole text, else ``part_flag``.
+        It is ``whole_flag`` if the name is the whole text.
         """
         whole_entities, part_entities = find_heading_names(text, self._filter, self._max_words)
         return {**dict.fromkeys(part_entities, part_flag), **dict.fromkeys(whole_entities, whole_flag)}
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
-    """Return the entities whose name is the whole title or heading ``text``, and the other entities that it names.
+    """Return two sets of entities: those whose name is the whole title or heading ``text``, and others that it names.
 
-    Names inside longer names, and function words, are omitted from the second set.
+    A title without the part in parentheses at its end is a whole name, too. Names inside longer names, and function
+    words, are omitted from the second set.
     """
     if not text:
         return set(), set()
@@ -130,21 +135,22 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
         return set(), set()
     # The forms of a title are the title, and the title without the part in parentheses at its end.
     whole_keys = [to_entity_key(title_form) for title_form in (text, *get_title_forms(text))]
-    own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
-    # All other names are inside the name of the whole text, so it must not count as an outer name.
+    whole_entities = {mention.entity for mention in mentions if mention.key in whole_keys}
+    # All other names are inside the name of the full text, so it must not count as a longer name.
     full_keys = whole_keys[:2]  # of the text and of its first form
     other_mentions = mark_nested(
         (mention.start, mention.end, mention) for mention in mentions if mention.key not in full_keys
     )
-    return own_names, {
+    part_entities = {
         mention.entity
         for (_, _, mention), is_nested in other_mentions
         if not is_nested and mention.key not in FUNCTION_WORDS
-    } - own_names
+    }
+    return whole_entities, part_entities - whole_entities
 
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """Return the pairs neither of whose entities is mentioned; ``mentions`` has the mentions in each chunk."""
+    """Return the pairs of entities of which no chunk mentions either; ``mentions`` has the mentions in each chunk."""
     if not pairs:
         return set()
     mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}
@@ -152,9 +158,10 @@ def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Seque
 
 
 def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
-    """Return the entities that a chunk's text mentions, each with a bit field of its counts of mentions by spelling.
+    """Return the entities that a chunk's text mentions, each with its counts of mentions, packed in a bit field.
 
-    The counts are of mentions with a capital, inside longer names and in lower case; each is capped.
+    The counts, from the lowest bits, are of mentions with a capital, inside longer names, and in lower case. Each has a
+    maximum.
     """
     return count_spellings(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_spelling, _MAX_COUNTS, _SHIFTS)
 

@@ -34,15 +34,15 @@ class GraphMaintainer:
         self._removed_chunks: list[int] = []
 
     def remove_document(self, record: DocumentRecord) -> None:
-        """Collect the removal of a document's chunks, and of the link of its title to the title without brackets.
+        """Collect the removal of a document's chunks, and of the link between the two forms of its title.
 
-        :meth:`apply_delta` writes both.
+        The second form lacks the part in parentheses at the end. :meth:`apply_delta` writes both changes.
         """
         self._removed_chunks.extend(record.chunk_ids())
         self._change_title_link(record, -1)
 
     def apply_delta(self, delta: Delta) -> None:
-        """Write the edges of chunks and entities, and the links, that ``delta``, a batch of changes, affects."""
+        """Write the changes of the graph that follow from ``delta``, a batch of changes: edges, links and degrees."""
         if delta.removed_mentions:
             self._graph.remove_entities(delta.removed_mentions)
         self._graph.put_chunks({chunk: {} for chunk in self._removed_chunks})
@@ -55,21 +55,23 @@ class GraphMaintainer:
             pairs = list_stated_pairs(self._state, added.record.id)
             rows |= self._build_rows(added.record, added.sections, added.chunks, pairs)
         for document in sorted(delta.changed_chunks):
-            chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
-            rows |= self._build_rows_of_stored_document(document, chunks, list_stated_pairs(self._state, document))
-        counts: dict[int, EdgeRow] = {}
-        for document in sorted(delta.changed_mentions):
+            loaded_chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
             pairs = list_stated_pairs(self._state, document)
-            if pairs:  # the features of a pair depend on the mentions in all chunks of the document
-                rows |= self._build_rows_of_stored_document(document, delta.changed_mentions[document], pairs)
+            rows |= self._build_rows_of_stored_document(document, loaded_chunks, pairs)
+        mention_counts: dict[int, EdgeRow] = {}
+        for document in sorted(delta.changed_mentions):
+            chunks = delta.changed_mentions[document]
+            pairs = list_stated_pairs(self._state, document)
+            if pairs:  # which chunks name a pair depends on the mentions in all chunks of the document
+                rows |= self._build_rows_of_stored_document(document, chunks, pairs)
             else:
-                counts |= {chunk.id: encode_mention_counts(chunk) for chunk in delta.changed_mentions[document]}
-            if len(counts) >= CHUNKS_PER_BATCH:
-                self._graph.put_mentions(counts, delta.names_removed.keys())
-                counts = {}
+                mention_counts |= {chunk.id: encode_mention_counts(chunk) for chunk in chunks}
+            if len(mention_counts) >= CHUNKS_PER_BATCH:
+                self._graph.put_mentions(mention_counts, delta.names_removed.keys())
+                mention_counts = {}
         self._graph.put_chunks(rows)
-        if counts:
-            self._graph.put_mentions(counts, delta.names_removed.keys())
+        if mention_counts:
+            self._graph.put_mentions(mention_counts, delta.names_removed.keys())
         self._graph.flush()
 
     def _build_rows_of_stored_document(
@@ -133,7 +135,10 @@ class GraphStructure:
         return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
 
     def dump(self, content: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
-        """Return the rows of all tables of the graph, with keys and ordinals in place of ids."""
+        """Return the rows of each table of the graph, with names, keys and ordinals in place of internal ids.
+
+        ``content`` is the graph, and ``names`` converts the ids.
+        """
         return {
             PASSAGE_ENTITIES: (
                 (names.name_chunk(chunk), names.name_entity(entity), features)

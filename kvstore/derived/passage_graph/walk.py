@@ -127,10 +127,10 @@ class Walk(NamedTuple):
 
 
 def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, Walk]:
-    """Return the likeliest walk to each node from a start node of ``ranks``, a PageRank; empty if no walk reaches it.
+    """Return the likeliest walk to each of ``nodes`` from a start node of the PageRank ``ranks``.
 
-    If several walks are equally likely, the walk with the start nearest to the node wins, then the first by name,
-    entities before chunks.
+    The walk is empty if the PageRank did not reach the node. Of equally likely walks, the one whose start is nearest to
+    the node is returned, then the first by the names of its nodes, entities before chunks.
     """
     targets = list(nodes)
     predecessors: dict[int, list[int]] = {}
@@ -141,7 +141,7 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
             predecessors[node] = ranks.list_predecessors(node)
             if node not in predecessors[node]:
                 unvisited += predecessors[node]
-    named_nodes = list(
+    inner_nodes = list(
         dict.fromkeys(
             predecessor
             for node, node_predecessors in predecessors.items()
@@ -149,7 +149,7 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
             if predecessor != node
         )
     )
-    names = dict(zip(named_nodes, reader.fetch(NodeNames(named_nodes)), strict=True)) if named_nodes else {}
+    names = dict(zip(inner_nodes, reader.fetch(NodeNames(inner_nodes)), strict=True)) if inner_nodes else {}
     walks = {}
     for node in targets:
         walk, node_predecessors = [node], predecessors[node]

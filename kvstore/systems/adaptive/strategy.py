@@ -126,7 +126,7 @@ class AdaptiveStrategy:
         decomposition = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
             factors = _compute_walk_factors(query, hybrid, entities, decomposition, spreads)
-            weight = self._get_max_walk_weight(query) * factors.weight_fraction
+            weight = self._choose_max_walk_weight(query) * factors.weight_fraction
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
@@ -143,11 +143,11 @@ class AdaptiveStrategy:
         if walk_result is not None:
             unexplained_chunks = [chunk for chunk, _ in ranking if chunk not in paths]
             paths |= describe_paths(query.reading, walk_result.ranks, unexplained_chunks)
-        # If there are too few candidates, the rest of both searches follows.
+        # If there are fewer candidates than the query needs, the other results of both searches follow.
         ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
-    def _get_max_walk_weight(self, query: Query) -> float:
+    def _choose_max_walk_weight(self, query: Query) -> float:
         """Return the maximum weight of the graph walk in the score of a chunk: the ``walk`` option.
 
         If the query does not set it, the default is lower for a language other than English. The language of most
@@ -182,7 +182,7 @@ def _run_walk(
 def _select_start_names(
     query: Query, names: Sequence[QuestionEntity], spreads: Mapping[str, Spread]
 ) -> list[QuestionEntity]:
-    """Return the names in a question at which the graph walk starts: names in at least one chunk, but not in too many.
+    """Return the names in a question at which the graph walk starts: those in at least one chunk, but not in too many.
 
     A name that the question compares with another can be in any number of chunks. ``spreads`` has the number of chunks
     of each name, by its key.
@@ -267,7 +267,7 @@ def _compute_walk_factors(
     total_rarity = math.fsum(rarity for term, rarity in hybrid.rarities.items() if term in informative)
     remainder_rarities = [
         rarity for term, rarity in hybrid.rarities.items() if term in informative and term in remainder_terms
-    ]
+    ]  # one per informative word outside the names
     remainder_fraction = math.fsum(remainder_rarities) / total_rarity if total_rarity else 0.0
     # The names that occur in chunks and that the question writes as names, each as (estimated number of chunks, name).
     candidates = [

@@ -150,7 +150,7 @@ class Units:
         unit_records = (
             stored for stored in list_stored_derivations(self._state.lmdb) if stored.derivation is UNIT_DERIVATION
         )
-        return next((stored for stored in unit_records if stored.maintained), None)
+        return next((stored for stored in unit_records if stored.is_maintained), None)
 
     @property
     def is_present(self) -> bool:
@@ -160,8 +160,7 @@ class Units:
     @property
     def is_complete(self) -> bool:
         """True if the index has the units (sentences or clauses) of every document."""
-        # An index that is being built lacks the documents with ids from ``built`` to before ``until``.
-        return self._derivation is not None and self._derivation.built >= self._derivation.until
+        return self._derivation is not None and not self._derivation.unbuilt_documents
 
     @cached_property
     def count(self) -> int:

@@ -88,14 +88,14 @@ class _WrittenUnits(WrittenListFact):
             lambda written: {passage.digest: self.convert_entry(written, passage, check_sentence)},
         )
 
-    def list_items(self, entry: Iterable[str]) -> Iterable[tuple[str, bool]]:
-        """Yield the distinct sentences in the lines ``entry`` that a model wrote.
+    def split_output(self, output: Iterable[str]) -> Iterable[tuple[str, bool]]:
+        """Yield the distinct sentences in ``output``, the lines that a model wrote.
 
         Each comes with a flag: True if its line has more than one sentence.
         """
         from ...models.text_checks import add_final_period, iter_written_sentences, trim_to_sentences
 
-        for line in dict.fromkeys(map(add_final_period, map(trim_to_sentences, entry))):
+        for line in dict.fromkeys(map(add_final_period, map(trim_to_sentences, output))):
             sentences = [*iter_written_sentences(line)] or [line]
             yield from ((sentence, len(sentences) > 1) for sentence in dict.fromkeys(sentences))
 

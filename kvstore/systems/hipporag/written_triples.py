@@ -106,14 +106,14 @@ class _WrittenTriples(WrittenListFact):
         second_schema = build_array_schema(triple_schema, _MAX_SECOND_TRIPLES)
         return replace(prompt, build_second=partial(self.build_schema_prompt, passages, second_schema))
 
-    def list_items(self, entry: Iterable[Any]) -> Iterable[Sequence[str]]:
+    def split_output(self, output: Iterable[Any]) -> Iterable[Sequence[str]]:
         """Return the triples in a model's answer, each as [subject, predicate, object].
 
         In the answer to a second prompt, which lists the possible predicates, they are JSON objects.
         """
         return [
             [item["subject"], *item["predicate"].split(_PREDICATE_MARK)] if isinstance(item, Mapping) else item
-            for item in entry
+            for item in output
         ]
 
     def convert_item(

@@ -69,11 +69,10 @@ class BonusScorer:
         self.numbers = frozenset(find_reference_numbers(query.question))
 
     def compute_bonuses(self, chunk: LoadedChunk) -> Bonuses:
-        """Return the bonuses of a chunk, each from 0 to 1, for matches of the question.
+        """Return the bonuses of a chunk for its matches with the question, each from 0 to 1.
 
-        They are for question words close together, in headings, and in names of the sections and list items that begin
-        in the chunk, and for reference numbers in the question. If the document has no title, its file name serves as
-        the title.
+        They reward question words that are close together, in headings, or in the names of sections and list items that
+        begin in the chunk, and reference numbers of the question. If the document has no title, its file name is used.
         """
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem
         heading_terms = count_heading_terms((name, *chunk.headings), self._stem)
@@ -91,22 +90,20 @@ class BonusScorer:
         return Bonuses(self._pairs.compute_proximity(chunk.text), heading_fraction, entry_score, number_fraction)
 
     def _score_name(self, name: str) -> float:
-        """Return how well the name of a section, or of an item of a list, matches the question, 0 to 1.
+        """Return how well the name of a section, or of an item of a list, matches the question, from 0 to 1.
 
         It is the rarity-weighted fraction of the question's informative words that the name contains, times the square
         root of the fraction of the name's content words that the question contains.
         """
         terms = count_text_terms(name, self._stem, technical=True)
-        share = (
-            math.fsum(rarity for term, rarity in self._informative_rarities.items() if term in terms)
-            / self._total_informative_rarity
-        )
-        if not share:
+        matched_rarity = math.fsum(rarity for term, rarity in self._informative_rarities.items() if term in terms)
+        if not matched_rarity:
             return 0.0
+        question_fraction = matched_rarity / self._total_informative_rarity
         # list_content_words does not stem its words. It needs the stemmer for scripts without spaces only.
         words = list(map(self._stem, list_content_words(name, stem=self._stem)))
-        question_words = [word for word in words if word in self._rarities]
-        return share * math.sqrt(len(question_words) / len(words)) if words else 0.0
+        shared_words = [word for word in words if word in self._rarities]
+        return question_fraction * math.sqrt(len(shared_words) / len(words)) if words else 0.0
 
     def compute_coverage(self, chunk: LoadedChunk) -> float:
         """Return the fraction of the question's terms (stemmed words) that a chunk contains, by rarity, 0 to 1."""
@@ -145,27 +142,27 @@ class _WordPairs:
             self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
 
     def compute_proximity(self, text: str) -> float:
-        """Return how close together the words of the pairs occur in a text, 0 to 1 (all adjacent and in order).
+        """Return how close together the words of the pairs occur in a text, from 0 to 1 (all adjacent and in order).
 
         Each pair counts by its weight and its closest occurrence within :data:`_MAX_WORD_DISTANCE` words.
         """
         if self._word_pattern is None:
             return 0.0
         pair_scores: dict[tuple[str, str], float] = {}
-        ends: dict[str, int] = {}  # of the last occurrence of each term
+        last_ends: dict[str, int] = {}  # the end of the last occurrence of each term so far
         for match in self._word_pattern.finditer(fold_text(text)):
             group = match.lastindex or 0  # the pattern of overlapping bigrams has a group
             term = self._stem(match.group(group))
             for pair in self._pairs_by_term.get(term, ()):
                 first, second = pair
-                is_second = second == term
-                end = ends.get(first if is_second else second)
+                is_in_order = second == term
+                end = last_ends.get(first if is_in_order else second)
                 if end is None:
                     continue
-                distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH
+                distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH  # in words; 1 if adjacent
                 if distance <= _MAX_WORD_DISTANCE:
                     # Words in the order of the question count more than in the reverse order.
-                    score = self._weights[pair] / (distance if is_second else 1 + distance)
+                    score = self._weights[pair] / (distance if is_in_order else 1 + distance)
                     pair_scores[pair] = max(pair_scores.get(pair, 0.0), score)
-            ends[term] = match.end(group)
+            last_ends[term] = match.end(group)
         return math.fsum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._total_weight

@@ -217,10 +217,10 @@ def combine_searches(
 ) -> HybridResult:
     """Score chunks by a weighted sum of cosine and BM25, with bonuses for proximity, headings, entries and numbers.
 
-    The search that separates its best results from unrelated chunks (noise) more clearly gets more weight. An entry is
-    a section or list item that begins in the chunk. ``dense`` (by vectors) and ``lexical`` (by words) are the results
-    of the searches. The candidates are the best chunks of each search, and ``extra_chunks``, which the query's
-    condition must allow. The steps are recorded in the query's trace.
+    An entry is a section or list item that begins in the chunk. ``dense`` (by vectors) and ``lexical`` (by words) are
+    the results of the two searches; the one that separates its best results more clearly gets more weight. The
+    candidates are the best chunks of each search, and ``extra_chunks``, which the query's condition must allow. The
+    steps are recorded in the query's trace.
     """
     dense_ranking, lexical_ranking = dense.ranking[:_NUM_CANDIDATES], lexical.result.ranking[:_NUM_CANDIDATES]
     tails = dense.ranking, lexical.result.ranking  # chunks that are not candidates follow in their order
@@ -336,10 +336,10 @@ class Noise(NamedTuple):
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Fit a normal distribution to the cosines of unrelated chunks with a question, out of ``num_chunks`` chunks.
+    """Estimate the normal distribution of the cosines of a question with chunks that are unrelated to it.
 
-    ``cosines`` are the greatest of them, in descending order. The fit passes through the cosines at two ranks. Mean and
-    deviation are 0 if there are too few cosines.
+    ``cosines`` are the greatest cosines of ``num_chunks`` chunks, in descending order. The distribution is fitted to
+    the cosines at two ranks. Mean and deviation are 0 if there are too few cosines.
     """
     lower_rank = min(len(cosines), num_chunks // 2)
     upper_rank = lower_rank // _UPPER_RANK_DIVISOR
@@ -364,7 +364,7 @@ _CENTRAL_QUANTILE = (
         5.39419602142475110770e3, 6.87187007492057908300e2, 4.23133307016009112520e1, 1.0,
     ),
 )  # fmt: skip
-_OUTER_QUANTILE = (
+_TAIL_QUANTILE = (
     (
         7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
         3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0,
@@ -376,21 +376,26 @@ _OUTER_QUANTILE = (
 )  # fmt: skip
 
 
+#: The greatest distance from 1/2 of a probability in the central region, its square, and the shift of the argument of
+#: the function for the tails.
+_MAX_CENTRAL_DISTANCE, _CENTRAL_SHIFT, _TAIL_SHIFT = 0.425, 0.180625, 1.6
+
+
 def compute_normal_quantile(probability: float) -> float:
     """Return the quantile of the standard normal distribution for a probability from 1e-10 to 1 - 1e-10.
 
     This is Wichura's algorithm AS 241, as in ``statistics.NormalDist().inv_cdf``, without the import of
-    :mod:`statistics`, which takes as long as a search. Its constants select one of two rational functions.
+    :mod:`statistics`, which takes as long as a search. One rational function serves the central region, and another the
+    tails.
     """
     centered = probability - 0.5
-    if abs(centered) <= 0.425:
-        squared = 0.180625 - centered * centered
-        numerator, denominator = (_evaluate_polynomial(powers, squared) for powers in _CENTRAL_QUANTILE)
+    if abs(centered) <= _MAX_CENTRAL_DISTANCE:
+        argument = _CENTRAL_SHIFT - centered * centered
+        numerator, denominator = (_evaluate_polynomial(powers, argument) for powers in _CENTRAL_QUANTILE)
         return numerator * centered / denominator
-    tail = probability if centered <= 0 else 1 - probability
-    numerator, denominator = (
-        _evaluate_polynomial(powers, math.sqrt(-math.log(tail)) - 1.6) for powers in _OUTER_QUANTILE
-    )
+    tail_probability = probability if centered <= 0 else 1 - probability
+    argument = math.sqrt(-math.log(tail_probability)) - _TAIL_SHIFT
+    numerator, denominator = (_evaluate_polynomial(powers, argument) for powers in _TAIL_QUANTILE)
     return math.copysign(numerator / denominator, centered)
 
 
@@ -405,25 +410,23 @@ def _evaluate_polynomial(coefficients: tuple[float, ...], value: float) -> float
 def compute_dense_reliability(
     cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise
 ) -> float:
-    """Return the factor, from 0 to 1, of the weight of dense search; it is low if the embedder suits the texts badly.
+    """Return the factor, 0 to 1, by which the weight of dense search is reduced if the embedder suits the texts badly.
 
-    If the embedder supports the language, the best chunks of lexical search have higher cosines than unrelated chunks.
-    ``noise`` is the distribution of the cosines of unrelated chunks. The function averages the cosines, weighted by the
-    square of their chunks' lexical scores. It expresses the average in standard deviations above the noise, adds the
-    standard error of the noise's mean, and maps the sum to 0 to 1. The error is added so that dense search does not
-    lose weight by chance in a small store.
-
-    A flat lexical ranking is weak evidence, so it lowers the factor less. ``lexical`` are the BM25 scores of the same
-    chunks, as fractions of the best.
+    If the embedder supports the language, the best chunks of lexical search have higher cosines with the question than
+    unrelated chunks. ``cosines`` and ``lexical`` have the cosine and the BM25 score, as a fraction of the best, of each
+    candidate. ``noise`` is the distribution of the cosines of unrelated chunks.
     """
+    # The distance of the chunks with the best lexical scores from the noise, in standard deviations.
     weights = lexical**2
     if not noise.deviation > 0 or not weights.any():
         return 1.0
     # fsum rounds only once, so the order of chunks, which are sorted by their internal ids, does not matter.
     mean = math.fsum((weights * cosines).tolist()) / math.fsum(weights.tolist())
-    deviations = (mean - noise.mean) / noise.deviation
-    low, high = _SEPARATION_RANGE
+    separation = (mean - noise.mean) / noise.deviation
+    # Added so that dense search does not lose weight by chance in a small store.
     standard_error = 1 / math.sqrt(noise.sample_size)
-    share = min(1.0, max(0.0, (deviations + standard_error - low) / (high - low)))
-    evidence = min(1.0, _measure_drop(lexical) / _MIN_REFERENCE_DROP)  # low if the lexical ranking is flat
-    return 1 - (1 - share) * evidence
+    low, high = _SEPARATION_RANGE
+    reliability = min(1.0, max(0.0, (separation + standard_error - low) / (high - low)))
+    # A flat lexical ranking is weak evidence, so it reduces the factor less.
+    evidence = min(1.0, _measure_drop(lexical) / _MIN_REFERENCE_DROP)
+    return 1 - (1 - reliability) * evidence

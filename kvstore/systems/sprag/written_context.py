@@ -50,21 +50,21 @@ class _WrittenContext(WrittenFact):
         return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
 
     def build_contexts(self, value: ModelTexts, document: ChunkedText) -> list[str]:
-        """Return, for each chunk, the sentences in ``value`` about its document and section; "" for no sentence."""
+        """Return, for each chunk, the lines in ``value`` about its document and section; "" if there are none."""
         return build_context_headers(value, document)
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
         """Return the JSON Schema of what the model writes about a passage, a title and a sentence."""
         return _ENTRY_SCHEMA
 
-    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
+    def convert_entry(self, output: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
         """Return the title and the sentence in a model's answer; raises ValueError if ``check`` rejects one."""
         from ...models.text_checks import trim_to_sentences
 
-        title, about = to_printable(" ".join(entry["title"].split())), trim_to_sentences(entry["about"])
+        title, sentence = to_printable(" ".join(output["title"].split())), trim_to_sentences(output["about"])
         check(title, name="a title", is_title=True)
-        check(about, name="a sentence")
-        return title, about
+        check(sentence, name="a sentence")
+        return title, sentence
 
     def describe_passage(self, passage: SourcePassage) -> str:
         """Return the line above a passage in the prompt, with "a section of" before the title of a section."""
