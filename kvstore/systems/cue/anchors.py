@@ -24,6 +24,7 @@ from .unit_requests import KeyedEntity, TitleVariantsRequest
 
 #: The number of chunks whose units are compared with the question, for each unit wanted.
 CHUNKS_PER_UNIT = 3
+#: Words separated by spaces only, such as "Is Ann Lee's son" in "Is Ann Lee's son, Carl, here?".
 _WORD_RUN_PATTERN = compile_lazily(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...extraction.syntax import Sentence
+from ...extraction.syntax import Sentence, Word
 
 #: The minimum number of words of a clause without its subject, and the maximum of a subject that is repeated.
 _MIN_WORDS, _MAX_SUBJECT_WORDS = 3, 12
@@ -22,7 +22,7 @@ _CONNECTIVES = frozenset((",", ";", ":", "-", "–", "—", "and", "or", "but", 
 
 
 class Clause(NamedTuple):
-    """A range of characters in the text; ``subject`` is the range of the subject if that is outside the clause."""
+    """A clause: a range of characters in its text, and the range of its ``subject`` if that is outside the clause."""
 
     start: int
     end: int
@@ -39,19 +39,25 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     words = sentence.words
     subtrees = _Subtrees(sentence)
     clause_starts = _find_clause_starts(sentence, subtrees)
-    stops = [*(start.word for start in clause_starts[1:]), len(words)]  # each clause ends where the next one begins
+    # Indexes of words: each clause ends before the first word of the next one.
+    stops = [*(start.word for start in clause_starts[1:]), len(words)]
     clauses: list[Clause] = []
     for (first, subject), stop in zip(clause_starts, stops, strict=True):
         # Connectives between two clauses belong to neither.
-        while clauses and first < stop and words[first].text.lower() in _CONNECTIVES:
+        while clauses and first < stop and _is_connective(words[first]):
             first += 1
         last = stop - 1
-        while stop < len(words) and last > first and words[last].text.lower() in _CONNECTIVES:
+        while stop < len(words) and last > first and _is_connective(words[last]):
             last -= 1
         if stop - first < _MIN_WORDS:
             return [Clause(words[0].start, words[-1].end)]
         clauses.append(Clause(words[first].start, words[last].end, subject))
     return [*clauses, *_iter_relative_clauses(sentence, subtrees)]
+
+
+def _is_connective(word: Word) -> bool:
+    """True if a word or punctuation mark, such as "and" or a comma, can join a clause to the one before it."""
+    return word.text.lower() in _CONNECTIVES
 
 
 class _ClauseStart(NamedTuple):
@@ -68,16 +74,12 @@ def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[_Clause
     """
     clause_starts = [_ClauseStart(0, None)]
     for index, word in enumerate(sentence.words):
-        if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
+        is_verb = word.pos in ("VERB", "AUX")
+        if not is_verb or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
-        # A clause is contiguous, follows the predicate that it depends on, and ends where a clause can end.
         first, last = subtrees.get_span(index)
-        if (
-            not _is_clause_end(sentence, last)
-            or first <= clause_starts[-1].word
-            or not subtrees.is_contiguous(index)
-            or word.head >= first
-        ):
+        is_after_head = word.head < first and first > clause_starts[-1].word
+        if not is_after_head or not subtrees.is_contiguous(index) or not _is_clause_end(sentence, last):
             continue
         has_subject = sentence.has_dependent(index, "nsubj", "expl")
         subject = None if has_subject else _find_subject(sentence, subtrees, word.head)
@@ -97,45 +99,48 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
         if word.label != "acl:relcl" or word.head < 0 or not subtrees.is_contiguous(index):
             continue
         first, last = subtrees.get_span(index)
-        # The noun phrase before the clause, without the comma between them.
-        first_of_noun, _ = subtrees.get_span(word.head)
-        last_of_noun = first - 1
+        # The noun phrase is before the clause; a comma between them belongs to neither.
+        noun_first, _ = subtrees.get_span(word.head)
+        noun_last = first - 1
         while first < index and words[first].text == ",":
             first += 1
-        while last_of_noun > first_of_noun and words[last_of_noun].text == ",":
-            last_of_noun -= 1
+        while noun_last > noun_first and words[noun_last].text == ",":
+            noun_last -= 1
         subject = next(sentence.find_dependents(index, "nsubj"), None)
         if subject != first or words[first].text.lower() not in ("who", "which", "that"):
             continue
-        has_valid_length = last - first >= _MIN_WORDS and last_of_noun - first_of_noun < _MAX_SUBJECT_WORDS
-        if has_valid_length and word.head <= last_of_noun:
-            noun_phrase = words[first_of_noun].start, words[last_of_noun].end
-            yield Clause(words[first + 1].start, words[last].end, noun_phrase)
+        has_valid_length = last - first >= _MIN_WORDS and noun_last - noun_first < _MAX_SUBJECT_WORDS
+        if has_valid_length and word.head <= noun_last:
+            yield Clause(
+                start=words[first + 1].start,  # after the pronoun
+                end=words[last].end,
+                subject=(words[noun_first].start, words[noun_last].end),
+            )
 
 
 def _is_coordinate(sentence: Sentence, index: int) -> bool:
-    """True if the predicate at ``index`` is coordinated with another one, or juxtaposed without a conjunction."""
+    """True if the predicate at ``index`` is coordinated with another one, or juxtaposed without a conjunction.
+
+    The labels are those of Universal Dependencies: the parser labels a juxtaposed clause ``advcl``, as an adverbial
+    clause, but it has no subordinating word (``mark`` or ``advmod``).
+    """
     label = sentence.words[index].label
     return label == "conj" or (label == "advcl" and not sentence.has_dependent(index, "mark", "advmod"))
 
 
 def _is_finite(sentence: Sentence, index: int) -> bool:
     """True if the verb at ``index`` or one of its auxiliaries has a tense, by its Penn Treebank tag."""
-    tags = {
-        sentence.words[index].tag,
-        *(sentence.words[child].tag for child in sentence.find_dependents(index, "aux", "cop")),
-    }
-    return not tags.isdisjoint(("VBD", "VBZ", "VBP", "MD"))
+    words = sentence.words
+    tags = {words[index].tag, *(words[child].tag for child in sentence.find_dependents(index, "aux", "cop"))}
+    return not tags.isdisjoint(("VBD", "VBZ", "VBP", "MD"))  # past tense, present tense, modal verb
 
 
 def _is_clause_end(sentence: Sentence, index: int) -> bool:
     """True if a clause can end with the word at ``index``: a connective, only punctuation, or nothing follows it."""
     next_words = sentence.words[index + 1 :]
-    return (
-        not next_words
-        or next_words[0].text.lower() in _CONNECTIVES
-        or not any(word.text[0].isalnum() for word in next_words)
-    )
+    if not next_words or _is_connective(next_words[0]):
+        return True
+    return not any(word.text[0].isalnum() for word in next_words)
 
 
 def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[int, int] | None:
@@ -145,9 +150,10 @@ def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[
     there is no subject, or if it is too long to be repeated.
     """
     words = sentence.words
-    while index >= 0:
-        for child in sentence.find_dependents(index, "nsubj"):
-            first, last = subtrees.get_span(child)
+    while index >= 0:  # the head of the root is -1
+        subject = next(sentence.find_dependents(index, "nsubj"), None)
+        if subject is not None:
+            first, last = subtrees.get_span(subject)
             return (words[first].start, words[last].end) if last - first < _MAX_SUBJECT_WORDS else None
         if not _is_coordinate(sentence, index):
             return None

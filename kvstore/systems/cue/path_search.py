@@ -107,8 +107,8 @@ def search_paths(
         extension_groups = list(filter(None, (_collect_extensions(graph, frontier, beam) for frontier in frontiers)))
         if not extension_groups:
             return
-        extended_paths = chain.from_iterable(extension_groups)  # the keys: the row numbers of each extended path
-        graph.load_contents(chain.from_iterable(extended_paths))
+        row_groups = chain.from_iterable(extension_groups)  # the keys: the row numbers of each extended path's units
+        graph.load_contents(chain.from_iterable(row_groups))
         path_groups = [_select_best_paths(graph, extensions, beam, scorer) for extensions in extension_groups]
         yield [path for paths in path_groups for path in paths]
         if hop == beam.max_hops - 1:
@@ -144,10 +144,11 @@ def _select_best_paths(
         if scorer is None
         else _score_texts(graph, list(extensions), scorer)
     )
-    # Break ties by document key and position, since the order of rows is arbitrary.
     scored = [_ScoredExtension(score, extension) for score, extension in zip(scores, extensions.values(), strict=True)]
     ranked = sorted(scored, key=lambda candidate: -candidate.score)
-    if len(ranked) > beam.width and ranked[beam.width - 1].score == ranked[beam.width].score:
+    is_last_tied = len(ranked) > beam.width and ranked[beam.width - 1].score == ranked[beam.width].score
+    if is_last_tied:
+        # Break ties by document key and position, since the order of rows is arbitrary.
         ranked.sort(
             key=lambda candidate: (
                 -candidate.score,
@@ -232,6 +233,7 @@ def _select_greatest(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.fl
     if len(order) > count:  # keep everything that ties with the last one
         order = order[: int(np.searchsorted(-values[order], -values[order[count - 1]], "right"))]
     indexes: list[int] = order.tolist()
-    if len(set(values[order].tolist())) < len(indexes):
+    has_ties = len(set(values[order].tolist())) < len(indexes)
+    if has_ties:
         indexes.sort(key=lambda index: (-values[index], graph.get_sort_key(int(rows[index]))))
     return indexes[:count]

@@ -50,7 +50,7 @@ PATH_OPTIONS: Mapping[str, Option] = {
 
 
 class CueStrategy:
-    """A strategy that follows units from the question's names and nearest units to chunks."""
+    """A strategy that follows paths of units (sentences) from the question's names and nearest units to chunks."""
 
     name = "cue"
     description = "CUE-RAG: beam search over units and entities, from names and nearest units (needs the units index)"

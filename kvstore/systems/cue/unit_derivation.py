@@ -61,10 +61,10 @@ class DocumentUnitSpans(NamedTuple):
 
 
 def encode_units(units: DocumentUnitSpans, chunks: Sequence[ChunkSpan]) -> Any:
-    """Encode the units (sentences or clauses) of a document as plain lists of integers, one entry per chunk.
+    """Encode the units (sentences or clauses) of a document as a list with one item for each chunk.
 
-    The entry of a chunk without spans is the number of units that a model wrote, or 0. Otherwise it lists, for each
-    unit, its distance from the end of the previous unit and its length, in bytes. For a clause with a separate
+    The item of a chunk without spans is the number of units that a model wrote, or 0. Otherwise it is a list with, for
+    each unit, the distance from the end of the previous unit and the length, in bytes. For a clause with a separate
     subject, the length is negative, and the distance of the subject from the unit's start and the subject's length
     follow.
     """
@@ -86,8 +86,8 @@ def encode_units(units: DocumentUnitSpans, chunks: Sequence[ChunkSpan]) -> Any:
 def decode_units(rows: Any, starts: Sequence[int]) -> DocumentUnitSpans:
     """Decode the units (sentences) of a document: for each chunk, the spans, or the number that a model wrote.
 
-    ``rows`` has an entry for each chunk, as :func:`encode_units` returns it, and ``starts`` the byte offset at which
-    the chunk starts.
+    ``rows`` is the result of :func:`encode_units`, with an item for each chunk. ``starts`` has the byte offset at which
+    each chunk starts.
     """
     units = DocumentUnitSpans([], [])
     for row, start in zip(rows, starts, strict=True):
@@ -118,7 +118,8 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
 def count_units(encoded: Any) -> int:
     """Return the number of units (sentences) of one chunk, given their encoded form.
 
-    That is the number of units itself, or a list with two numbers per unit, or four if the unit has a separate subject.
+    The form is the number of units that a model wrote, or a list with two integers per unit, or four if the unit has a
+    separate subject.
     """
     if isinstance(encoded, int):
         return encoded
@@ -133,10 +134,12 @@ def render_unit(source_text: str) -> str:
 
     Commas separate the cells of a table row.
     """
-    text = to_plain_text(
-        replace_sound_annotations(unwrap_links(source_text[skip_marker(source_text, 0, len(source_text)) :]))
-    )
-    return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
+    text = source_text[skip_marker(source_text, 0, len(source_text)) :]
+    text = to_plain_text(replace_sound_annotations(unwrap_links(text)))
+    if not text.startswith("|"):
+        return text
+    cells = map(str.strip, text.strip("|").split("|"))
+    return ", ".join(filter(None, cells))
 
 
 def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> str:
@@ -153,7 +156,7 @@ class UnitDerivation(Derivation):
     quantised = True
 
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
-        """Return the units of a document, encoded as lists of integers: sentences, or clauses if that option is on.
+        """Return the units of a document, encoded by :func:`encode_units`: sentences, or clauses if that option is on.
 
         They are the middle part of the paper's graph, between chunks and entities (CUE-RAG, section 4.1). Units that a
         model wrote for a chunk replace its sentences. A chunk without units is itself a single unit.
@@ -166,7 +169,8 @@ class UnitDerivation(Derivation):
         if options["clauses"]:
             spans = _iter_clauses(document, spans, settings.language)
         for span in spans:
-            ordinal = int(np.searchsorted(starts, span.start, "right")) - 1  # of the chunk in which it starts
+            # A unit belongs to the chunk in which it starts; -1 is before the first chunk.
+            ordinal = int(np.searchsorted(starts, span.start, "right")) - 1
             if ordinal >= 0 and span.start < document.chunks[ordinal].end:
                 units.spans[ordinal].append(span._replace(end=min(span.end, document.chunks[ordinal].end)))
         for ordinal, chunk in enumerate(document.chunks):
@@ -206,7 +210,7 @@ class UnitDerivation(Derivation):
             chunk = document.chunks[ordinal]
             for start, end, subject in spans:
                 unit_spans = [(start, end), *([subject] if subject else [])]
-                if not all(chunk.start <= first < last <= chunk.end for first, last in unit_spans):
+                if not all(chunk.start <= span_start < span_end <= chunk.end for span_start, span_end in unit_spans):
                     yield f"a unit lies outside chunk {ordinal}"
             num_written = len(find_written_units(document, ordinal))
             if num_recorded != num_written:
@@ -224,7 +228,7 @@ def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
 
 
 def render_unit_at(text: bytes, span: UnitSpan) -> str:
-    """Return the unit (sentence) at a span of a text as plain text, after its subject if that lies elsewhere."""
+    """Return the unit (sentence) at ``span`` of a text as plain text, after its subject if that is outside the span."""
     unit_text = render_unit(text[span.start : span.end].decode())
     if span.subject is None:
         return unit_text
@@ -257,7 +261,7 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
             yield span
             continue
         text_start, byte_offsets = span.start, compute_byte_offsets(text, span.end - span.start)
-        for start, end, subject in clauses:
+        for start, end, subject in clauses:  # in characters
             subject_span = None
             if subject is not None:
                 subject_start, subject_end = subject
@@ -288,13 +292,14 @@ def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[
         next_sentences = [*chunk.sentences[1:], None]
         for sentence, next_sentence in zip(chunk.sentences, next_sentences, strict=True):
             start, end, kind = sentence.start, sentence.end, sentence.kind
-            written = text[start:end]
-            if kind not in _UNIT_KINDS or _is_table_separator(written) or is_mail_header(text, start, end):
+            source_text = text[start:end]
+            if kind not in _UNIT_KINDS or _is_table_separator(source_text) or is_mail_header(text, start, end):
                 continue
             if next_sentence is not None and _is_table_separator(text[next_sentence.start : next_sentence.end]):
                 continue  # skip the header row: column names alone mean nothing
-            num_words = sum(any(map(str.isalnum, word)) for word in render_unit(written).split())
-            if num_words >= (1 if kind == "table" else _MIN_WORDS):
+            num_words = sum(any(map(str.isalnum, word)) for word in render_unit(source_text).split())
+            min_words = 1 if kind == "table" else _MIN_WORDS
+            if num_words >= min_words:
                 yield UnitSpan(int(byte_offsets[start]), int(byte_offsets[end]))
 
 

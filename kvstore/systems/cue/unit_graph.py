@@ -96,7 +96,7 @@ class UnitGraph:
                 self._rows_by_entity[entity] = np.array([self._rows_by_id[id] for id in ids], np.int64)
 
     def make_nearest_request(self, count: int, chunks: Sequence[int]) -> NearestUnitsRequest:
-        """Return a request for the ``count`` units (sentences) of ``chunks`` nearest to the question."""
+        """Return a request for the ``count`` units (sentences) of ``chunks`` nearest to the question, by vector."""
         return NearestUnitsRequest(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
     def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:
@@ -181,13 +181,16 @@ class UnitGraph:
         return fraction
 
     def get_sort_key(self, row: int) -> tuple[str, int]:
-        """Return a key that breaks ties: the document key of the unit (sentence) in a row, and its number there."""
+        """Return a key that breaks ties: the document key of a row's unit (sentence), and its number there."""
         _, number = split_vector_id(self.ids[row])  # the id of a unit packs its document and its number
         return self._documents[row], number
 
     def compute_similarities(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:
-        """Return the dot products of the vectors of the units in ``rows`` with ``vector``, which has any length."""
-        # For vectors of length 1, these are their cosines.
+        """Return the dot products of the vectors of units (sentences) with ``vector``, which has any length.
+
+        ``rows`` are the row numbers of the units in this graph.
+        """
+        # The function is named after its result for vectors of length 1.
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:

@@ -45,10 +45,7 @@ class UnitAvailabilityRequest(ReadRequest[UnitAvailability]):
     """A request for the availability of the ``units`` index."""
 
     def fetch(self, state: State) -> UnitAvailability:
-        """Return two flags: True if the ``units`` index (sentences with vectors) exists, and if it is complete.
-
-        It is complete if it covers every document.
-        """
+        """Return whether the ``units`` index (sentences with vectors) exists, and whether it covers every document."""
         units = state.get_part(UNITS)
         return UnitAvailability(units.is_present, units.is_complete)
 
@@ -70,7 +67,7 @@ class UnitBatch(NamedTuple):
 
 
 def _list_units(state: State, chunks: Iterable[int]) -> dict[int, list[StoredUnit]]:
-    """Return the units (sentences or clauses) of each chunk, by chunk id; the ids are in ascending order."""
+    """Return the units (sentences or clauses) of each chunk, by chunk id, in ascending order of the ids."""
     ordered_chunks = sorted(chunks)
     return dict(zip(ordered_chunks, state.get_part(UNITS).list_chunk_units(ordered_chunks), strict=True))
 
@@ -164,7 +161,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
     def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:
-        """Return the ids of the chunks whose units (sentences) the answer has."""
+        """Return the ids of the chunks whose units (sentences) are in ``answer``."""
         return answer.batch.chunks
 
     def _read_mention_flags(self, state: State) -> dict[int, _FlagsByChunk]:
@@ -179,16 +176,17 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         is_mention = (features & _MENTION_FLAGS) != 0
         if state.allowed is not None:
             is_mention &= state.allowed.get_chunk_mask(chunks)
-        # The rows are grouped by entity, and ``bounds`` are the borders of the groups.
-        ranges = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-        groups = [(slice(start, stop), is_mention[start:stop]) for start, stop in ranges]
-        return {
-            entity: dict(zip(chunks[group][mask].tolist(), features[group][mask].tolist(), strict=True))
-            for entity, (group, mask) in zip(self.entities, groups, strict=True)
-        }
+        # The edges of entity i are from ``bounds[i]`` to before ``bounds[i + 1]``.
+        flags_by_entity: dict[int, _FlagsByChunk] = {}
+        for entity, start, stop in zip(self.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            mask = is_mention[start:stop]
+            flags_by_entity[entity] = dict(
+                zip(chunks[start:stop][mask].tolist(), features[start:stop][mask].tolist(), strict=True)
+            )
+        return flags_by_entity
 
     def _select_nearest_chunks(self, state: State, flags_by_chunk: _FlagsByChunk) -> _FlagsByChunk:
-        """Reduce the chunks of an entity to the ``max_chunks`` chunks nearest to the question."""
+        """Return the ``max_chunks`` chunks of an entity that are nearest to the question, with their flags."""
         if len(flags_by_chunk) <= self.max_chunks:
             return flags_by_chunk
         # This search uses vectors in memory or in an index, and avoids reading them from the store.
@@ -204,8 +202,8 @@ def _list_mentioning_units(state: State, entity: int, units: Sequence[StoredUnit
     """
     if flags & _TITLE_FLAGS:
         return units
-    # Without LOWER, the chunk never writes the entity in lower case.
-    return state.get_part(UNITS).find_units_mentioning(entity, units, is_name=not flags & edges.LOWER)
+    is_always_capitalized = not flags & edges.LOWER
+    return state.get_part(UNITS).find_units_mentioning(entity, units, is_always_capitalized)
 
 
 class UnitContent(NamedTuple):
@@ -282,10 +280,10 @@ class TitleVariantsRequest(ReadRequest[NamedEntities]):
     names: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NamedEntities:
-        """Return the entities of each name, and the entities that title links connect with them, all with their keys.
+        """Return the entities of each name, and the entities of its variants, each with its key (normal form).
 
-        A title link connects two names that differ only by an addition in parentheses at the end, such as "Paris" and
-        "Paris (film)". A key is the normal form of a name.
+        A variant differs only by an addition in parentheses at the end, such as "Paris" and "Paris (film)". A link of
+        the passage graph joins such titles.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)

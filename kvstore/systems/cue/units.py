@@ -39,11 +39,11 @@ RULE = "rule"
 
 
 class StoredUnit(NamedTuple):
-    """A unit: its id, its document, its chunk and its ordinal in the chunk.
+    """A unit (a sentence or clause with a vector): its id, its document, its chunk and its ordinal in the chunk.
 
     ``start`` and ``end`` are byte offsets in the document's text; a unit that a model wrote has the offsets of the
-    whole chunk. ``source`` is that model, or :data:`RULE`. ``subject`` is the span of a clause's subject if it lies
-    outside the clause.
+    whole chunk. ``source`` is the name of that model, or :data:`RULE`. ``subject`` is the range of bytes of a clause's
+    subject if that is outside the clause.
     """
 
     id: int
@@ -57,10 +57,9 @@ class StoredUnit(NamedTuple):
 
 
 class _DocumentUnits:
-    """The units of a document.
+    """The units (sentences or clauses) of a document, which are decoded on demand.
 
-    Holds the number of units of each chunk and the locations of their vectors; spans are decoded on demand.
-    ``unit_offsets`` has the number of units before each chunk.
+    ``counts`` has the number of units of each chunk, and ``unit_offsets`` the number of units before each chunk.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class _DocumentUnits:
         chunk_records: Sequence[ChunkRecord],
         derived_part: DerivedPart | None,
     ) -> None:
-        """Store a document's record, chunks and units (sentences or clauses).
+        """Store a document's record and chunks, and read the units (sentences or clauses) that a model wrote for it.
 
         ``derived_part`` has the encoded units and the locations of their vectors; None if the document has no units.
         """
@@ -102,7 +101,7 @@ class _DocumentUnits:
         return {ordinal: chunk_texts for ordinal, chunk_texts in texts_by_ordinal if chunk_texts is not None}
 
     def find_ordinal(self, number: int) -> int:
-        """Return the ordinal of the chunk that contains the unit (sentence) with this ``number`` in the document."""
+        """Return the ordinal of the chunk that contains a unit (sentence), given its number in the document, from 0."""
         return bisect_right(self.unit_offsets, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
@@ -123,12 +122,12 @@ class _DocumentUnits:
         """
         spans = self.get_spans(ordinal)
         if spans:
-            source, (start, end, subject) = RULE, spans[number]
+            source, span = RULE, spans[number]
         else:  # a model wrote the units
             source, _ = self.written_units[ordinal]
-            start, end, subject = self.chunk_records[ordinal].start, self.chunk_records[ordinal].end, None
+            span = UnitSpan(self.chunk_records[ordinal].start, self.chunk_records[ordinal].end)
         id = to_vector_id(self.record.id, self.unit_offsets[ordinal] + number)
-        return StoredUnit(id, self.record.id, self.chunks[ordinal], number, start, end, source, subject)
+        return StoredUnit(id, self.record.id, self.chunks[ordinal], number, span.start, span.end, source, span.subject)
 
 
 class Units:
@@ -146,11 +145,10 @@ class Units:
 
     @cached_property
     def _derivation(self) -> StoredDerivation | None:
-        """The record of the ``units`` index in this store, or None if the index is missing or being dropped."""
-        unit_records = (
-            stored for stored in list_stored_derivations(self._state.lmdb) if stored.derivation is UNIT_DERIVATION
-        )
-        return next((stored for stored in unit_records if stored.is_maintained), None)
+        """The derivation of the ``units`` index in this store, or None if the index is missing or being dropped."""
+        stored_derivations = list_stored_derivations(self._state.lmdb)
+        unit_derivations = (stored for stored in stored_derivations if stored.derivation is UNIT_DERIVATION)
+        return next((stored for stored in unit_derivations if stored.is_maintained), None)
 
     @property
     def is_present(self) -> bool:
@@ -164,7 +162,7 @@ class Units:
 
     @cached_property
     def count(self) -> int:
-        """The number of units (sentences)."""
+        """The number of units (sentences with vectors) in the store."""
         return self._parts.vectors.count_vectors()
 
     def list_chunk_units(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
@@ -246,16 +244,17 @@ class Units:
         return unit_ids
 
     def find_units_mentioning(
-        self, entity: int, units: Sequence[StoredUnit], is_name: bool = False
+        self, entity: int, units: Sequence[StoredUnit], is_always_capitalized: bool = False
     ) -> list[StoredUnit]:
         """Return the ``units`` (sentences or clauses of one chunk) that mention an entity in their own text.
 
-        Mentions in lower case do not count; with ``is_name``, the chunk has none, so its mentions are not checked.
+        Mentions in lower case do not count. With ``is_always_capitalized``, the caller knows that the chunk has none,
+        and the text is not read.
         """
         if not units or units[0].source != RULE:  # a model wrote all units of the chunk
             return [unit for unit in units if entity in self._find_entities(unit)]
         name_spans = [(start, end) for _, start, end in self._iter_name_spans(units[0], entity)]
-        if not is_name:
+        if not is_always_capitalized:
             name_spans = [
                 name_span for name_span in name_spans if self._is_written_as_name(units[0].document, name_span)
             ]
@@ -285,7 +284,7 @@ class Units:
         return cache
 
     def _get_sort_key(self, id: int) -> tuple[str, int]:
-        """Return a key that breaks ties: the document key of the unit (sentence) with this id, and its number there."""
+        """Return a key that breaks ties: the document key of the unit (sentence) with this id, and its number."""
         document, number = split_vector_id(id)
         return self._get_document_units(document).record.key, number
 
@@ -300,10 +299,10 @@ class Units:
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> set[int]:
-        """Return the entities that a unit's own text mentions at least once with a capital, as a name.
+        """Return the entities that a unit's (sentence's) own text mentions at least once with a capital, as a name.
 
-        For a unit (sentence) that a rule split from a chunk, they come from the stored mentions of the chunk that lie
-        in the unit. The text of a unit that a model wrote has no stored mentions, so its names are recognized here.
+        A sentence of a chunk has the stored mentions of the chunk that are within its span. The text of a unit that a
+        model wrote has no stored mentions, so its names are recognized here.
         """
         if unit.source == RULE:
             spans = _list_spans(unit)
@@ -332,7 +331,7 @@ class Units:
     def _iter_name_spans(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
         """Yield (entity, start, end) for each name in the chunk of a unit (sentence) that is not part of a longer name.
 
-        Start and end are byte offsets in the document. With ``entity``, only the names of that entity are yielded.
+        Start and end are byte offsets in the document's text. With ``entity``, only its names are yielded.
         """
         if unit.chunk not in self._name_spans:
             self.load_names([unit.chunk])
@@ -361,12 +360,12 @@ class Units:
 
 
 def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
-    """Return the byte range of a unit (a sentence or clause), then the range of its subject if that lies elsewhere."""
+    """Return the byte range of a unit (a sentence or clause), then that of its subject if it is outside the unit."""
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 
 def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
-    """True if a span lies within one of several spans."""
+    """True if a span (start, end) is within one of ``spans``."""
     span_start, span_end = span
     return any(start <= span_start and span_end <= end for start, end in spans)
 
@@ -396,6 +395,6 @@ UNITS = _UnitsPart()
 
 
 def _is_name_spelling(spelling: bytes) -> bool:
-    """True if a spelling (in UTF-8) can be a name: not a function word, and with a digit or not in lower case."""
-    is_informative, is_lower = classify_spelling(spelling)
-    return is_informative and not is_lower
+    """True if a spelling (in UTF-8) can be a name: no function word, and with a capital or a digit."""
+    is_content_word, is_lower = classify_spelling(spelling)
+    return is_content_word and not is_lower
