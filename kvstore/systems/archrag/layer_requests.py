@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...derived.passage_graph.edges import LOWER
+from ...derived.passage_graph.edges import mask_informative
 from ...derived.passage_graph.structure import GRAPH
 from ...errors import IndexUnavailableError
 from ...structures.indexes.index_reading import bind_index
@@ -95,7 +95,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
         times.
         """
         num_layers = 1 + min(communities.levels, self.levels)
-        reported_layers = _group_reported_communities(communities)
+        reported_layers = _group_reported_communities(communities)  # by layer
         # Communities with a report by a model are ranked again below, so one more node is requested for each of them.
         counts = [self.count + len(reported) for reported in reported_layers[:num_layers]]
         counts += [0] * (len(graph.nodes) - num_layers)  # the other layers are not searched
@@ -152,9 +152,10 @@ def _group_reported_communities(communities: Communities) -> list[list[int]]:
 def _merge_reported(
     communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Vector
 ) -> RankedNodes:
-    """Return the nodes of a layer, best first, with ``reported_communities`` ranked by the cosines of their reports.
+    """Rank the communities of a layer again, after a model has written reports on ``reported_communities``.
 
-    ``layer`` has the nodes by the cosines of their centroids. ``vector`` is the question's vector.
+    These are ranked by the cosine of the report's vector with the question's (``vector``). ``layer`` has the cosines of
+    the centroids, by which the other communities are ranked. Returns all of them, best first.
     """
     visible = communities.filter_visible(np.array(reported_communities, np.int64))
     cosines = communities.compute_cosines(visible, vector).tolist()
@@ -219,7 +220,7 @@ def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]
     graph = state.get_part(GRAPH)
     entity_ids = np.array(entities, np.uint32)
     rows = graph.read_entity_rows(entity_ids, graph.read_degrees(entity_ids), _MAX_ENTITY_CHUNKS)
-    is_informative = (rows.features & ~np.uint16(LOWER)) != 0  # the mention is not only in lower case
+    is_informative = mask_informative(rows.features)
     row_ranges = [slice(start, stop) for start, stop in zip(rows.bounds[:-1], rows.bounds[1:], strict=True)]
     return [rows.chunks[row_range][is_informative[row_range]].tolist() for row_range in row_ranges]
 

@@ -120,10 +120,11 @@ def _list_mentioning_abstracts(state: State, entity: QuestionEntity) -> list[_Ra
 
     At most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
     """
+    # An address packs a rank and the id of an abstract, so that addresses sort by rank.
     packed_addresses: list[int] = state.find_addresses(entity.identity, _MAX_ADDRESSES + 1).tolist()
     if len(packed_addresses) > _MAX_ADDRESSES:
-        rank, _ = addresses.split_address(packed_addresses[-1])
-        packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(rank, 0))]
+        last_rank, _ = addresses.split_address(packed_addresses[-1])
+        packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(last_rank, 0))]
     # The entity's nodes in the entity forest, which are not abstracts, have the lowest rank.
     first = bisect_left(packed_addresses, addresses.make_address(addresses.NODE_RANK + 1, 0))
     return [_RankedAbstract(*addresses.split_address(address)) for address in packed_addresses[first:]]
@@ -159,7 +160,7 @@ class _PoolBuilder:
             # One chunk more than fits shows that there are too many.
             routes = dict(islice(self._iter_new_chunks(entity, abstracts, level, visited), capacity + 1))
             if len(routes) > capacity:
-                # The order of chunks matters only if they do not all fit.
+                # Only now does the order of the abstracts matter: start again with sorted abstracts.
                 visited.clear()
                 sorted_abstracts = self._sort_abstracts(abstracts)
                 routes = dict(islice(self._iter_new_chunks(entity, sorted_abstracts, level, visited), capacity))

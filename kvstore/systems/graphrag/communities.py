@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress, islice
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...derived.passage_graph.edges import LOWER
+from ...derived.passage_graph.edges import mask_informative
 from ...derived.passage_graph.structure import GRAPH
 from ...retrieval.evidence import StoredSpan
 from ...storage import records
 from ...structures import tables
 from ...structures.clustering.affinity import IntArray
-from ...structures.display_entities import load_display_entities
+from ...structures.display_entities import DisplayEntities, load_display_entities
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, WrittenTexts, load_text_vectors
 from ...structures.names.entities import EntityRecord
@@ -95,7 +94,7 @@ class Communities(StoredCommunities):
         """Return the key of each community, such as ``1/vienna``: its level, and its first existing member by name."""
         self.preload(communities)
         first_members = [self._get_record(community)[FIRST_MEMBER_FIELD] for community in communities]
-        member_exists = [True] * len(communities) if self._is_complete else self._state.entities.has_many(first_members)
+        member_exists = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
         # If the member whose name sorts first was deleted, the names of all others are compared.
         member_groups = [
             [first_member] if exists else [entity for entity, _ in self.iter_members(community)]
@@ -126,7 +125,7 @@ class Communities(StoredCommunities):
         """Return the first ``count`` existing members (entities) of each community, by the weight of their edges."""
         rows = self._rows.get_many(MEMBERS, list(map(records.encode_u32, communities)))
         members = [(row or ())[: 2 * count : 2] for row in rows]  # a row alternates entities and weights
-        if self._is_complete:
+        if self._is_current:
             return [list(entities) for entities in members]
         all_entities = list(dict.fromkeys(chain.from_iterable(members)))
         existing = set(compress(all_entities, self._state.entities.has_many(all_entities)))
@@ -144,9 +143,9 @@ class Communities(StoredCommunities):
         return sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
 
     def list_descriptions(self, community: int) -> list[tuple[int, str]]:
-        """Return the sentences that a model wrote about the strongest members, each as (document, sentence).
+        """Return the sentences that a model wrote about the strongest members, each as (document id, sentence).
 
-        They come only from the documents that the report is written from, in order, so it depends on no other document.
+        Only the documents that the report is written from are read, in their order.
         """
         if not has_descriptions(self._state):
             return []
@@ -164,7 +163,7 @@ class Communities(StoredCommunities):
     def list_chunk_groups(self, communities: Sequence[int]) -> list[list[HomeChunk]]:
         """Return, for each community, the existing chunks most of whose names belong to it, largest share first."""
         groups = self._list_stored_chunks(communities)
-        if not self._is_complete:
+        if not self._is_current:
             existing = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
             groups = [[home_chunk for home_chunk in group if home_chunk.chunk in existing] for group in groups]
         return [
@@ -220,7 +219,7 @@ class Communities(StoredCommunities):
             list_report_spans(self._get_summary_spans(community), self._get_findings(community))
             for community in communities
         ]
-        if self._is_complete:
+        if self._is_current:
             return groups
         existing = self._find_existing_chunks(span.chunk for spans in groups for span in spans)
         return [[span for span in spans if span.chunk in existing] for spans in groups]
@@ -236,7 +235,7 @@ class Communities(StoredCommunities):
         if text is None or not self.has_spans(self.list_sources(community)):
             return None
         row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()  # alternates entities and weights
-        if not self._is_complete and not all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2])):
+        if not self._is_current and not all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2])):
             return None  # a member that the report names was deleted
         used_descriptions = set(text.value.get("descriptions", ()))
         # Most reports use none, and listing the existing ones is expensive.
@@ -289,19 +288,22 @@ class Communities(StoredCommunities):
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
     def filter_visible(self, communities: IntArray) -> IntArray:
-        """Return the communities that still have a member and (unless they were built without chunks) a chunk."""
-        if self._is_complete:
+        """Return the communities that still have a member and (unless they were built without chunks) a chunk.
+
+        The result of the test is cached for each community.
+        """
+        if self._is_current:
             return communities
-        visible = self._cache.visible  # flags: 1 visible, 0 not, _UNKNOWN
-        unknown = communities[visible[communities] == _UNKNOWN]
+        flags = self._cache.visible  # by community: 1 (visible), 0 (not) or _UNKNOWN
+        unknown = communities[flags[communities] == _UNKNOWN]
         if len(unknown):
-            visible[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
-        visible_communities: IntArray = communities[visible[communities] == 1]
+            flags[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
+        visible_communities: IntArray = communities[flags[communities] == 1]
         return visible_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
         """Return the communities that contain an entity, coarsest first; none if it was added after the build."""
-        # A row has the finest community (None: in none), and the number of chunks that mention the entity.
+        # A row has the finest community (None: the entity is in none), and the entity's number of chunks.
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
         finest, _ = row or (None, 0)
         return [] if finest is None else self._get_root_path(finest)
@@ -330,7 +332,7 @@ class Communities(StoredCommunities):
 
     def iter_faults(self) -> Iterator[str]:
         """Yield an error message for each inconsistency in the stored rows of the communities."""
-        return self.iter_row_faults(needs_terms=self._is_complete)
+        return self.iter_row_faults(needs_terms=self._is_current)
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
         """Return the cosines of communities with a unit vector.
@@ -352,7 +354,7 @@ class Communities(StoredCommunities):
         return {
             community: vectors[digest]
             for community, digest in enumerate(self._content_digests)
-            if digest in vectors and (self._is_complete or self.get_written_text(community) is not None)
+            if digest in vectors and (self._is_current or self.get_written_text(community) is not None)
         }
 
     def find_nearest(self, vector: Vector, count: int, level: int | None = None) -> list[tuple[int, float]]:
@@ -378,15 +380,18 @@ class Communities(StoredCommunities):
         """Yield the members in a stored row (None: no row) that exist in the state, in order."""
         values = iter(row or ())  # entity, weight, entity, weight, and so on
         for entity, weight in zip(values, values, strict=True):
-            if self._is_complete or entity in self._state.entities:
+            if self._is_current or entity in self._state.entities:
                 yield CommunityMember(entity, weight / _WEIGHT_SCALE)
 
     @cached_property
-    def _is_complete(self) -> bool:
-        """True if every stored member exists: nothing changed since the build, and the query allows all documents."""
+    def _is_current(self) -> bool:
+        """True if all stored members and chunks exist, and no others, because nothing changed since the build.
+
+        False if the query excludes any document.
+        """
         # A write transaction can have made changes, but the number of the last change grows only at commit.
-        unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
-        return unchanged and self._state.allowed is None
+        is_unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
+        return is_unchanged and self._state.allowed is None
 
     @cached_property
     def _has_written_texts(self) -> bool:
@@ -399,7 +404,7 @@ class Communities(StoredCommunities):
 
         Everything the communities return is then the same for every state.
         """
-        return self._is_complete and not self._has_written_texts
+        return self._is_current and not self._has_written_texts
 
     @cached_property
     def _cache(self) -> _StateCache:
@@ -418,8 +423,8 @@ class Communities(StoredCommunities):
         return cache
 
     def _filter_existing(self, items: list[Value], get_chunk: Callable[[Value], int]) -> list[Value]:
-        """Return the items whose chunks exist in the state, in order; ``get_chunk`` returns the chunk of an item."""
-        if self._is_complete:
+        """Return the ``items`` whose chunks exist in the state; ``get_chunk`` returns the chunk of an item."""
+        if self._is_current:
             return items
         return list(compress(items, self._state.chunks.has_many(map(get_chunk, items))))
 
@@ -448,17 +453,17 @@ class Communities(StoredCommunities):
         return mask
 
     @cached_property
-    def _display(self) -> Any:
-        """The mapping of entities to the entities that they were merged into, as other spellings (aliases)."""
+    def _display(self) -> DisplayEntities:
+        """The mapping of each entity to the entity that it is displayed as; the two differ for an alias."""
         return load_display_entities(self._state)
 
     # Chunks newer than the generation ---------------------------------------------------------------------------------
 
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
-        """Return two arrays: the home of each chunk, and the fraction of the weight of its names in that community.
+        """Return two arrays: the home community of each chunk, and the fraction of its names' weight that is in it.
 
         The home is the finest community that most of the chunk's names, by weight, belong to; -1 without names. Only
-        names that were nodes of the entity graph at build time count.
+        names that were in the entity graph at build time count.
         """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
@@ -467,7 +472,7 @@ class Communities(StoredCommunities):
         nodes, mention_nodes = np.unique(self._display.resolve(entities), return_inverse=True)
         finest, degrees = self._find_finest(nodes.tolist())
         # Mentions in lower case only do not count, as in the graph.
-        is_counted = ((features & ~np.uint16(LOWER)) != 0) & (degrees[mention_nodes] > 0)
+        is_counted = mask_informative(features) & (degrees[mention_nodes] > 0)
         mention_nodes, mention_chunks = mention_nodes[is_counted], mention_chunks[is_counted]
         weights = compute_home_weights(compute_strengths(features[is_counted]), degrees[mention_nodes])
         return assign_homes(

@@ -107,11 +107,12 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
 
 
 def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, IntArray, IntArray]:
-    """Number the communities of ``count`` graph nodes over all levels.
+    """Number the communities of ``count`` graph nodes over all levels, the coarsest first.
 
-    ``groupings`` hold the group of each node at each level, coarsest first. Returns the community of each node at each
-    level, shape (levels, nodes), and the level and the parent of each community. A group of one node, or as large as
-    its parent, is not a community: its nodes keep their community of the level before, or :data:`NO_COMMUNITY`.
+    ``groupings`` hold the group of each node at each level, coarsest first. Returns three arrays: the community of each
+    node at each level, shape (levels, nodes), and the level and the parent of each community. A group of one node, or
+    as large as its parent, is not a community: its nodes keep their community of the level before, or
+    :data:`NO_COMMUNITY`.
     """
     node_communities: IntArray = np.full(count, NO_COMMUNITY)  # at the level before
     parent_sizes: IntArray = np.zeros(count, np.int64)
@@ -121,7 +122,7 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
     total = 0
     for level, labels in enumerate(groupings):
         sizes = np.bincount(labels, minlength=1)[labels]  # of the group of each node
-        # A group of the same size as its parent is not split, so it is not a new community.
+        # A group of the same size as its parent contains the same nodes, so it is not a new community.
         is_new = (sizes > 1) & ((node_communities == NO_COMMUNITY) | (sizes != parent_sizes))
         groups, first_nodes, group_indexes = np.unique(labels[is_new], return_index=True, return_inverse=True)
         levels.append(np.full(len(groups), level))

@@ -92,11 +92,11 @@ def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:
     return [" ".join(next(texts_by_document[span.document]).split()) for span in spans]
 
 
-class _Candidate(NamedTuple):
+class _CandidateSentence(NamedTuple):
     """A sentence that can be selected for a report.
 
-    ``order`` is its position by chunk and offset. ``words`` include markers for the nodes that it names. ``nodes`` maps
-    each node of the entity graph to the byte ranges of its mentions in the chunk.
+    ``order`` is its position: the index of its chunk, and the offset there. ``words`` include a marker for each node
+    (entity of the graph) that it mentions. ``nodes`` has, by node, the byte ranges of these mentions in the chunk.
     """
 
     span: StoredSpan
@@ -133,22 +133,22 @@ class _FindingCandidate(NamedTuple):
 
     weight: int
     nodes: tuple[int, int]
-    sentence: _Candidate
+    sentence: _CandidateSentence
 
 
 @dataclass
 class _ReportMaterial:
-    """The material for the report of a community.
+    """The sentences and relations that the report of a community is selected from.
 
     ``relations`` are candidates for its findings. ``spans`` are the spans of the children's reports: a list for each
     child, last child first.
     """
 
-    sentences: list[_Candidate] = field(default_factory=list)
+    sentences: list[_CandidateSentence] = field(default_factory=list)
     relations: list[_FindingCandidate] = field(default_factory=list)
     spans: list[list[StoredSpan]] = field(default_factory=list)
 
-    def inherit(self, summary: Sequence[_Candidate], findings: Sequence[_FindingCandidate]) -> None:
+    def inherit(self, summary: Sequence[_CandidateSentence], findings: Sequence[_FindingCandidate]) -> None:
         """Add the sentences and the strongest findings of a child community's report to this material of its parent.
 
         ``findings`` are sorted, strongest first.
@@ -228,9 +228,9 @@ def _compute_digest(texts: Iterable[str]) -> bytes:
 
 
 def _list_named_members(tree: CommunityTree) -> list[list[int]]:
-    """Return the nodes that each community's report names, its strongest members, sorted by entity key.
+    """Return the nodes that each community's report names: its strongest members, in the order of their names.
 
-    Nodes are numbered in the order of entity keys.
+    A node is the index of an entity in the graph, which is sorted by name.
     """
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
     communities, nodes, _ = tree.group_members()
@@ -242,15 +242,16 @@ def _list_named_members(tree: CommunityTree) -> list[list[int]]:
 
 def _group_relations(tree: CommunityTree) -> dict[int, list[_EntityRelation]]:
     """Return, by finest community, the edges of the entity graph between two of its members, strongest first."""
-    edges, finest = tree.graph.edges, tree.finest
-    relations_by_community: dict[int, list[_EntityRelation]] = {}
-    is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NO_COMMUNITY)
+    edges = tree.graph.edges
+    first_communities, second_communities = tree.finest[edges.first], tree.finest[edges.second]
+    is_inside = (first_communities == second_communities) & (first_communities != NO_COMMUNITY)
     columns = (
-        finest[edges.first[is_inside]],
+        first_communities[is_inside],
         edges.weights[is_inside],
         edges.first[is_inside],
         edges.second[is_inside],
     )
+    relations_by_community: dict[int, list[_EntityRelation]] = {}
     for community, weight, first, second in zip(*(column.tolist() for column in columns), strict=True):
         relations_by_community.setdefault(community, []).append(_EntityRelation(weight, (first, second)))
     for relations in relations_by_community.values():
@@ -263,9 +264,10 @@ _Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
 def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
-    """Return where prose states the edges of the entity forest: positions (document, byte), by the two nodes.
+    """Return, by pair of graph nodes, the positions (document id, byte offset) at which prose states an edge of both.
 
-    The smaller node of a pair comes first. Edges that tables and other data state are omitted.
+    An edge says that one entity is below another in a tree. The smaller node of a pair comes first. Edges that tables
+    and other data state are omitted.
     """
     nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -280,7 +282,7 @@ def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
 
 
 def _match_sentences(
-    relations: Iterable[_EntityRelation], sentences: Sequence[_Candidate], assertions: _Assertions
+    relations: Iterable[_EntityRelation], sentences: Sequence[_CandidateSentence], assertions: _Assertions
 ) -> Iterator[_FindingCandidate]:
     """Yield each relation with the best sentence that names both of its nodes, at most 2 · MAX_FINDINGS relations.
 
@@ -288,7 +290,7 @@ def _match_sentences(
     states the relation (at a position in ``assertions``) is preferred to a sentence that only names both nodes;
     otherwise, a shorter sentence is preferred.
     """
-    sentences_by_node: dict[int, list[_Candidate]] = {}
+    sentences_by_node: dict[int, list[_CandidateSentence]] = {}
     for sentence in sentences:
         if _MIN_FINDING_WORDS <= sentence.words.length <= _MAX_FINDING_WORDS:
             for node in sentence.nodes:
@@ -319,7 +321,7 @@ def _select_findings(relations: Sequence[_FindingCandidate]) -> list[_FindingCan
     return list(strongest_by_span.values())[:MAX_FINDINGS]
 
 
-def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _select_summary(candidates: Sequence[_CandidateSentence]) -> list[_CandidateSentence]:
     """Return the sentences of a summary, which have most of the words that many chunks share, in order of chunks."""
     sentences_by_span = {sentence.span: sentence for sentence in candidates}
     candidates = sorted(sentences_by_span.values(), key=lambda sentence: sentence.order)
@@ -370,7 +372,7 @@ class _ChunkReader:
         """Return the text of a span."""
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
-    def iter_sentences(self, chunk_index: int) -> Iterator[_Candidate]:
+    def iter_sentences(self, chunk_index: int) -> Iterator[_CandidateSentence]:
         """Yield the sentences of a chunk as candidates for a report, with the graph nodes that each mentions.
 
         Headings, tables, code and sentences of one word are skipped. ``chunk_index`` is the chunk's index in the graph.
@@ -392,7 +394,7 @@ class _ChunkReader:
             # Each named node counts as one more word. Words of texts do not begin with NUL.
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
             span = StoredSpan(record.document, chunk, record.start + start, record.start + end)
-            yield _Candidate(span, (chunk_index, start), words, node_ranges)
+            yield _CandidateSentence(span, (chunk_index, start), words, node_ranges)
 
     def _find_mentions(self, chunk_index: int, chunk: int) -> list[tuple[int, int, int]]:
         """Return the mentions of graph nodes in a chunk as (node, start, end), in bytes from the start of the chunk.
@@ -410,7 +412,10 @@ class _ChunkReader:
         return mentions
 
     def _get_sentence_rules(self, document: int) -> tuple[str, str | None]:
-        """Return the format (text or markdown) and the language (None: English) that sentences are split by."""
+        """Return the format (text or markdown) and the language (None: English) of a document; cached.
+
+        Both decide how its text is split into sentences.
+        """
         rules = self._sentence_rules.get(document)
         if rules is None:
             format = "text" if self._state.documents.get(document).format == "text" else "markdown"

@@ -20,7 +20,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_PART, TITLE_WHOLE
+from ...derived.passage_graph.edges import (
+    CAPITALIZED,
+    INSIDE,
+    INSIDE_SHIFT,
+    TITLE_PART,
+    TITLE_WHOLE,
+    mask_informative,
+)
 from ...derived.passage_graph.graph import PassageGraph
 from ...derived.passage_graph.neighbors import LINK_WEIGHTS
 from ...derived.passage_graph.structure import GRAPH
@@ -142,7 +149,7 @@ def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) 
         chunk_indexes = order[first : first + _CHUNK_BATCH_SIZE]
         bounds, entities, features = passage_graph.read_chunk_rows(chunks[chunk_indexes])
         mention_chunks = np.repeat(chunk_indexes, np.diff(bounds))
-        is_informative = (features & ~np.uint16(LOWER)) != 0  # not in lower case only
+        is_informative = mask_informative(features)
         batches.append((mention_chunks[is_informative], entities[is_informative], features[is_informative]))
     mention_chunks, entities, features = (np.concatenate(column) for column in zip(*batches, strict=True))
     return mention_chunks, entities, features
@@ -157,9 +164,11 @@ def _merge_mentions(
     capital, how often). Merged mentions have the greatest of their features. The result, three such arrays, is sorted
     by chunk and entity.
     """
-    codes = mention_chunks << 32 | entities.astype(np.int64)  # a pair of chunk and entity, which is a 32-bit integer
+    # A chunk and an entity (a 32-bit integer) are packed into one number, so that sorting groups equal pairs.
+    codes = mention_chunks << 32 | entities.astype(np.int64)
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
+    # The first index of each group of equal pairs.
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else np.empty(0, np.int64)
     features = np.maximum.reduceat(features[order], starts) if len(starts) else features
     codes = codes[starts]
@@ -233,8 +242,7 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
     """Return the pairs of nodes joined by links of the passage graph, weighted by the kinds and numbers of the links.
 
-    ``node_entities`` are the entities of the nodes, after ``display`` has replaced each other spelling (alias) by its
-    entity.
+    ``node_entities`` has the entity of each node. ``display`` replaces an alias at the end of a link by its entity.
     """
     links = [
         (entity, link.other, LINK_WEIGHTS[link.kind] * link.multiplicity) for entity, link in passage_graph.iter_links()

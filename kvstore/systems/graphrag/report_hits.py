@@ -109,7 +109,7 @@ def _find_model_report(state: State, communities: Communities, community: int) -
 
 
 def render_reports(state: State, reports: Sequence[ReportSource]) -> list[str]:
-    """Return the texts of reports, each one sentence or finding per line; reads the sentences of all together."""
+    """Return the text of each report, with a sentence or finding on each line; reads the sentences of all at once."""
     spans = dict.fromkeys(span for report in reports if report.model_text is None for span in report.spans)
     texts = dict(zip(spans, read_spans(state.documents, list(spans)), strict=True))
     return [
@@ -166,10 +166,10 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
 
 
 def _count_reports(share: float, top: int) -> int:
-    """Return the number of reports among the first ``top`` hits: report n has the rank n / ``share``, rounded up."""
+    """Return the number of reports among the first ``top`` hits if report n has the rank n / ``share``, rounded up."""
     if not share:
         return 0
-    # The first count after which the next report has a rank greater than ``top``.
+    # The first count for which the next report would have a rank greater than ``top``.
     return next(count for count in range(top + 1) if math.ceil((count + 1) / share) > top)
 
 
@@ -192,15 +192,14 @@ def insert_reports(
     while len(hits) < query.top and (chunk_hits or report_hits):
         # The next report is due if its rank is reached, or if there are no chunks left.
         next_number = 1 + len(reports) - len(report_hits)
-        is_report = report_hits and (not chunk_hits or math.ceil(next_number / share) <= len(hits) + 1)
+        is_report = bool(report_hits) and (not chunk_hits or math.ceil(next_number / share) <= len(hits) + 1)
         community, hit = report_hits.popleft() if is_report else (None, chunk_hits.popleft())
         score = hit.score
         # Scores must not increase with the rank, and a report must not tie with a chunk.
-        if hits and (is_report or hits[-1].kind == "report"):
-            below_last = math.nextafter(hits[-1].score, -math.inf)
-            score = below_last if is_report else min(score, below_last)
-        elif hits:
-            score = min(score, hits[-1].score)
+        if hits:
+            last_score, is_after_report = hits[-1].score, hits[-1].kind == "report"
+            below_last = math.nextafter(last_score, -math.inf)
+            score = below_last if is_report else min(score, below_last if is_after_report else last_score)
         hits.append(replace(hit, rank=len(hits) + 1, score=score))
         communities.append(community)
     return replace(evidence, hits=hits), communities

@@ -143,10 +143,10 @@ class StoredCommunities:
             self._records[community] = row
 
     def get_built_terms(self, communities: Sequence[int]) -> list[str]:
-        """Return one string of terms per community: the terms of its title and report at build time.
+        """Return, for each community, the terms (stemmed words) of its title and report at build time, as one string.
 
-        They are current only if nothing changed since the build and no model has written a report. Raises
-        CorruptionError if they are not stored.
+        They are outdated if anything changed since the build, or a model has written a report. Raises CorruptionError
+        if they are not stored.
         """
         terms: list[str | None] = self._rows.get_many(TERMS, list(map(records.encode_u32, communities)))
         if None in terms:
@@ -212,7 +212,7 @@ class StoredCommunities:
         ]
 
     def _list_home_chunks(self, community: int) -> list[HomeChunk]:
-        """Return the chunks assigned to the community itself at build time, largest share first.
+        """Return the chunks assigned to the community itself, not to its children, at build time, largest share first.
 
         A chunk is assigned to the finest community that most of its names belong to.
         """
@@ -262,7 +262,7 @@ class StoredCommunities:
 
     @property
     def _first_chunks(self) -> IntArray:
-        """For each community, one of the chunks of the community or its descendants; -1 if there are none."""
+        """For each community, one of the chunks assigned to it or to a descendant; -1 if there are none."""
         return self._rows.get_cached("first chunks", lambda rows: _read_first_chunks(rows, self.tree))
 
     def _find_finest(self, entities: Sequence[int]) -> tuple[IntArray, IntArray]:
@@ -303,7 +303,7 @@ def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
 
 
 def _decode_homes(row: Sequence[int] | None) -> list[HomeChunk]:
-    """Return the chunks of a row (None: no row), which alternates chunks and shares in 1/10,000."""
+    """Return the chunks of a stored row, which alternates chunk ids and shares in 1/10,000; empty for None (no row)."""
     values = iter(row or ())
     return [HomeChunk(chunk, share / 10_000) for chunk, share in zip(values, values, strict=True)]
 

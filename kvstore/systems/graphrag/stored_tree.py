@@ -18,7 +18,7 @@ from .community_rows import COMMUNITIES, FIRST_MEMBER_FIELD, LEVEL_FIELD, PARENT
 
 
 class StoredTree:
-    """The tree of communities as parallel arrays, with an entry for each community."""
+    """The tree of communities as parallel arrays, with an element for each community."""
 
     def __init__(self, levels: IntArray, parents: IntArray, ratings: IntArray, first_members: IntArray) -> None:
         """Store arrays indexed by community: its level, parent, rating, and the first of its members by name.
@@ -57,10 +57,10 @@ class StoredTree:
         return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~has_children))
 
     def map_to_levels(self, communities: IntArray, levels: int) -> IntArray:
-        """Return the ancestor of each community at each level, coarsest level first, shape (levels, n).
+        """Return the ancestor of each community at each level, coarsest level first, shape (levels, communities).
 
-        At levels finer than its own, the result has the community itself. ``communities`` can contain
-        :data:`NO_COMMUNITY`.
+        At its own level and finer ones, the result has the community itself. At levels coarser than its root, and for
+        the element :data:`NO_COMMUNITY`, the result is :data:`NO_COMMUNITY`.
         """
         communities_by_level: IntArray = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
         # In each round, every community fills its own level and the finer ones that no descendant has filled; then its

@@ -76,7 +76,7 @@ def _find_nearest_starts(query: Query) -> dict[int, float]:
     index, they are the names in the nearest chunk, with equal masses.
     """
     with query.trace.step("nearest names") as step:
-        # None without the ``synonyms`` index.
+        # Pairs (entity, cosine), or None without the ``synonyms`` index.
         nearest_names = query.reading.fetch(NearestNames(query.vector, _NUM_NEAREST_NAMES))
         masses = {entity: cosine for entity, cosine in nearest_names or () if cosine > 0}
         reason = "no entity of the question is known"

@@ -316,7 +316,10 @@ class _NodeReader:
         return groups, positions
 
     def _sum_chunks(self, chunk_groups: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
-        """Return the sums of the vectors of groups of adjacent chunks, shape (groups, dimension)."""
+        """Return the sum of the vectors of each group of chunks, shape (groups, dimension).
+
+        A group has all chunks of its documents within a range of ids.
+        """
         # The vectors of a group are adjacent rows, because its chunks are adjacent in ``chunks``.
         chunks = sorted(set(chain.from_iterable(chunk_groups)))
         row_by_chunk = {chunk: row for row, chunk in enumerate(chunks)}
@@ -332,9 +335,9 @@ class _NodeReader:
         return self._state.vectors.gather(self._state.chunks.get_vector_locations(chunks))
 
     def _sum_topics(self, topics: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return the sums of the vectors of the chunks below topics, shape (topics, dimension).
+        """Return the sum of the vectors of the chunks in each topic, shape (topics, dimension).
 
-        A sum is added up from stored sums of topics, and from the vectors of chunks where these are outdated.
+        The stored sums of topics are used if they are valid, and else the vectors of chunks.
         """
         bound_topics = self._bound_topics
         # Topics with the same chunks are summed once.

@@ -129,9 +129,9 @@ class _TopicLevel:
 
 
 def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
-    """Return the group of the next coarser level that contains each group.
+    """Return, for each group of chunks, the group of the next coarser level that contains it.
 
-    ``labels`` hold the group of each chunk, and ``parent_labels`` its group one level higher.
+    ``labels`` hold the group of each chunk, and ``parent_labels`` the group of each chunk at the coarser level.
     """
     parents: IntArray = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
     parents[labels] = parent_labels
@@ -352,7 +352,10 @@ def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
 
 
 def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
-    """Return the topic of a finished draft: replace chunk indexes with ids, and digest the texts for its prompt."""
+    """Return the topic to store for a finished draft: chunk indexes become ids, and ranges in chunks become spans.
+
+    A digest of the texts that a model would be shown identifies a summary that the model writes.
+    """
     digest = blake2b(_PROMPT_VERSION, digest_size=16)
     for span in draft.prompt_spans:
         digest.update(blake2b(chunks.read_text(*span), digest_size=16).digest())

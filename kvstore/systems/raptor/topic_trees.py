@@ -174,7 +174,8 @@ class StoredTopicTrees:
             topics = np.flatnonzero(levels == level)
             if len(topics) <= limit:
                 return topics
-        return np.sort(topics[np.argsort(-self.sizes[topics], kind="stable")[:limit]])
+        largest_first = np.argsort(-self.sizes[topics], kind="stable")  # ``topics`` are those of the coarsest level
+        return np.sort(topics[largest_first[:limit]])
 
     @cached_property
     def has_disjoint_leaves(self) -> bool:
@@ -185,9 +186,9 @@ class StoredTopicTrees:
 
     @cached_property
     def branching_topics(self) -> IntArray:
-        """For each topic, the highest topic at or below it that has several children or is at level 0.
+        """For each topic, the topic itself or, if it has a single child, the first descendant that is different.
 
-        Both have the same chunks, since all topics between them have a single child.
+        That has several children, or is at level 0. Both have the same chunks.
         """
         topics = np.arange(len(self))
         single_child_topics = np.flatnonzero(self._children.counts == 1)

@@ -61,7 +61,7 @@ class Topics:
         self.tree: StoredTopicTrees = rows.get_cached("tree", StoredTopicTrees.from_rows)
         self._rows = rows
         self._state = state
-        self._topics: dict[int, Topic] = {}
+        self._topics: dict[int, Topic] = {}  # a cache, by id
         #: Caches of :meth:`_has_document`, :meth:`_has_chunk` and :meth:`_has_leaf_changed`, by id.
         self._document_exists: dict[int, bool] = {}
         self._chunk_exists: dict[int, bool] = {}
@@ -150,8 +150,8 @@ class Topics:
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
         """Return (topics, chunks) whose vectors add up to the sum of the vectors of a topic's existing chunks.
 
-        The vectors of the returned topics are their stored sums. The sum of a changed topic is the sum of its children,
-        if these share no chunk. Topics with the same chunks have the same summands.
+        The vector of a returned topic is its stored sum, which is valid if none of its chunks changed. A changed topic
+        is therefore replaced by its children if these share no chunk, and else by its chunks.
         """
         topic = int(self.tree.branching_topics[topic])  # skips topics with a single child, which has the same chunks
         if self.tree.sizes[topic] > MAX_SUMMED_CHUNKS:
@@ -357,7 +357,7 @@ class Topics:
 
     @cached_property
     def _may_have_changed(self) -> bool:
-        """True unless the state is certainly equal to the state that the topics were built from."""
+        """False if the state is certainly equal to the state that the topics were built from."""
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
@@ -365,8 +365,8 @@ class Topics:
         """True if a chunk that the topics were built from may have been deleted."""
         if not self._may_have_changed:
             return False
-        num_known = self._state.counters.chunks - len(self._newer_chunks)
-        return self._state.lmdb.writable or num_known < len(self.tree.known_chunks)
+        num_older = self._state.counters.chunks - len(self._newer_chunks)
+        return self._state.lmdb.writable or num_older < len(self.tree.known_chunks)
 
     @cached_property
     def _newer_chunks(self) -> list[int]:
@@ -404,9 +404,9 @@ class Topics:
 
     @cached_property
     def _topic_by_chunk(self) -> Mapping[int, int]:
-        """For each chunk added after the build, the topic of level 0 of the nearest chunk that the build included.
+        """For each chunk added after the build, the finest topic of the nearest chunk that the build included.
 
-        The topic is one of similar content.
+        It is a topic of similar content, not one of the sentences about an entity.
         """
         if not self._newer_chunks or not len(self):
             return {}
@@ -418,8 +418,8 @@ class Topics:
             else [self._find_nearest_older(vector) for vector in vectors]
         )
         pairs = [(chunk, older) for chunk, older in zip(self._newer_chunks, nearest, strict=True) if older is not None]
-        leaf_lists = self._find_leaves([older for _, older in pairs])
-        return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaf_lists, strict=True) if leaves}
+        leaves_by_pair = self._find_leaves([older for _, older in pairs])
+        return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaves_by_pair, strict=True) if leaves}
 
     def _find_nearest_older(self, vector: Vector) -> int | None:
         """Return the chunk nearest to a vector, of the chunks that the topics were built from; None if none exists."""
