@@ -262,7 +262,8 @@ class MetadataMaintainer:
                 is_unchanged = np.array([document not in row_changes for document in documents], np.bool_)
                 rows = np.concatenate((np.stack(old_columns, axis=1)[is_unchanged], rows))
             if len(rows):
-                changes[key] = column_blocks.pack_rows(rows[np.argsort(rows[:, 0])])  # by the first column, the document id
+                by_document = np.argsort(rows[:, 0])  # the first column is the document id
+                changes[key] = column_blocks.pack_rows(rows[by_document])
             elif stored_block is not None:
                 changes[key] = None
         self._write_view.change_many(METADATA_COLUMNS, changes)
