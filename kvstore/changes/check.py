@@ -157,7 +157,8 @@ class _Checker:
         num_blocks: Counter[bytes] = Counter()
         for term, block in self._state.postings.scan():
             chunks = block.chunks.astype(np.int64)
-            if (np.diff(chunks) <= 0).any() or (term == previous_term and chunks[0] <= previous_chunk):
+            follows_previous_block = term != previous_term or chunks[0] > previous_chunk
+            if (np.diff(chunks) <= 0).any() or not follows_previous_block:
                 yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
             if term == previous_term:
                 if not num_blocks[term]:
@@ -250,12 +251,12 @@ class _Checker:
         self, record: DocumentRecord, sections: list[Section], occurrences: list[HeadingOccurrence]
     ) -> Iterator[str]:
         """Yield a sentence if the stored ``occurrences`` differ from the names in a document's title and headings."""
-        expected = {
-            heading.make_occurrence(mention.entity, mention.key)
-            for heading in iter_headed_abstracts(record, sections)
-            for mention in find_mentions(self._state.filter, fold(heading.text), self._state.settings.name_words)
-        }
-        if expected != set(occurrences) or len(expected) != len(occurrences):  # or some are stored twice
+        expected: set[HeadingOccurrence] = set()
+        for heading in iter_headed_abstracts(record, sections):
+            mentions = find_mentions(self._state.filter, fold(heading.text), self._state.settings.name_words)
+            expected.update(heading.make_occurrence(mention.entity, mention.key) for mention in mentions)
+        is_stored_twice = len(set(occurrences)) < len(occurrences)
+        if expected != set(occurrences) or is_stored_twice:
             yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
 
     def _count_introduction(self, entity: int, slot: int) -> None:
@@ -412,16 +413,17 @@ class _Checker:
         texts and tree nodes where it occurs).
         """
         state = self._state
+
+        def iter_record_names() -> Iterator[tuple[str, int]]:
+            """Yield the names in the records of entities, with the entities."""
+            return ((record.key, entity) for entity, record in state.entities.scan())
+
         differences = find_differences(
             lambda: ((key, entry.entity) for key, entry in state.filter.iter_entries()), state.entities.iter_names
         )
         for key in sorted({key for (key, _), _ in differences})[:_MAX_REPORTED_NAMES]:
             yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
-        if any(
-            find_differences(
-                lambda: ((record.key, entity) for entity, record in state.entities.scan()), state.entities.iter_names
-            )
-        ):
+        if any(find_differences(iter_record_names, state.entities.iter_names)):
             yield "the index of names does not agree with the entities"
         stated_kinds = {kind for fact in list_stated_fact_kinds() for kind in fact.kinds}
         for entity, record in state.entities.scan():

@@ -100,12 +100,11 @@ def _try_compact(environment: Environment, *, only_if_sparse: bool) -> bool:
 
 def _count_occupied_bytes(environment: Environment) -> int:
     """Return the number of bytes of the pages that contain records."""
-    page_kinds = ("branch_pages", "leaf_pages", "overflow_pages")
     with environment.snapshot() as snapshot:
-        return sum(
-            table["psize"] * sum(table[page_kind] for page_kind in page_kinds)
-            for table in snapshot.get_table_statistics().values()
-        )
+        tables = snapshot.get_table_statistics().values()
+    return sum(
+        table["psize"] * (table["branch_pages"] + table["leaf_pages"] + table["overflow_pages"]) for table in tables
+    )
 
 
 def _remove_stale_quotes(view: WriteView) -> bool:

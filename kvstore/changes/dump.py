@@ -123,9 +123,9 @@ def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: 
         ],
         "names": [(key, state.entities.get(entity).key) for key, entity in state.entities.iter_names()],
         "introductions": [
-            (record.key, state.entities.get(entity).key, form, kind)
+            (record.key, state.entities.get(entity).key, spelling, kind)
             for record in documents.values()
-            for entity, form, kind in state.entities.iter_introduced_names(record.id)
+            for entity, spelling, kind in state.entities.iter_introduced_names(record.id)
         ],
         "mentions": [
             (*logical.name_chunk(chunk), logical.name_entity(entity), start, length)

@@ -68,9 +68,9 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
     for child, parent, edge in forest.iter_stated_edges():
         if forest.get_tree_name(forest.get_node(child).tree) != edge.tree:
             yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
-        for node, form in ((child, edge.child), (parent, edge.parent)):
-            if forest.get_key(node) != to_entity_key(form):
-                yield f"tree node {node} is not that of {form!r}, as the user states"
+        for node, name in ((child, edge.child), (parent, edge.parent)):
+            if forest.get_key(node) != to_entity_key(name):
+                yield f"tree node {node} is not that of {name!r}, as the user states"
 
 
 def _check_edge_statuses(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:

@@ -384,21 +384,10 @@ class Linker:
         records = self._state.documents.get_many(candidates)
         sections_by_document = self._state.documents.get_sections_many(candidates)
         mentioned_chunks = self._find_in_chunks(candidates, new_names)
-        new_mentions = {
-            added_chunk.id: added_chunk.mentions
-            for added_chunks in mentioned_chunks.values()
-            for added_chunk in added_chunks
-        }
-        stored_mentions = self._mentions.get_occurrences_many(new_mentions)
-        merged_mentions = {
-            chunk: self._mentions.put_chunk(chunk, [*stored_occurrences, *new_mentions[chunk]])
-            for chunk, stored_occurrences in zip(new_mentions, stored_mentions, strict=True)
-        }
+        all_mentions = self._put_new_mentions(list(chain.from_iterable(mentioned_chunks.values())))
         for document, older_chunks in candidates.items():
             document_chunks = mentioned_chunks.get(document, [])
-            name_indexes = sorted(
-                {name_index for older_chunk in older_chunks for name_index in older_chunk.name_indexes}
-            )
+            name_indexes = sorted(set(chain.from_iterable(older_chunk.name_indexes for older_chunk in older_chunks)))
             headings = new_names.find_in_headings(records[document], sections_by_document[document], name_indexes)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.get_heading_occurrences(document), *headings])
@@ -406,13 +395,20 @@ class Linker:
                 self.mark_changed(document, records[document].chunk_ids())
             elif document_chunks:
                 self._mentioned_chunks.setdefault(document, {}).update(
-                    (added_chunk.id, added_chunk._replace(mentions=merged_mentions[added_chunk.id]))
+                    (added_chunk.id, added_chunk._replace(mentions=all_mentions[added_chunk.id]))
                     for added_chunk in document_chunks
                 )
-            for entity, targets in collect_mentioning_abstracts(
-                {added_chunk.id: new_mentions[added_chunk.id] for added_chunk in document_chunks}, headings
-            ).items():
+            new_mentions = {added_chunk.id: added_chunk.mentions for added_chunk in document_chunks}
+            for entity, targets in collect_mentioning_abstracts(new_mentions, headings).items():
                 self._added_addresses.setdefault(entity, []).extend(targets)
+
+    def _put_new_mentions(self, chunks: Sequence[AddedChunk]) -> dict[int, list[Occurrence]]:
+        """Add the mentions of ``chunks``, those of new names, to the stored ones; return all mentions by chunk id."""
+        stored_mentions = self._mentions.get_occurrences_many(chunk.id for chunk in chunks)
+        return {
+            chunk.id: self._mentions.put_chunk(chunk.id, [*stored_occurrences, *chunk.mentions])
+            for chunk, stored_occurrences in zip(chunks, stored_mentions, strict=True)
+        }
 
     def _find_in_chunks(
         self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames

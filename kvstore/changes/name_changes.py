@@ -42,7 +42,10 @@ class NameChanges:
         self._introductions.setdefault(key, []).append((spelling, kind))
 
     def withdraw(self, entity: int, spelling: str, kind: str) -> None:
-        """Record that a document or fact no longer states a spelling of an entity, as a ``kind`` of name."""
+        """Record that a document or fact no longer introduces an entity: states its name with a spelling and a kind.
+
+        ``kind`` is the kind of name, such as "alias": the rule that found it.
+        """
         self._load_records([entity])
         record = self._records[entity]
         record.remove_introduction(record.get_slot_index(spelling, kind))

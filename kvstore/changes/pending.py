@@ -83,7 +83,10 @@ class PendingDocument:
 
     @property
     def is_chunked(self) -> bool:
-        """True if the document is cut into chunks; false if only its metadata changes, or if it is applied again."""
+        """True if the document is cut into chunks.
+
+        It is not if only its metadata changes, or after :meth:`PendingChanges.release` reduced it.
+        """
         return isinstance(self.content, ChunkedDocument | ExtractedDocument)
 
     @property
@@ -210,18 +213,17 @@ def changes_only_metadata(state: State, record: DocumentRecord, document: Pendin
     The metadata must not state another language or another name of the document's tree, on which derived data depends.
     """
     new_document = document.document
-    if record.own_vectors or document.own_vectors:
-        has_same_vectors = record.own_vectors == document.own_vectors and np.array_equal(
-            state.read_vectors(record), document.vectors[CHUNK_VECTORS.name]
-        )
-    else:
-        has_same_vectors = True
+    if record.own_vectors != document.own_vectors:
+        return False
+    if record.own_vectors and not np.array_equal(state.read_vectors(record), document.vectors[CHUNK_VECTORS.name]):
+        return False
+    states_same_language = get_stated_language(record.meta) == get_stated_language(new_document.meta)
+    has_same_tree = get_own_tree_name(record.key, record.meta) == get_own_tree_name(record.key, new_document.meta)
     return (
-        has_same_vectors
+        states_same_language
+        and has_same_tree
         and all(getattr(record, name) == getattr(new_document, name) for name in _COMPARED_FIELDS)
         and unpack_chunks(record.own_chunks) == new_document.own_chunks
-        and get_stated_language(record.meta) == get_stated_language(new_document.meta)
-        and get_own_tree_name(record.key, record.meta) == get_own_tree_name(record.key, new_document.meta)
         and has_same_text(state, record, new_document)
     )
 

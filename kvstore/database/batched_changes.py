@@ -218,7 +218,10 @@ class BatchedChanges:
         return True
 
     def _record_digest(self, key: str) -> None:
-        """Record the digest of a stored document whose metadata or facts change, if the batch may be applied again."""
+        """Record the digest of a stored document whose metadata or facts change, if the batch may be applied again.
+
+        A batch must not be applied again to another document that has this key by then.
+        """
         record = self.state.documents.find_by_key(key) if self.keeps_batches else None
         if record is not None and key not in self.pending.documents:
             self.pending.stored_digests[key] = record.digest

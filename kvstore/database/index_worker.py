@@ -161,13 +161,12 @@ class IndexManager:
 
     def measure_sizes(self) -> dict[str, int]:
         """Return the sizes of the existing index files in bytes, by their names in SHOW STATS."""
-        kinds = (name for name, index in INDEXES.items() if isinstance(index, FileIndex))
-        paths = {kind: build_index_path(self._environment.path, kind) for kind in kinds}
-        return {
-            f"index_{kind}_bytes": sum(file.stat().st_size for file in list_files(path))
-            for kind, path in paths.items()
-            if path.exists()
-        }
+        sizes: dict[str, int] = {}
+        for kind in (name for name, index in INDEXES.items() if isinstance(index, FileIndex)):
+            path = build_index_path(self._environment.path, kind)
+            if path.exists():
+                sizes[f"index_{kind}_bytes"] = sum(file.stat().st_size for file in list_files(path))
+        return sizes
 
     def extend_due_indexes(self, next_chunk: int) -> None:
         """Add new chunks to index files in the background, if there are many; called after each commit.

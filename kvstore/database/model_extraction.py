@@ -425,7 +425,8 @@ class ModelExtraction:
 
         The score of a passage is the sum of the scores of its chunks. ``overhead`` tokens are sent with each request.
         """
-        if self._by is None and (token_budget is None or self._estimate_cost(passages, overhead) <= token_budget):
+        all_fit = token_budget is None or self._estimate_cost(passages, overhead) <= token_budget
+        if self._by is None and all_fit:
             return [0.0] * len(passages)
         chunks, scores = score_chunks(self._by or "confusability", state)
         score_by_chunk = dict(zip(chunks.tolist(), scores.tolist(), strict=True))

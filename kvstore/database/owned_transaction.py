@@ -230,9 +230,9 @@ class OwnedTransaction(Queryable):
         ``timeout`` seconds.
         """
         with self._lock:
-            if self._get_other_owner() is not None and not self._use_ended.wait_for(
-                lambda: self._num_uses == 0, min(timeout, threading.TIMEOUT_MAX)
-            ):
+            is_other_thread = self._get_other_owner() is not None
+            max_wait = min(timeout, threading.TIMEOUT_MAX)
+            if is_other_thread and not self._use_ended.wait_for(lambda: self._num_uses == 0, max_wait):
                 raise TransactionError(
                     f"{self._session.environment.path}: thread {self._thread.name!r} is executing a method of a "
                     "transaction, or has not finished its dump(), so the store cannot be closed; close it after that"

@@ -406,10 +406,11 @@ class Transaction(OwnedTransaction):
             return False
         from ..sql.suggestions import make_entity_error
 
+        required_names = (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,)
         with self.state() as state:
-            for known_name in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
-                if state.filter.find(to_entity_key(known_name)) is None:
-                    raise make_entity_error(state, known_name)
+            for required_name in required_names:
+                if state.filter.find(to_entity_key(required_name)) is None:
+                    raise make_entity_error(state, required_name)
         return self._put_fact(facts.ALIASES, alias.key, alias)
 
     @in_owner_thread

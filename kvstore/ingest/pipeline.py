@@ -293,26 +293,26 @@ class _IngestRun:
         visit.add_document(file_document.key, file_document.digest)
         with self._destination.open_state() as state:
             record = state.documents.find_by_key(file_document.key)
-        document = file_document.extracted
-        unchanged = document is None or (record is not None and record.digest == file_document.digest)
+        extracted = file_document.extracted  # None: the store has the same document
+        is_unchanged = extracted is None or (record is not None and record.digest == file_document.digest)
         # A document can equal the stored one under another digest only if it comes from another file.
-        is_stored = unchanged or _is_moved(document, record)
+        is_stored = is_unchanged or _is_moved(extracted, record)
         self._seen_documents[file_document.key] = _SeenDocument(
             file_document.label, visit.location, file_document.digest, is_stored
         )
         if file_document.left_out:
             self.report.left_out[file_document.key] = sum(part.characters for part in file_document.left_out)
-        if document is None or unchanged:
+        if extracted is None or is_unchanged:
             self.report.unchanged += 1
             self._unchanged_origins[file_document.key] = visit.root
             return
-        self._languages.add(document)
+        self._languages.add(extracted)
         if record is None:
             self.report.added += 1
             self._record_duplicate_key(file_document.key, visit)
         else:
             self.report.changed += 1
-        self._add_to_batch(file_document, document, visit.root)
+        self._add_to_batch(file_document, extracted, visit.root)
         if self._is_batch_full():
             self._write_batch()
 
@@ -383,10 +383,10 @@ class _IngestRun:
         if not key.startswith(visit.source.key):
             return
         key_suffix = key.removeprefix(visit.source.key)  # names one of several documents of the file
-        parts = visit.location.strip("/").split("/")
+        names = visit.location.strip("/").split("/")
         with self._destination.open_state() as state:
-            for start in range(len(parts)):  # a key is the path of a file from one of its parent folders on
-                other_key = "/".join(parts[start:]) + key_suffix
+            for start in range(len(names)):  # a key is the path of a file from one of its parent folders on
+                other_key = "/".join(names[start:]) + key_suffix
                 record = None if other_key == key else state.documents.find_by_key(other_key)
                 if record is not None and record.source == visit.location:
                     self._duplicate_keys.append(f"{key!r} and {other_key!r}")
@@ -404,8 +404,9 @@ class _IngestRun:
 
     def _report_unused_plugins(self, sources: Sequence[Source]) -> None:
         """Add remarks on broken readers of installed packages, if one of them could have read a skipped file."""
-        has_unknown_suffix = any(reason.startswith("suffix ") for reason in self.report.skipped_by)
-        if has_unknown_suffix or (self._format is None and any(find_format(source.key) is None for source in sources)):
+        has_skipped_suffix = any(reason.startswith("suffix ") for reason in self.report.skipped_by)
+        has_unknown_name = self._format is None and any(find_format(source.key) is None for source in sources)
+        if has_skipped_suffix or has_unknown_name:
             broken = (plugin for plugin in READERS.list_plugins() if plugin.problem is not None)
             self.report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
 
@@ -444,13 +445,13 @@ class _IngestRun:
             coverages_by_root.setdefault(coverage.root, []).append(coverage)
         for root, coverages in sorted(coverages_by_root.items()):
             with self._destination.open_state() as state:
-                vanished += [  # this ingest covers these documents, but has not found them
-                    record.key
-                    for record in state.documents.scan_origin(root)
-                    if record.key not in self._seen_documents
-                    and any(coverage.contains(record.source or record.key) for coverage in coverages)
-                    and not self._is_unread(root, record.source or record.key)
-                ]
+                for record in state.documents.scan_origin(root):
+                    if record.key in self._seen_documents:
+                        continue
+                    location = record.source or record.key
+                    is_covered = any(coverage.contains(location) for coverage in coverages)
+                    if is_covered and not self._is_unread(root, location):
+                        vanished.append(record.key)
         self.report.removed += len(vanished)
         return vanished
 

@@ -411,7 +411,9 @@ def _make_exclusion(exclude: Sequence[str]) -> Callable[[str], bool]:
     def is_excluded(relative_path: str) -> bool:
         """True if the path or one of its parent folders matches."""
         names = relative_path.split("/")
-        return any(matches("/".join(names[:depth])) for depth in range(1, len(names) + 1))
+        # For "a/b/c.md": "a", "a/b" and "a/b/c.md".
+        paths = ("/".join(names[:depth]) for depth in range(1, len(names) + 1))
+        return any(map(matches, paths))
 
     return is_excluded
 

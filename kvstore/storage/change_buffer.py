@@ -119,7 +119,7 @@ class TableBuffer:
         other.num_added = self.num_added
         if len(self.newer) * _COPY_DIVISOR > len(self.older):
             other.older = {**self.older, **self.newer}
-            if self._newer_keys is not None:
+            if self._newer_keys is not None:  # the ordered keys are cached, so merge them too
                 older_keys, newer_keys = self._list_keys()
                 other._older_keys = sorted(older_keys + newer_keys)
         else:

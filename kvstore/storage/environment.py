@@ -481,7 +481,8 @@ def _lock_for_opening(lock: WriterLock, timeout: float, *, is_new: bool) -> bool
 def _require_not_open(path: str | os.PathLike[str]) -> None:
     """Raise InputError if this process has the store at ``path`` open already; LMDB allows a file to be opened once."""
     identity = get_file_identity(Path(path) / DATA_FILE)
-    if identity is not None and any(environment.identity == identity for environment in list(_environments)):
+    open_identities = {environment.identity for environment in list(_environments)}
+    if identity is not None and identity in open_identities:
         raise InputError(f"{path}: already open in this process; share that store, or close it first")
 
 

@@ -192,16 +192,17 @@ def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Call
     if len(packed_head) != head_bytes or zlib.crc32(packed_head) != checksum:
         raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH rebuilds the file")
     try:
-        head = msgpack.unpackb(packed_head, raw=False)
+        head: FileHead = msgpack.unpackb(packed_head, raw=False)
     except ValueError as error:  # the base class of all msgpack errors
         raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH rebuilds the file") from error
-    if (
-        not isinstance(head, dict)
-        or not isinstance(head.get("token"), bytes)
-        or not isinstance(head.get("epoch", 0), int)
-        or not isinstance(head.get("arrays"), list)
-        or not _are_part_names(head.get(_PARTS_KEY, []), path)
-    ):
+    is_complete = (
+        isinstance(head, dict)
+        and isinstance(head.get("token"), bytes)
+        and isinstance(head.get("epoch", 0), int)
+        and isinstance(head.get("arrays"), list)
+        and _are_part_names(head.get(_PARTS_KEY, []), path)
+    )
+    if not is_complete:
         raise IndexUnavailableError(f"{path}: its head lacks entries; REFRESH rebuilds the file")
     if head.get("kind") != kind or not is_trusted(head["token"]):
         raise IndexUnavailableError(f"{path}: built for another store or another state of it; REFRESH rebuilds it")

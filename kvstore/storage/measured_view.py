@@ -98,4 +98,5 @@ class MeasuredView:
         # LMDB returns the mapped file itself, so the address of a value determines its pages.
         address = get_address(value)
         if address:
-            self._pages.update(range(address // mmap.PAGESIZE, (address + len(value) - 1) // mmap.PAGESIZE + 1))
+            first_page, last_page = address // mmap.PAGESIZE, (address + len(value) - 1) // mmap.PAGESIZE
+            self._pages.update(range(first_page, last_page + 1))

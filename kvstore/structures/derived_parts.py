@@ -137,9 +137,9 @@ class DerivedPartWriter(DerivedParts):
         super().__init__(view, derivation, dimension)
         self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))
         self._write_view = view
-        last_record = next(view.scan(self.vectors.space.blocks, reverse=True), None)
-        # One above the number of the last block, which is its key.
-        self._next_block = 1 if last_record is None else int(records.U32.unpack(last_record[0])[0]) + 1
+        last_key, _ = next(view.scan(self.vectors.space.blocks, reverse=True), (records.encode_u32(0), None))
+        #: The number of the next new block of vectors; the key of a block is its number.
+        self._next_block = int(records.U32.unpack(last_key)[0]) + 1
 
     def put(self, document: int, part: Any, vectors: Matrix) -> None:
         """Store the part (derived data) of a new document, and the vectors of its texts, shape (texts, dimension)."""

@@ -217,7 +217,8 @@ class Postings(ViewReader):
 
     def has_term_between(self, first: str, last: str) -> bool:
         """True if any chunk has a term whose first character is in the range ``first`` to ``last`` (both included)."""
-        return next(self._view.scan(tables.POSTINGS, first.encode(), chr(ord(last) + 1).encode()), None) is not None
+        stop = chr(ord(last) + 1).encode()
+        return next(self._view.scan(tables.POSTINGS, first.encode(), stop), None) is not None
 
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
         """Yield the postings in blocks, each with the bytes of its term, in order of the terms' bytes."""

@@ -161,10 +161,8 @@ class RestrictedPostings(Postings):
 
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
         """Return the number of chunks of the whole store with each term; 0 if the query allows no document with it."""
-        return {
-            term: count if count and self._is_in_allowed_chunk(term) else 0
-            for term, count in super().count_chunks_by_term(terms).items()
-        }
+        counts = super().count_chunks_by_term(terms)
+        return {term: count if count and self._is_in_allowed_chunk(term) else 0 for term, count in counts.items()}
 
     def _is_in_allowed_chunk(self, term: str) -> bool:
         """True if a document that the query allows contains the term."""
@@ -224,13 +222,13 @@ class RestrictedForest(Forest):
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
         """Return the assertions of each edge by the user and by documents that the query allows."""
         return {
-            edge: [
-                assertion
-                for assertion in assertions
-                if assertion.document == USER or assertion.document in self._allowed
-            ]
+            edge: [assertion for assertion in assertions if self._is_visible(assertion)]
             for edge, assertions in super().get_assertions(edges).items()
         }
+
+    def _is_visible(self, assertion: Assertion) -> bool:
+        """True if the user or a document that the query allows makes an assertion."""
+        return assertion.document == USER or assertion.document in self._allowed
 
     def list_document_edges(self, document: int) -> list[Edge]:
         """Return the edges (child, parent) that a document states; none if the query does not allow the document."""

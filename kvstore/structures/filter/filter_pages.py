@@ -342,18 +342,21 @@ def _decode_header(fields: object) -> _FilterHeader | None:
     header = _FilterHeader(**fields)
     try:
         (buckets, live_buckets), (blocks, live_blocks) = header.bucket_pages, header.block_pages
-        counts = (header.sample, header.entities, header.addresses, header.fork_pages, live_buckets, live_blocks)
-        is_valid = (
-            header.encoding == ENCODING
-            and all(isinstance(count, int) and 0 <= count < 1 << 64 for count in (*counts, *header.directory))
-            and live_buckets < buckets <= PAGE_LIMIT
+        numbers = (header.sample, header.entities, header.addresses, header.fork_pages, live_buckets, live_blocks)
+        are_numbers = all(isinstance(number, int) and 0 <= number < 1 << 64 for number in (*numbers, *header.directory))
+        # The first number is one more than the highest page number ever used; page 0 is never used.
+        has_valid_pages = (
+            live_buckets < buckets <= PAGE_LIMIT
             and live_blocks < blocks <= PAGE_LIMIT
             and header.fork_pages <= PAGE_LIMIT
-            and len(header.directory) == len(_FilterHeader.directory)
+        )
+        has_valid_directory = (
+            len(header.directory) == len(_FilterHeader.directory)
             and header.directory[0] <= WIDEST_DIRECTORY  # the depth of the directory
         )
     except (TypeError, ValueError):
         return None
+    is_valid = header.encoding == ENCODING and are_numbers and has_valid_pages and has_valid_directory
     return header if is_valid else None
 
 

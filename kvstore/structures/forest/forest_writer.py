@@ -155,6 +155,7 @@ class TransitiveReduction:
         forest = self._forest
         for tree in sorted(self._deferred_trees):
             statuses, old_cycle_edges = forest.read_edge_statuses(tree)
+            # The edges on cycles are stored with their strengths, which decide where the cycles are broken.
             cycle_edges = find_cycle_edges(statuses)
             for edge in sorted(old_cycle_edges - cycle_edges):
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)

@@ -248,7 +248,8 @@ def validate_options(index_kind: Index, options: Mapping[str, Any]) -> dict[str,
 def _validate_number(label: str, option: Option, value: Any) -> float:
     """Convert a number to the type of its option; raise InputError if it is of the wrong type or out of range."""
     is_integer = isinstance(option.default, int)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or (is_integer and value % 1 != 0):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or (is_integer and value % 1 != 0):
         raise InputError(f"{label} must be a {'whole ' if is_integer else ''}number, not {value!r}")
     if not option.low <= value <= option.high:
         raise InputError(f"{label} must be between {option.low:g} and {option.high:g}, not {value!r}")
@@ -289,11 +290,12 @@ class IndexWriter(ViewWriter, Indexes):
         self._write_view.put(tables.INDEXES, index_kind.name.encode(), records.pack(None))
 
     def add_trusted_token(self, record: IndexRecord, token: bytes) -> bool:
-        """Add the token in a file built for ``record`` to the stored record, so that the file is read; return True.
+        """Add the random token of a file built for ``record`` to the stored record; files without it are not read.
 
-        Returns False without a change if the index was dropped or created again since.
+        Returns True, or False without a change if the index was dropped or created again since the build began.
         """
         stored_record = self.get(record.kind)
+        # Only the tokens may differ, because another process may have built a file meanwhile.
         if stored_record is None or replace(stored_record, tokens=record.tokens) != record:
             return False
         self.put(replace(stored_record, tokens=(token, *stored_record.tokens)[:_MAX_TOKENS]))
