@@ -44,7 +44,10 @@ class _UnclosedEntryError(Exception):
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document for each BibTeX entry, and a failure for an unclosed entry."""
+    """Yield a document for each BibTeX entry, and a failure for an unclosed entry.
+
+    Raises ReaderError if the file has no entry.
+    """
     text = decode_text(stream.read(), origin.name, options.encoding)
     abbreviations = {month[:3].lower(): month for month in MONTHS}
     used_keys: set[str] = set()

@@ -101,7 +101,7 @@ def detect_format(start: bytes) -> str | None:
 
 
 def _is_mail(start: bytes) -> bool:
-    """True if a file begins with at least ``_MIN_MAIL_FIELDS`` different header fields of mail."""
+    """True if ``start``, the first bytes of a file, begins with ``_MIN_MAIL_FIELDS`` different mail header fields."""
     mail_fields: set[bytes] = set()
     offset = 0
     while len(mail_fields) < _MIN_MAIL_FIELDS:

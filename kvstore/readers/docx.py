@@ -32,7 +32,7 @@ _MAIN_PART_TYPES = (
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert a Word file to Markdown, and yield it as one document."""
+    """Convert a Word file to Markdown, and yield it as one document. Raises ReaderError if it has no text."""
     purpose = f"{origin.name}: reading DOCX"
     import_extra("docx", "documents", purpose, package="python-docx", error=ReaderError)
     from docx.opc.part import PartFactory

@@ -322,7 +322,7 @@ class DocxBody:
 
 
 def _iter_unwrapped(container: Any) -> Iterator[Any]:
-    """Yield the children of an element; wrappers, such as links and insertions, are replaced by their own children."""
+    """Yield the child elements of ``container``; wrappers (links, insertions) are replaced by their own children."""
     for child in container:
         if child.tag in _WRAPPER_TAGS:
             yield from _iter_unwrapped(child)
@@ -362,7 +362,7 @@ def _get_verbatim(element: Any) -> str:
 
 
 def _read_footnotes(blob: bytes) -> dict[str, Any]:
-    """Return the footnote elements by id from the XML of a DOCX file's footnotes, without Word's separators."""
+    """Return the footnote elements by id, without Word's separators; ``blob`` is the XML part with the footnotes."""
     notes = parse_xml(blob).iter(qn("w:footnote"))
     return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}
 

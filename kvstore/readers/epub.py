@@ -51,7 +51,10 @@ _MAX_NAVIGATION_DEPTH = 6
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Convert an EPUB book to Markdown; yield it as one document, and a SkippedPart for each missing page."""
+    """Convert an EPUB book to Markdown; yield it as one document, and a SkippedPart for each missing page.
+
+    Raises ReaderError if the book has no text.
+    """
     package = Package(stream, origin.name, "EPUB")
     with package.convert_errors():
         book = _EpubBook(package, origin.name, options)

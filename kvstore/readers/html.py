@@ -64,7 +64,10 @@ class ParsedPage(NamedTuple):
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert an HTML page to Markdown without its navigation, and yield it as one document."""
+    """Convert an HTML page to Markdown without its navigation, and yield it as one document.
+
+    Raises ReaderError if the page has no text.
+    """
     page = parse_page(stream.read(), origin.name, options)
     if not page.blocks:
         raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
@@ -105,7 +108,7 @@ def convert_markup(markup: str, file_name: str, options: ReadOptions) -> list[Ma
 
 
 def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
-    """Return the Markdown blocks of a page, and the elements left out as navigation.
+    """Return the Markdown blocks of the page ``tree``, and the elements left out as navigation.
 
     ``keep`` is the strictest filter of navigation to try; it is relaxed until there are blocks other than headings.
     """
@@ -141,7 +144,7 @@ def _decode_page(data: bytes, file_name: str, encoding: str | None) -> str:
 
 
 def _convert_xhtml(markup: str) -> str:
-    """Convert XHTML to HTML: expand self-closed elements (``<p/>``) and escape character data (``<![CDATA[...]]>``)."""
+    """Convert XHTML ``markup`` to HTML: expand self-closed elements (``<p/>``) and escape character data (CDATA)."""
     if "<![CDATA[" in markup:
         markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
     pieces = []
@@ -160,7 +163,10 @@ def _convert_xhtml(markup: str) -> str:
 
 
 def _check_depth(markup: str, file_name: str) -> None:
-    """Raise ReaderError if the page is nested so deeply that the parser would take too long."""
+    """Raise ReaderError if the page ``markup`` is nested so deeply that the parser would take too long.
+
+    ``file_name`` is the file in the message.
+    """
     if markup.count("<") <= _MAX_DEPTH:
         return
     depth = 0.0
@@ -178,7 +184,7 @@ def _check_depth(markup: str, file_name: str) -> None:
 
 
 def _find_title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
-    """Return the title of a page: the text of the first level-one heading, else of ``<title>``, else None."""
+    """Return the title of the page ``tree``: the first level-one heading in ``blocks``, else ``<title>``, else None."""
     for block in blocks:
         if block.kind == "heading" and block.text.startswith("# "):
             return block.text[2:]

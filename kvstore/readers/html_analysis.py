@@ -112,7 +112,7 @@ class PageAnalysis:
     """
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
-        """Count the text and links of all elements below ``body``, then locate the page's content and title."""
+        """Count the text and links of all elements of ``tree``, and locate the content and title in its ``body``."""
         self.stats_by_id: dict[int, ElementStats] = {}
         self._hosts = frozenset(_iter_own_hosts(tree))
         # The normalized words of the headings, and the ids of elements with a role.
@@ -148,11 +148,11 @@ class PageAnalysis:
         return 0 if stats is None else stats.text_length - stats.linked_length
 
     def _count_elements(self, root: LexborNode) -> None:
-        """Fill ``stats_by_id`` with the counts of all elements, and collect ``<main>``, ``<article>`` and ``<h1>``.
+        """Fill ``stats_by_id`` with the counts of all elements in ``root``, and collect its main elements and titles.
 
-        They are stored in ``_mains``, ``_articles`` and ``_titles``, without nested ones. The totals below count
-        everything from the beginning of the page. The counts of an element are the totals at its end minus the totals
-        at its start.
+        The outermost ``<main>`` and ``<article>`` elements and the ``<h1>`` are stored in ``_mains``, ``_articles`` and
+        ``_titles``. The totals below count everything from the beginning of the page. The counts of an element are the
+        totals at its end minus the totals at its start.
         """
         stats_by_id = self.stats_by_id
         placement_ids = self._main_elements | self._aside_elements
@@ -311,7 +311,7 @@ class PageAnalysis:
         )
 
     def _find_declared_content(self, body: LexborNode) -> LexborNode | None:
-        """Return the element that the page declares to be its content, or None.
+        """Return the element in ``body`` that the page declares to be its content, or None.
 
         It is the ``<main>``, or the only ``<article>`` (in the main, if there is one) if that has enough of the text.
         The result is None if the page has neither, more than one main, or a main with too little of the text.

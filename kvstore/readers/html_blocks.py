@@ -70,7 +70,7 @@ _OnLeave = Callable[[], None]
 def convert_page(
     body: LexborNode, analysis: PageAnalysis, keep: KeepLevel
 ) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
-    """Return the Markdown blocks of a page, and the navigation that was left out; ``keep`` says how much to keep."""
+    """Return the Markdown blocks of ``body``, and the navigation that was left out; ``keep`` says how much to keep."""
     page = _PageWalker(analysis, keep)
     page.walk(body)
     return page.container.finish_blocks(), page.left_out

@@ -143,7 +143,7 @@ class NavigationFilter:
         return is_content_element or node.mem_id in self._prose_elements
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
-        """True if an element is never text: a script, a graphic, media or a form control."""
+        """True if an element with this ``tag`` is never text: a script, a graphic, media or a form control."""
         if tag in TEXTLESS_TAGS:
             return True
         parent = node.parent
@@ -414,7 +414,8 @@ def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_m
 def _is_breadcrumbs(node: LexborNode, stats: ElementStats, class_match: re.Match[str]) -> bool:
     """True if an element is the path of the page in its site, such as "Home > Lakes", by its name and separators.
 
-    ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id.
+    ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id, and ``stats`` are the counts of
+    its text and links.
     """
     return (
         "crumb" in class_match[0]
@@ -454,7 +455,10 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
 
 
 def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
-    """Return the class and id of an element in lowercase; a section's id is dropped, because it repeats the heading."""
+    """Return the class and id in the attributes of an element, in lowercase and separated by a space.
+
+    The id of a section is dropped, because it repeats the heading.
+    """
     classes = (attributes.get("class") or "").lower()
     if not classes and not attributes.get("id"):
         return ""
@@ -464,7 +468,10 @@ def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
 
 
 def _is_fine_print(node: LexborNode, stats: ElementStats) -> bool:
-    """True if a short element has words of fine print, such as a copyright notice or the date of the last update."""
+    """True if a short element has words of fine print, such as a copyright notice or the date of the last update.
+
+    ``stats`` are the counts of its text.
+    """
     return (
         stats.text_length < _MAX_FINE_PRINT_CHARACTERS
         and stats.num_elements <= MAX_INSPECTED_ELEMENTS

@@ -82,7 +82,8 @@ def read_objects(rows: Iterable[tuple[int, _Row]], origin: Origin, options: Read
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield the documents of one JSON value: one for each object of its main list, and one for the rest.
 
-    A lock file, or a rest of more than ``_MAX_VALUE_CHARACTERS``, becomes a SkippedPart.
+    A lock file, or a rest of more than ``_MAX_VALUE_CHARACTERS``, becomes a SkippedPart. Raises ReaderError if the file
+    is empty or not valid JSON.
     """
     # Not decode_text: JSON allows raw line breaks such as U+2028 in strings, and \n would make it invalid.
     text = decode_file(stream.read(), origin.name, options.encoding)
@@ -252,7 +253,7 @@ def _parse_value(text: str) -> JSON:
 
 
 def _parse_integer(digits: str) -> int:
-    """Parse an integer of a JSON text; raises BadLineError if it does not fit in 64 bits."""
+    """Parse ``digits``, an integer of a JSON text. Raises BadLineError if it does not fit in 64 bits."""
     # The length comes first, because int() takes long for a long text.
     if len(digits) <= _MAX_INTEGER_CHARACTERS:
         value = int(digits)
@@ -264,7 +265,7 @@ def _parse_integer(digits: str) -> int:
 
 
 def _parse_decimal(digits: str) -> float:
-    """Parse a decimal number of a JSON text; raises BadLineError if it overflows."""
+    """Parse ``digits``, a decimal number of a JSON text. Raises BadLineError if it is too large for a float."""
     value = float(digits)
     if value in (float("inf"), float("-inf")):
         raise BadLineError(

@@ -39,7 +39,10 @@ _ENCODINGS = {
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Convert a LaTeX file to Markdown; yield it as one document, and a SkippedPart for each included file."""
+    """Convert a LaTeX file to Markdown; yield it as one document, and a SkippedPart for each included file.
+
+    Raises ReaderError if its macros expand without end, or if it has no text.
+    """
     source_bytes = stream.read()
     encoding = options.encoding
     if encoding is None and not is_utf8(source_bytes):

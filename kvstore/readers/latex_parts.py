@@ -17,11 +17,14 @@ _UNIT_PATTERN = re.compile(r"\\([A-Za-z]+)|[.~]|[^\\.~{}\s]+")  # \meter, m or a
 ENVIRONMENT_PATTERN = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]{0,9}\}")  # {itemize}
 
 
-def split_slide_title(body: str) -> tuple[str, str] | None:
-    """Return the title in braces at the beginning of a slide, and the rest of its body; None without a title."""
+def split_slide_title(body: str) -> tuple[str | None, str]:
+    """Return (title, rest) for the body of a slide: the title in braces at its beginning, and the text after it.
+
+    Without such a title, return None and ``body``.
+    """
     start = len(body) - len(body.lstrip())
     if body[start : start + 1] != "{":
-        return None
+        return None, body
     end = find_closing_bracket(body, start, "{", "}")
     return body[start + 1 : end], body[end + 1 :]
 
@@ -142,7 +145,7 @@ def _split_outside_braces(text: str, separator: str) -> Iterator[str]:
 
 
 def format_unit(source: str) -> str:
-    r"""Return a unit of the package siunitx as printed.
+    r"""Return a unit of the package siunitx, given its LaTeX source, as printed.
 
     >>> format_unit(r"\kilo\gram\per\cubic\metre"), format_unit("m.s^{-1}")
     ('kg/m³', 'm·s^-1')

@@ -173,7 +173,7 @@ class _LatexText(LatexCursor):
     # --- commands -----------------------------------------------------------------------------------------------------
 
     def _read_symbol(self, symbol: str) -> None:
-        """Process a command whose name is one character, such as ``\\\\`` or ``\\%``."""
+        """Process a command whose name is one character, ``symbol``, such as ``\\\\`` or ``\\%``."""
         if symbol == "\\":
             self._offset += self._text.startswith("*", self._offset)  # \\*[2pt]: no page break, extra space
             self._read_option()
@@ -413,7 +413,7 @@ class _LatexText(LatexCursor):
         for _ in range(NUM_ENVIRONMENT_ARGUMENTS.get(name, 0)):
             inner._read_argument()
             inner._read_option()
-        body = inner._text[inner._offset :]
+        body = inner._text[inner._offset :]  # without the option and the arguments
         self._flush_paragraph()
         if name in TABLE_ENVIRONMENTS:
             self._add_table(body)
@@ -426,11 +426,10 @@ class _LatexText(LatexCursor):
             blocks = self._parse_inner(body)
             self._add_blocks(*([make_heading(2, "Abstract"), *blocks] if blocks else []))
         elif name == "frame":
-            title = split_slide_title(body)
-            self._add_blocks(
-                *([make_heading(3, self._source.render_line(title[0], self._depth))] if title else []),
-                *self._parse_inner(title[1] if title else body),
-            )
+            title, body = split_slide_title(body)
+            if title is not None:
+                self._add_blocks(make_heading(3, self._source.render_line(title, self._depth)))
+            self._add_blocks(*self._parse_inner(body))
         else:
             note = self._source.render_line(option, self._depth) if option and name in THEOREM_LABELS else ""
             blocks = self._parse_inner(body)
@@ -483,7 +482,7 @@ class _LatexText(LatexCursor):
             self._add_blocks(make_list(items))
 
     def _add_table(self, body: str) -> None:
-        """Add the table of an environment; the first row that is not empty is its header.
+        """Add the table in the body of an environment; the first row that is not empty is its header.
 
         A caption before the first row is added above the table; later captions and repeated headers are omitted.
         """

@@ -76,9 +76,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
-    """Yield each message and its attachments; an invalid message is a ReadFailure.
+    """Yield each message of an mbox file and its attachments; an invalid message is a ReadFailure.
 
-    A line ``From …`` after a blank line begins a message if it contains a time or a header follows it.
+    Raises ReaderError if the file is empty or does not begin with a line ``From …``, which precedes each message.
     """
     first_line = stream.readline(_MAX_FIRST_LINE_BYTES)
     if not first_line.removeprefix(BOM_UTF8).strip():
@@ -97,9 +97,10 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 
 
 def _split_mbox(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the size and the content of each message of an mbox file, whose first line is already read.
+    """Yield (size in bytes, content) of each message of an mbox file, whose first line is already read.
 
-    Content beyond ``_MAX_MESSAGE_BYTES`` is dropped, but counted in the size.
+    A line ``From …`` after a blank line begins a message if it contains a time or a header follows it. Content beyond
+    ``_MAX_MESSAGE_BYTES`` is dropped, but counted in the size.
     """
     lines: list[bytes] = []
     num_bytes = 0

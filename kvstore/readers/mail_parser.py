@@ -57,7 +57,10 @@ class _MailPart(EmailMessage):
         self._part_numbers = count(1)  # counts the parts; ``attach`` gives all parts of a message the same counter
 
     def attach(self, payload: Any) -> None:
-        """Add a MIME part. Raises InvalidMailError if the message has too many parts or nests them too deep."""
+        """Add ``payload``, a MIME part, to this one.
+
+        Raises InvalidMailError if the message has too many parts or nests them too deep.
+        """
         payload.depth = self.depth + 1
         payload._part_numbers = self._part_numbers
         if next(self._part_numbers) > _MAX_PARTS:
@@ -71,7 +74,10 @@ class _MailPolicy(policy.EmailPolicy):
     """The policy of the standard library, with limits on field lengths; each value is parsed once."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
-        """Split the lines of a field into name and value. Raises InvalidMailError if the value is too long."""
+        """Split ``sourcelines``, the lines of a header field, into its name and value.
+
+        Raises InvalidMailError if the value is too long.
+        """
         name, value = super().header_source_parse(sourcelines)
         is_address_list = name.lower() in _ADDRESS_FIELDS
         limit = _MAX_ADDRESS_LIST_CHARACTERS if is_address_list else _MAX_FIELD_CHARACTERS

@@ -35,7 +35,10 @@ _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Convert a manual page to Markdown; yield it as one document, or a SkippedPart if it only names another page."""
+    """Convert a manual page to Markdown; yield it as one document, or a SkippedPart if it only names another page.
+
+    Raises ReaderError if it has no text, or if its definitions expand without end.
+    """
     page_bytes = stream.read()
     encoding = options.encoding
     if encoding is None and not is_utf8(page_bytes):
@@ -90,7 +93,10 @@ class _ManualPage(ManualBlocks):
     # --- macros -------------------------------------------------------------------------------------------------------
 
     def _handle_macro(self, name: str, macro_args: str) -> None:
-        """Process a macro: a font, a macro in ``_MACROS``, or an inline macro of mdoc; others are ignored."""
+        """Process a macro: a font, a macro in ``_MACROS``, or an inline macro of mdoc; others are ignored.
+
+        The arguments of a font are text. Those of alternating fonts, such as ``.BR``, are joined without spaces.
+        """
         if name in _FONT_MACROS:
             texts = [self._roff.render_text(argument) for argument in split_arguments(macro_args)]
             if texts:
@@ -263,7 +269,7 @@ class _ManualPage(ManualBlocks):
             self._code_lines = []
 
     def _finish_verbatim(self, macro_args: str) -> None:
-        """Handle the end of a code block, such as ``.fi``."""
+        """Handle the macros ``.fi``, ``.EE`` and ``.Ve``: end the code block."""
         self._finish_code()
 
     def _start_link(self, macro_args: str) -> None:
@@ -431,7 +437,7 @@ _LIST_OPTIONS = frozenset("-bullet -column -dash -diag -enum -hang -hyphen -inse
 
 
 def _format_heading(name: str, section: str) -> str:
-    """Return a page's heading, such as ``ls(1)``."""
+    """Return the heading of a manual page, such as ``ls(1)``; ``section`` is the section of the manual, or empty."""
     return f"{_to_typed_name(name)}({section})" if section else _to_typed_name(name)
 
 
@@ -441,7 +447,7 @@ def _to_typed_name(name: str) -> str:
 
 
 def _read_table_cells(first_line: str, next_lines: Iterator[str], separator: str) -> list[str]:
-    """Return the cells of a row of a tbl table, which begins with ``first_line``.
+    """Return the cells of a row of a tbl table, which begins with ``first_line``; ``separator`` separates them.
 
     A cell of several lines is enclosed in ``T{`` and ``T}``; its lines are read from ``next_lines``.
     """

@@ -37,7 +37,10 @@ _INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a Markdown file as one document, with the fields of its front matter as metadata."""
+    """Yield a Markdown file as one document, with the fields of its front matter as metadata.
+
+    Raises ReaderError if the file is empty.
+    """
     text = clean_text(decode_file(stream.read(), origin.name, options.encoding))
     meta, text = split_front_matter(text)
     text = prepend_paragraphs(
@@ -124,8 +127,9 @@ def find_first_title(text: str) -> str | None:
         heading = _TITLE_PATTERN.match(line)
         if heading is not None:
             title = line[heading.end() :].strip()
-            stripped = title.rstrip("#")  # a closing sequence needs a space before it
-            title = stripped.rstrip() if not stripped or stripped[-1].isspace() else title
+            without_hashes = title.rstrip("#")
+            if not without_hashes or without_hashes[-1].isspace():  # a closing sequence needs a space before it
+                title = without_hashes.rstrip()
             if title:
                 return title
         if previous_line and _UNDERLINE_PATTERN.match(line):

@@ -230,7 +230,7 @@ class MdocInterpreter:
         return arguments
 
     def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
-        """Return the standard sentence on exit statuses (``Ex``) or return values (``Rv``).
+        """Return the standard sentence on exit statuses or return values that ``macro`` (``Ex`` or ``Rv``) inserts.
 
         ``names`` are the commands or functions of the sentence; empty for the documented name.
         """

@@ -27,9 +27,10 @@ _RUNNING_CLASSES = {"date-time": "date", "footer": "footer", "header": "header",
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the presentation as one document.
+    """Convert an OpenDocument presentation to Markdown, and yield it as one document.
 
     The headers, footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``.
+    Raises ReaderError if the presentation has no text.
     """
     left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
     with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:

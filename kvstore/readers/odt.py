@@ -18,7 +18,7 @@ from .raw_document import Origin, RawDocument, ReadOptions
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert an OpenDocument text to Markdown, and yield it as one document."""
+    """Convert an OpenDocument text to Markdown, and yield it as one document. Raises ReaderError if it has no text."""
     with open_opendocument(stream, origin.name, "ODT", "text") as opendocument:
         text = OpenDocumentText(opendocument.trees)
         blocks = text.build_document_blocks(opendocument.body)

@@ -106,7 +106,7 @@ def _is_markup(start: bytes) -> bool:
 def _read_trees(stream: BinaryIO, file_name: str, format_name: str) -> tuple[Element, ...]:
     """Return the parsed XML of a file: its properties, styles and content, as far as it has these.
 
-    Raises ReaderError if the file is locked with a password.
+    Raises ReaderError if the file is locked with a password. ``format_name`` is the format in messages, such as ODT.
     """
     stream.seek(0)
     if _is_markup(stream.read(_MAX_START_BYTES)):

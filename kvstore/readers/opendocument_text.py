@@ -104,7 +104,7 @@ class OpenDocumentText:
                 self._add_elements(element, builder, plain)
 
     def _add_paragraph(self, element: Element, builder: BlockBuilder, plain: bool) -> None:
-        """Add a paragraph or heading as the block that its style names, then the text boxes in it.
+        """Add a paragraph or heading to ``builder`` as the block that its style names, then the text boxes in it.
 
         Headings and ``plain`` paragraphs have no emphasis. The first title or level-one heading becomes ``title``.
         """
@@ -193,7 +193,7 @@ class OpenDocumentText:
         return False
 
     def _add_list(self, element: Element, builder: BlockBuilder, depth: int, style: str | None) -> None:
-        """Add the items of a list and of its inner lists; ``depth`` is 0 for the outermost list.
+        """Add the items of a list and of its inner lists to ``builder``; ``depth`` is 0 for the outermost list.
 
         ``style`` is the style of the list around it, which applies if the list has no style.
         """

@@ -64,7 +64,7 @@ _FOOTNOTE_REFERENCE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]")  # [fn:1]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert an Org file to Markdown, and yield it as one document."""
+    """Convert an Org file to Markdown, and yield it as one document. Raises ReaderError if it has no text."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _OrgFile()
     blocks = parser.parse_blocks([line.expandtabs().rstrip() for line in text.split("\n")], depth=0)
@@ -156,7 +156,7 @@ class _OrgFile:
     def _parse_delimited(
         self, lines: Sequence[str], start: int, begin: re.Match[str], depth: int, builder: BlockBuilder
     ) -> int:
-        """Add the block between ``#+begin_NAME`` and ``#+end_NAME``, and return the index of the line after it.
+        """Add the block of ``#+begin_NAME`` to ``builder``, and return the index of the line after ``#+end_NAME``.
 
         ``begin`` is the match of its first line, ``lines[start]``. A block inside too many others (``depth``) is added
         as code.
@@ -179,9 +179,9 @@ class _OrgFile:
         return end + 1
 
     def _parse_item(self, lines: Sequence[str], start: int, item: re.Match[str], builder: BlockBuilder) -> int:
-        """Add a list item with its indented continuation lines, and return the index of the line after it.
+        """Add the list item at ``lines[start]`` to ``builder``, and return the index of the line after it.
 
-        ``item`` is the match of its first line: the indentation and the list marker.
+        Further indented lines belong to it. ``item`` is the match of its first line: the indentation and the marker.
         """
         indent = len(item[1])
         end = start + 1
@@ -219,7 +219,7 @@ def _find_end_line(lines: Sequence[str], start: int, end_line: str) -> int:
 
 
 def _find_paragraph_end(lines: Sequence[str], start: int) -> int:
-    """Return the index of the line after a paragraph, which ends at a blank line or another block."""
+    """Return the index of the line after the paragraph at ``start``; a blank line or another block ends it."""
     if _PLAN_PATTERN.match(lines[start]):  # the dates of a task are a paragraph of one line
         return start + 1
     block_patterns = (

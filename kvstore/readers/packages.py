@@ -109,6 +109,6 @@ def convert_errors(file_name: str, format_name: str) -> Iterator[None]:
 
 
 def _make_damage_error(file_name: str, format_name: str, error: Exception) -> ReaderError:
-    """Return the error for a file that a library cannot read."""
+    """Return the error for a file that a library cannot read as ``format_name``, such as DOCX."""
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return ReaderError(f"{file_name}: is damaged or not {format_name} ({description}); open it and save it again")

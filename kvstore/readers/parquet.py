@@ -24,7 +24,7 @@ _MAX_COLUMNS = 10_000
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document, or a failure, for each row of a Parquet file."""
+    """Yield a document, or a failure, for each row of a Parquet file. Raises ReaderError if it has no rows."""
     purpose = f"{origin.name}: reading Parquet"
     parquet = import_extra("pyarrow.parquet", "arrow", purpose, package="pyarrow", error=ReaderError)
     pa = import_extra("pyarrow", "arrow", purpose, error=ReaderError)
@@ -51,7 +51,10 @@ def _is_skipped_type(types: Any, type: Any) -> bool:
 
 
 def _iter_objects(file: Any, names: list[str]) -> Iterator[dict[str, JSON] | BadLineError]:
-    """Yield the columns ``names`` of each row as a JSON object, or the error of a row that JSON cannot express."""
+    """Yield the columns ``names`` of each row of a Parquet ``file`` as a JSON object.
+
+    A row that JSON cannot express yields a BadLineError instead.
+    """
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names):
         for row in batch.to_pylist():
             try:

@@ -74,7 +74,10 @@ _HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")  # the end of "bot
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the text of all pages as one document, without running heads and page numbers."""
+    """Yield the text of all pages of a PDF file as one document, without running heads and page numbers.
+
+    Raises ReaderError if the file is damaged, locked, or has no text.
+    """
     import_extra("pypdf", "documents", f"{origin.name}: reading PDF", error=ReaderError)
     import pypdf
     from pypdf.errors import DependencyError

@@ -216,9 +216,9 @@ class _RestructuredText:
         return self._parse_paragraph(lines, start, depth, blocks)
 
     def _parse_section(self, lines: Sequence[str], start: int, blocks: list[MarkdownBlock]) -> int:
-        """Append the heading at ``lines[start]``, or skip a transition (a rule); return the index of the line after it.
+        """Append the heading at ``lines[start]`` to ``blocks``, or skip a transition (a rule).
 
-        Return 0 if the line begins neither.
+        Return the index of the line after it, or 0 if the line begins neither.
         """
         line = lines[start]
         overline = _ADORNMENT_PATTERN.match(line)  # a line such as "=====", above or below a title
@@ -449,6 +449,9 @@ class _RestructuredText:
 
 
 def _is_enumerated_item(lines: Sequence[str], start: int) -> bool:
-    """True if an enumerator begins an item, not a sentence: the next line is blank, indented, or the next item."""
+    """True if the enumerator (``1.``) at ``lines[start]`` begins a list item and not a sentence.
+
+    The next line is then blank, indented, or the next item.
+    """
     next_line = lines[start + 1] if start + 1 < len(lines) else ""
     return not next_line or next_line.startswith(" ") or _ENUMERATOR_PATTERN.match(next_line) is not None

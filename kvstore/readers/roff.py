@@ -160,7 +160,10 @@ class RoffInterpreter:
             yield line
 
     def render_text(self, source: str, depth: int = 0) -> str:
-        """Return the text of a line, without fonts, sizes and motions; ``depth`` is the number of strings around it."""
+        """Return the text of ``source``, a line with escapes, without fonts, sizes and motions.
+
+        ``depth`` is the number of strings being expanded around it.
+        """
         if "\\" not in source:
             return source
 
@@ -273,7 +276,7 @@ class RoffInterpreter:
             self._macros[names[0]] = previous_body + body
 
     def _set_string(self, request: str, args: str) -> None:
-        """Define a string (``ds``) or append to it (``as``); predefined strings are not changed.
+        """Define a string (``ds``) or append to it (``as``), as ``request`` says; predefined strings are not changed.
 
         ``args`` is the name of the string and its text.
         """
@@ -359,7 +362,7 @@ def _strip_brackets(name: str) -> str:
 
 
 def _find_expression_end(args: str) -> int:
-    """Return the offset of the end of the expression that begins a line: white space outside parentheses."""
+    """Return the offset of the end of the expression that begins ``args``: white space outside parentheses."""
     depth = 0
     index = 0
     while index < len(args):

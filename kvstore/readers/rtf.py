@@ -33,7 +33,7 @@ _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the text of an RTF file as one document."""
+    """Yield the text of an RTF file as one document. Raises ReaderError if the file is not RTF or has no text."""
     library = import_extra("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
     to_plain_text: Callable[..., str] = library.rtf_to_text
     file_bytes = stream.read().removeprefix(BOM_UTF8)
@@ -124,7 +124,7 @@ def _move_footnotes_and_boxes(markup: str) -> str:
 
 
 def _find_group_end(markup: str, start: int) -> int:
-    """Return the offset after the group that begins at a brace, or -1 if it is unclosed."""
+    """Return the offset after the group of ``markup`` whose opening brace is at ``start``, or -1 if it is unclosed."""
     depth = 0
     for brace in _BRACE_PATTERN.finditer(markup, start):
         if len(brace[0]) == 1:

@@ -50,7 +50,10 @@ class _SheetRow(NamedTuple):
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a document for each nonempty sheet of a workbook, with its tables in Markdown."""
+    """Yield a document for each nonempty sheet of a workbook, with its tables in Markdown.
+
+    Raises ReaderError if all sheets are empty.
+    """
     documents = []
     with _open_workbook(stream, origin) as sheets:
         for name, sheet_rows in sheets.items():

@@ -51,7 +51,8 @@ _RUNNING_PLACEHOLDERS = {"dt": "date", "ftr": "footer", "sldNum": "slide number"
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert a presentation (PPTX) to Markdown, and yield it as one document.
 
-    The footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``.
+    The footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``. Raises
+    ReaderError if the presentation has no text.
     """
     import_extra("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
     from pptx.opc.package import PartFactory
@@ -239,7 +240,10 @@ def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
 
 
 def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
-    """Return the texts of a diagram (SmartArt) as nested lists; they are in another file of the PPTX package."""
+    """Return the texts of a diagram (SmartArt) as nested lists; empty if the shape is not a diagram.
+
+    The texts are in another file of the PPTX package.
+    """
     # The attribute r:dm of an element names the relation to the part with the data of the diagram.
     relation_ids = {
         attribute

@@ -45,7 +45,10 @@ class _Boundary(NamedTuple):
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield a file of source code as one document, with a heading above each definition."""
+    """Yield a file of source code as one document, with a heading above each definition.
+
+    Generated code becomes a SkippedPart. Raises ReaderError if the suffix is not one of a known language.
+    """
     text = decode_text(stream.read(), origin.name, options.encoding)
     num_generated_characters = sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS)
     if 2 * num_generated_characters > len(text):

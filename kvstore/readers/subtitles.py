@@ -94,7 +94,7 @@ def _iter_cues(text: str) -> Iterator[_Cue]:
 
 
 def _to_seconds(hours: str | None, minutes: str, seconds: str, decimals: str) -> float:
-    """Return a time of a cue in seconds; the arguments are its digits, without ``hours`` (None) if it has none."""
+    """Return a time of a cue (``00:12:05.500``) in seconds, given its digits; ``hours`` is None if it is missing."""
     return 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds) + float(f"0.{decimals}")
 
 

@@ -32,9 +32,9 @@ _MAX_COLUMNS = 10_000
 
 
 def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield the number (from 1) of each row's first line, and its cells, or the reason why it is invalid.
+    """Yield (number of its first line, cells) for each row; for an invalid row, the reason replaces the cells.
 
-    Blank rows are skipped.
+    Lines are numbered from 1. Blank rows are skipped.
     """
     # The limit is global to the process; raising it only allows longer cells elsewhere.
     csv.field_size_limit(sys.maxsize)
@@ -68,7 +68,7 @@ def _detect_delimiter(header: str, origin: Origin) -> str:
 
 
 def _describe_csv_error(error: csv.Error) -> str:
-    """Return the reason why a row is invalid, and the remedy."""
+    """Return the reason why a row is invalid, given the error of the csv module, and the remedy."""
     if "unexpected end of data" in str(error):
         return "a quote that opens in this row is not closed, so the rest of the file belongs to it; close or double it"
     return f"is not valid CSV ({error}); double every quote inside a quoted cell"
@@ -91,7 +91,7 @@ def iter_row_documents(
     """Yield a document for each valid row, and a ReadFailure for each invalid row.
 
     ``rows`` has the line number of each row with its cells or the reason why it is invalid; the first row is the
-    header.
+    header. Raises ReaderError if the header is invalid, or if no row follows it.
     """
     header = _read_header(rows, origin)
     key_column = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)
@@ -181,7 +181,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
     A first row ``child,parent`` or ``parent,child``, ignoring case, is a header. The first row is also a header if the
     options ``child`` and ``parent`` name columns; other columns are then allowed. ``meta['tree']`` names the tree: the
-    ``tree`` option, else the file's name without its suffix.
+    ``tree`` option, else the file's name without its suffix. Raises ReaderError for an invalid row.
     """
     pairs: dict[tuple[str, str], None] = {}
     columns: tuple[int, int] | None = None
@@ -214,7 +214,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
-    """Return the indexes of the columns with the child and the parent, from the options or the first row.
+    """Return (child, parent), the indexes of their columns, from the options or the first row.
 
     Raises ReaderError if the options do not name two columns of the first row.
     """

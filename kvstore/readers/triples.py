@@ -59,7 +59,7 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
 
 
 def _parse_triple(triple: JSON) -> list[JSON] | None:
-    """Return the subject, relation and object of a JSON list or object; None if one of them is missing or not text.
+    """Return the subject, relation and object of ``triple``, a list or object; None if one is missing or not text.
 
     In a list of more than three texts, the texts between the first and the last are the words of the relation.
     """

@@ -34,6 +34,7 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     """Yield a document for each record, or one document for the whole file.
 
     The children of the root are records if there are several, with the same name, and all of them have children.
+    Raises ReaderError if the file has no text.
     """
     num_characters = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
     children = list(root)

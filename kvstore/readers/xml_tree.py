@@ -25,7 +25,7 @@ class XmlError(ValueError):
 
 
 def parse_xml(data: bytes) -> Element:
-    """Return the root element of an XML document without entity declarations; raises XmlError."""
+    """Return the root element of an XML document. Raises XmlError if it is malformed or declares entities."""
     tree = _TreeParser()
 
     def reject_entity(*declaration: object) -> NoReturn:
@@ -88,7 +88,7 @@ class _TreeParser:
         self._characters_left = limit
 
     def parse(self, data: bytes) -> Element:
-        """Parse an XML document, and return its root element; raises XmlError."""
+        """Parse an XML document, and return its root element. Raises XmlError if it is malformed or too deep."""
         try:
             self.parser.Parse(data, True)  # True: this is all of it
             return self._builder.close()
@@ -107,7 +107,7 @@ class _TreeParser:
         self._builder.data(text)
 
     def _start_element(self, name: str, attributes: dict[str, str]) -> None:
-        """Open an element; raises XmlError if it is nested too deeply."""
+        """Open an element with these attributes. Raises XmlError if it is nested too deeply."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise XmlError(f"nests elements more than {_MAX_DEPTH} deep")
