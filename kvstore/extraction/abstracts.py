@@ -177,21 +177,18 @@ class AbstractTreeBuilder:
         return shared_sections[-1] if shared_sections else -1
 
     def _split_leaves(self) -> list[tuple[int, int]]:
-        """Return the ordinals of the first and last chunk of each leaf of the abstract tree.
+        """Return (first, last), the ordinals of the first and last chunk, for each leaf of the abstract tree.
 
         A leaf has up to ``GROUP_SIZE`` chunks of one top-level section.
         """
         top_level = self._find_top_level()
+        top_sections = [self._find_top_section(chunk, top_level) for chunk in range(len(self._chunks))]
         spans: list[tuple[int, int]] = []
         start = 0
         for index in range(1, len(self._chunks) + 1):
             is_full = index - start == GROUP_SIZE
             is_end = index == len(self._chunks)
-            if (
-                is_full
-                or is_end
-                or self._find_top_section(index, top_level) != self._find_top_section(index - 1, top_level)
-            ):
+            if is_full or is_end or top_sections[index] != top_sections[index - 1]:
                 spans.append((start, index - 1))
                 start = index
         return spans
@@ -380,7 +377,7 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
 
 
 def _compute_cosine(left: dict[str, float], right: dict[str, float]) -> float:
-    """Return the cosine of two vectors, the weights of terms; 0 if one is empty."""
+    """Return the cosine of two vectors, each the weights of terms by term; 0 if one is empty."""
     if len(right) < len(left):
         left, right = right, left
     product = math.fsum(weight * right.get(term, 0.0) for term, weight in left.items())

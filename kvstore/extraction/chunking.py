@@ -76,7 +76,7 @@ class Chunk:
 def chunk_text(
     text: str, blocks: Sequence[Block], chunk_tokens: int, language: str | None = None
 ) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections and chunks of a text that consists of ``blocks`` (paragraphs, headings), both in text order.
+    """Return (sections, chunks) of a text that consists of ``blocks`` (paragraphs, headings), both in text order.
 
     ``chunk_tokens`` is the chunk size. ``language`` decides where sentences end (None: the rules for English).
     """
@@ -109,10 +109,11 @@ def chunk_text(
 def chunk_at_spans(
     text: str, blocks: Sequence[Block], spans: Sequence[Span], chunk_tokens: int, language: str | None = None
 ) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections of a text that consists of ``blocks``, and one chunk of any size for each of ``spans``.
+    """Return (sections, chunks) of a text that consists of ``blocks``, with one chunk for each of ``spans``.
 
-    ``spans`` are in characters. ``chunk_tokens`` only limits the size of a sentence or line. ``language`` decides where
-    sentences end (None: the rules for English). Each chunk belongs to the innermost section around its sentences.
+    ``spans`` are in characters. ``chunk_tokens`` limits the size of a sentence or line, but not of a chunk.
+    ``language`` decides where sentences end (None: the rules for English). Each chunk belongs to the innermost section
+    around its sentences.
     """
     sections = _build_sections(blocks, len(text))
     ends = [block.end for block in blocks]
@@ -202,7 +203,10 @@ def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
 
 
 def _make_sentence(text: str, start: int, end: int, kind: str) -> SentenceSpan:
-    """Return a sentence or line of ``text``, without the white space at its ends; ``kind`` is the kind of its block."""
+    """Return the sentence or line from ``start`` to ``end`` of a text, without the white space at its ends.
+
+    ``kind`` is the kind of its block.
+    """
     sentence = text[start:end]
     start += len(sentence) - len(sentence.lstrip())
     sentence = sentence.strip()
@@ -231,7 +235,7 @@ def _split_sentences(text: str, block: Block, chunk_tokens: int, language: str |
 
 
 def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of the lines between two offsets of a text, with their line ends; blank lines are skipped."""
+    """Yield the spans of the lines from ``start`` to ``end`` of a text, with their line ends; skip blank lines."""
     while start < end:
         line_end = text.find("\n", start, end)
         line_end = end if line_end < 0 else line_end + 1

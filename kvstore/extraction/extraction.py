@@ -133,7 +133,7 @@ def extract(
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ExtractedDocument:
-    """Validate a document, and derive its chunks, terms, abstracts, names and relations.
+    """Validate a document, and derive its chunks, terms, abstracts, names and relations by the store's ``settings``.
 
     ``left_out`` is the number of characters of the source page that were removed as navigation. ``chunks`` are the
     chunks that the user sets: ``whole``, or spans in characters; None to chunk automatically. Raises InputError if the
@@ -276,7 +276,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
 
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
-    """Derive the abstract tree, sections, relations, names and terms of a document that is split into chunks.
+    """Derive the abstract tree, sections, relations, names and terms of ``chunked``, a document split into chunks.
 
     ``prose`` has the relations and noun phrases of its parsed sentences; it is empty without a parser.
     """
@@ -422,7 +422,7 @@ class _DocumentLine(NamedTuple):
 
 
 def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[Name]:
-    """Yield the names in a document that rules recognize: in its title, its headings, its sentences and its code."""
+    """Yield the names that rules recognize in a document: in its title, headings, sentences, mail headers and code."""
     text, has_english = chunked.text, any(chunked.english)
     if chunked.document.title:
         yield from extract_title_names(chunked.document.title, "title", has_english)

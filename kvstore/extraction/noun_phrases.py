@@ -171,7 +171,10 @@ class NounPhrases:
         )
 
     def find_phrase_bounds(self, index: int) -> tuple[int, int]:
-        """Return the indexes of the first and last word of the noun phrase or proper name around a noun."""
+        """Return (first, last), the indexes of the first and last word of the noun phrase around a noun.
+
+        A proper name, such as ``Faculty of Law``, is a noun phrase too.
+        """
         head = self._words[index]
         first = index
         while first > 0 and self._is_premodifier(first - 1, first, index):
@@ -423,7 +426,7 @@ class NounPhrases:
 
 
 def _has_repeated_word(form: str) -> bool:
-    """True if two adjacent words of a name are the same, in singular or plural (``Bookmark Bookmarks``)."""
+    """True if two adjacent words of the name ``form`` are the same, in singular or plural (``Bookmark Bookmarks``)."""
     singulars = [to_singular(word) or word for word in form.lower().split()]
     return any(word == following for word, following in pairwise(singulars))
 

@@ -161,7 +161,7 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
 
 
 def _get_last_word(form: str) -> str:
-    """Return the last word of a noun phrase, its main noun in English."""
+    """Return the last word of ``form``, a noun phrase as written: its main noun in English."""
     _, _, word = form.rpartition(" ")
     return word
 

@@ -167,12 +167,10 @@ class _SentenceRelations:
                 yield from self._make_statements(children, parents, kind, _VERB_CONFIDENCE * factuality)
 
     def _is_generic_plural(self, noun: int) -> bool:
-        """True if a plural refers to a whole class: ``formats``, but not ``the collections``."""
-        return (
-            self._words[noun].tag == "NNS"
-            and not self._sentence.get_dependent_lemmas(noun, "det", "nmod:poss")
-            and ("most" not in self._sentence.get_dependent_lemmas(noun, "amod"))
-        )
+        """True if the plural at index ``noun`` means a whole class: ``formats``, but not ``the collections``."""
+        is_plural = self._words[noun].tag == "NNS"
+        has_determiner = self._sentence.has_dependent(noun, "det", "nmod:poss")
+        return is_plural and not has_determiner and "most" not in self._sentence.get_dependent_lemmas(noun, "amod")
 
     def _find_becoming_relations(self, verb: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X became a Y`` and ``X forms part of Y``; ``verb`` is the index of the verb."""
@@ -265,7 +263,7 @@ class _SentenceRelations:
                     yield from self._make_statements([subject], owners, OF, confidence)
 
     def _is_bare_singular(self, predicate: int) -> bool:
-        """True if a singular noun has no determiner, so it is probably an adjective or participle with a wrong tag."""
+        """True if the word at ``predicate`` is a singular noun without a determiner, as a mistagged adjective is."""
         word = self._words[predicate]
         return (
             word.tag == "NN"

@@ -75,7 +75,7 @@ def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
 def extract_structural_relations(
     blocks: Sequence[Block], byte_offsets: ByteOffsets, is_english: bool = True
 ) -> list[Relation]:
-    """Return the relations between the names of headings and list items of a text: each is below the one around it.
+    """Return the relations between the headings and list items among ``blocks``: each is below the one around it.
 
     A pair of names occurs once for each kind of relation. ``byte_offsets`` maps each character of the text to its byte
     offset; ``is_english`` is True if any of the text is English.
@@ -100,9 +100,9 @@ class _NamePair(NamedTuple):
 
 
 def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[_NamePair]:
-    """Yield a pair of names for each heading or list item below another one.
+    """Yield a pair of names for each heading or list item among ``blocks`` that is below another one.
 
-    A generic word as a heading (*Notes*) is recognized only if the document ``is_english``.
+    A generic word as a heading (*Notes*) is recognized, and skipped, only if the document ``is_english``.
     """
     # The enclosing headings and list items, outermost first.
     headings: list[_Ancestor] = []
@@ -120,8 +120,8 @@ def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[_NamePair
 def _pair_with_parent(kind: str, ancestors: list[_Ancestor], block: Block, name: str | None) -> Iterator[_NamePair]:
     """Yield the pair of ``name``, that of a heading or item (``block``), with the nearest name above it, if both exist.
 
-    ``ancestors`` are the headings or items before the block. The list is updated: entries that do not contain the block
-    are removed, and the block is added.
+    ``kind`` is the kind of the pair. ``ancestors`` are the headings or items before the block. The list is updated:
+    those that do not contain the block are removed, and the block is added.
     """
     while ancestors and ancestors[-1].level >= block.level:
         ancestors.pop()

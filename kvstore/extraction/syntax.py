@@ -91,7 +91,7 @@ def iter_sentences(doc: Doc) -> Iterator[Sentence]:
 
 
 def _build_words(span: Span) -> list[Word]:
-    """Convert a spaCy sentence to words with Universal Dependencies, and correct frequent errors of the parser."""
+    """Convert ``span``, a sentence of spaCy, to words with Universal Dependencies; correct frequent parser errors."""
     tokens = [token for token in span if not token.is_space]
     index_by_token = {token.i: index for index, token in enumerate(tokens)}
     words = []
@@ -178,7 +178,7 @@ def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
 
 
 def _convert_to_universal(words: list[Word]) -> None:
-    """Convert heads and labels from ClearNLP's style to that of Universal Dependencies, in place."""
+    """Convert the heads and labels of ``words`` from ClearNLP's style to that of Universal Dependencies, in place."""
     for word in words:
         word.label = _UNIVERSAL_LABELS.get(word.label, word.label)
     for index, word in enumerate(words):

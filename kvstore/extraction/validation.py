@@ -71,7 +71,7 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
 
 
 def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
-    """Return the start and end of a chunk as integers. Raises InputError if ``bounds`` are not two integers.
+    """Return (start, end), the ``bounds`` of a chunk as integers. Raises InputError if they are not two integers.
 
     ``key`` of the document and ``ordinal`` of the chunk are for the message.
     """
@@ -113,9 +113,9 @@ def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
 
 
 def unpack_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
-    """Return the user's chunks, None, "whole" or spans in characters, as a record stores them.
+    """Return the user's chunks (None, "whole" or spans in characters), given as a record stores them.
 
-    A list has two numbers per chunk: the gap after the chunk before it and the length.
+    The list ``packed`` has two numbers per chunk: the gap after the chunk before it and the length.
     """
     if packed is None or isinstance(packed, str):
         return None if packed is None else "whole"
@@ -225,7 +225,7 @@ def _check_depth(value: object, max_depth: int) -> None:
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the dictionary of an object's keys and values, for json.loads.
+    """Return a JSON object, given as (key, value) pairs, as a dictionary; this is a hook of json.loads.
 
     Raises ValueError if two keys, such as 1 and "1", have become the same text.
     """
@@ -246,7 +246,10 @@ def _is_json_value(value: object) -> bool:
 
 
 def _encode_value(value: object) -> str | int | float | None:
-    """Convert a date or time to ISO 8601, or a scalar of numpy or pandas to a JSON value. Raises TypeError."""
+    """Convert a date or time to ISO 8601, or a scalar of numpy or pandas to a JSON value (None if it is missing).
+
+    Raises TypeError for any other object; json calls this function for values that it cannot encode.
+    """
     plain_value = to_plain_value(value)
     if plain_value is None or isinstance(plain_value, (str, int, float)):
         return plain_value

@@ -35,7 +35,7 @@ class Assignments(NamedTuple):
     expression_ends: dict[int, str]
 
     def make_error(self, offset: int | None, reason: str) -> ConditionError:
-        """Return an error for an offset in the query (None: unknown), which points at the source."""
+        """Return an error with this ``reason`` for an offset in the query (None: unknown); it points at the source."""
         if offset in self.expression_ends:  # a parenthesis that the source does not have
             reason = f"the {self.expression_ends[offset]} ends too early"
         return ConditionError(self.source, None if offset is None else map_offset(offset, self.offset_map), reason)
@@ -118,7 +118,7 @@ def _parse_column(source: str, assignment: list[Token], earlier_columns: list[st
 
 
 def _reject_query(source: str, expression: list[Token], noun: str) -> None:
-    """Raise ConditionError if the tokens of an expression begin a query, which would need parentheses.
+    """Raise ConditionError if the tokens of an expression in ``source`` begin a query, which would need parentheses.
 
     ``noun``, "value" or "condition", is what the error calls the expression.
     """

@@ -28,7 +28,7 @@ class ConditionError(StatementError):
     """A condition that SQLite rejects for a ``reason``, at character ``offset`` (None if unknown)."""
 
     def __init__(self, condition: str, offset: int | None, reason: str) -> None:
-        """Build the message, which points at the offset in the ``condition``, a SQL text."""
+        """Build the message: the ``reason``, and a line of ``condition``, a SQL text, with a caret at the offset."""
         located_error = StatementError(reason) if offset is None else make_statement_error(condition, offset, reason)
         super().__init__(str(located_error), line=located_error.line, column=located_error.column)
         self.offset = offset
@@ -81,7 +81,7 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, wit
 
 
 def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, OffsetMap]:
-    """Return the text of a condition, with parameters replaced by literals and comments by spaces, and its offset map.
+    """Return (text of a condition with parameters replaced by literals and comments by spaces, its offset map).
 
     Spaces separate a literal from other tokens, so that ``2-?`` with the value -3 does not begin a comment. The map has
     for each token its offset in the returned text and its offset in the statement. ``values`` has the value of each

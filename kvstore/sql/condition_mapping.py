@@ -69,7 +69,7 @@ _ALWAYS: Condition = Not(_NEVER)
 
 
 def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
-    """Convert a mapping, such as ``{"year": {"$gte": 2024}}``, to a condition on documents.
+    """Convert the mapping ``where``, such as ``{"year": {"$gte": 2024}}``, to a condition on documents.
 
     Raises InputError if it is invalid.
     """
@@ -77,7 +77,7 @@ def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
 
 
 def _parse_conditions(where: object, depth: int) -> Condition:
-    """Convert a mapping to the conjunction (AND) of the conditions of its keys.
+    """Convert the mapping ``where`` to the conjunction (AND) of the conditions of its keys.
 
     ``depth`` is its level of nesting. Raises InputError if it is invalid or nested too deeply.
     """
@@ -91,8 +91,8 @@ def _parse_conditions(where: object, depth: int) -> Condition:
 def _parse_named_condition(name: object, operand: Any, depth: int) -> Condition:
     """Convert a key and value of a mapping, such as ``"year": 2024`` or ``"$or": [...]``, to a condition.
 
-    ``name`` is a field, a column (``$key``) or an operator that joins conditions. ``depth`` is the nesting level of the
-    mapping. Raises InputError if the condition is invalid.
+    ``name`` is a field, a column (``$key``) or an operator that joins conditions, and ``operand`` its value. ``depth``
+    is the nesting level of the mapping. Raises InputError if the condition is invalid.
     """
     if not isinstance(name, str) or not is_text(name):
         raise InputError(f"the name of a field must be text, not {format_value(name)}")
@@ -201,9 +201,10 @@ def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Con
 
 
 def _parse_text_operation(field: Field, name: str, operator: str, value: Any) -> Condition:
-    """Convert ``$match``, ``$like``, ``$substring`` or ``$isubstring`` (in any case) to a condition on a field's text.
+    """Convert an operator on text (``$match``, ``$like``, ``$substring``, ``$isubstring``) to a condition on a field.
 
-    ``name`` is the name of the field in error messages. Raises InputError if ``value`` is not a text, or is too long.
+    ``$isubstring`` ignores case. ``name`` is the name of the field in error messages. Raises InputError if ``value`` is
+    not a text, or is too long.
     """
     if operator == "$match":
         if not isinstance(value, str) or not is_text(value):

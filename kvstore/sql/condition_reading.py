@@ -260,7 +260,7 @@ class _ConditionParser:
         return _negate_if(self._parse_predicate(field), negated)
 
     def _parse_identity(self, field: Field) -> Condition:
-        """Parse the operand of IS and return the condition, which is never unknown (NULL).
+        """Parse the operand of ``field IS`` and return the condition, which is never unknown (NULL).
 
         The caller negates the condition for IS NOT. Raises UnsupportedForm for IS TRUE and IS FALSE.
         """
@@ -296,7 +296,7 @@ class _ConditionParser:
         raise UnsupportedForm
 
     def _parse_full_text(self, field: Field) -> Condition:
-        """Parse the full-text query after MATCH.
+        """Parse the full-text query after ``field MATCH``, and return the condition.
 
         Raises ConditionError for an invalid query, because SQLite would not report it if it reads no document. Raises
         UnsupportedForm if the query is not a text.
@@ -461,7 +461,7 @@ class _ConditionParser:
 def _make_comparison(
     field: Field, operator: Operator, value: FieldValue | object, *, negated: bool = False
 ) -> Condition:
-    """Return the condition that compares a field with a value or, if ``negated``, its negation.
+    """Return the condition that compares a field with a value by ``operator`` or, if ``negated``, its negation.
 
     A comparison with NULL is Unknown, negated or not.
     """

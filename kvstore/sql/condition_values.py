@@ -52,7 +52,7 @@ class ParameterValues:
         self.has_unused = not is_named and max_number != len(parameters)
 
     def get_value(self, token: Token) -> Any:
-        """Return the value of a parameter as the value of a literal: ``NULL``, a number or a text.
+        """Return the value of the parameter ``token`` as that of a literal: :data:`NULL`, a number or a text.
 
         Raises UnsupportedForm for other types.
         """
@@ -82,7 +82,7 @@ def parse_number(text: str) -> float:
 def parse_json_key(text: str) -> tuple[str, ...]:
     """Return the names in the right operand of -> or ->>: a single name, or a path if the operand begins with ``$``.
 
-    Raises UnsupportedForm or InvalidPath.
+    Raises InvalidPath for an invalid path, and UnsupportedForm for an empty name or an array index.
     """
     if text.startswith("$"):
         return parse_path(text)

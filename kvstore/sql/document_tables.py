@@ -24,7 +24,10 @@ from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, Docu
 
 
 def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
-    """Yield the ids of the documents whose keys may be between two keys (None: no limit). SQLite checks the keys."""
+    """Yield the ids of the documents whose keys may be between two keys, which SQLite checks again.
+
+    ``low_key`` and ``high_key`` are included; None means no limit.
+    """
     # A long key is stored as its first bytes and a hash, so only these bytes are in order.
     first_prefix = b"" if low_key is None else low_key.encode()[:LONG_KEY_PREFIX]
     last_prefix = None if high_key is None else high_key.encode()[:LONG_KEY_PREFIX]

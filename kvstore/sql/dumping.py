@@ -27,7 +27,10 @@ def dump_statements(state: State) -> Iterator[str]:
 
 
 def iter_dump_comments(state: State) -> Iterator[str]:
-    """Yield a comment for each stated fact that no statement can express, so that the dump lacks it."""
+    """Yield a sentence on each fact, such as an edge, that no statement can express.
+
+    The dump lacks these facts.
+    """
     for fact_kind in facts.list_fact_kinds():
         yield from map(_format_statement, fact_kind.iter_dump_comments(state))
 

@@ -137,12 +137,12 @@ class _MeasuredScan(_TableScan):
     _is_measuring = False
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
-        """Start a scan of the rows that ``plan`` selects (None: all), and measure its cost."""
+        """Start a scan as :meth:`_TableScan.Filter` does, and measure its cost."""
         with self._measure_cost():
             super().Filter(number, plan, arguments)
 
     def Next(self) -> None:
-        """Move to the next row and measure the cost."""
+        """Move to the next row as :meth:`_TableScan.Next` does, and measure the cost."""
         with self._measure_cost():
             super().Next()
 
@@ -183,7 +183,7 @@ class _VirtualTable:
     """A table of one connection: selects the access path for a query, and opens scans."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
-        """Create the virtual table that gives SQLite access to a table of the store."""
+        """Create the virtual table by which a SQLite connection reads a table of the store."""
         self._connection = connection
         self._table = table
         self._column_names = list(table.all_columns)
@@ -213,7 +213,7 @@ class _VirtualTable:
     def _choose_constraints(
         self, constraints: Sequence[_Constraint], num_rows: int
     ) -> tuple[Sequence[_Constraint], float]:
-        """Return the constraints of the best access path, and the estimated number of rows that satisfy them.
+        """Return (constraints of the best access path, estimated number of rows that satisfy them).
 
         An equality is better than a full-text query, and that is better than a range. Without a constraint that an
         index of the table supports, the result is an empty list and ``num_rows``, the number of rows of the table.
@@ -248,12 +248,12 @@ class _Module:
     """A virtual-table module for one table of one connection. SQLite calls it when a query first names the table."""
 
     def __init__(self, connection: _Connection, name: str) -> None:
-        """Create the SQLite module of the table ``name``. The table itself is loaded when a query first uses it."""
+        """Create the module of the table ``name`` of a connection. A query that uses the table first loads it."""
         self._connection = connection
         self._name = name
 
     def Connect(self, *_: object) -> tuple[str, _VirtualTable]:
-        """Return the table's declaration (CREATE TABLE ...) and a new virtual table, as SQLite's xConnect requires."""
+        """Return (declaration of the table as CREATE TABLE, new virtual table); SQLite calls it as xConnect."""
         table = self._connection.load_table(self._name)
         return table.full_declaration, _VirtualTable(self._connection, table)
 
@@ -394,7 +394,10 @@ class Selection:
     _connection: _Connection | None = None
 
     def __init__(self, text: str, parameters: Parameters, reader: TableReader, make_error: MakeError) -> None:
-        """Start the query ``text`` on the state of ``reader``. ``make_error`` makes the error for a position in it."""
+        """Start the query ``text`` with its parameters on the state of ``reader``.
+
+        Raises the error that ``make_error`` makes for a position in the text, or an InputError for a parameter.
+        """
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str | None, ...] = ()
         self._text = text
@@ -412,7 +415,7 @@ class Selection:
             raise
 
     def _record_columns(self, cursor: apsw.Cursor, text: str, bindings: object) -> bool:
-        """Record the columns of the query; called by apsw before the first row.
+        """Record the columns of the query; apsw calls this with the cursor, text and parameters before the first row.
 
         For a query without rows, the columns are known only here. Returns True to let the query run.
         """
@@ -456,8 +459,8 @@ def select_documents(
 ) -> Iterator[int]:
     """Yield the ids of documents for which ``condition``, a SQL expression over the ``documents`` table, is true.
 
-    SQLite reads the candidates, or all documents if ``candidate_ids`` is None. Raises a StatementError that points at
-    the error for an invalid condition.
+    ``parameters`` are the values of its ``?`` or names. SQLite reads the candidates, or all documents if
+    ``candidate_ids`` is None. Raises a StatementError that points at the error for an invalid condition.
     """
     from ..structures.language_version import list_fixed_settings
 

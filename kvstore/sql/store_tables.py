@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 
 def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
-    """Yield the ids of the entities whose keys may be between two keys (None: no limit). SQLite checks the keys."""
+    """Yield the ids of the entities whose keys may be between two keys, which SQLite checks again.
+
+    ``low_key`` and ``high_key`` are included; None means no limit.
+    """
     last_key = None if high_key is None else high_key.encode()
     for key, entity in reader.state.lmdb.scan(
         tables.ENTITY_NAMES, b"" if low_key is None else low_key.encode()[:MAX_KEY_BYTES]

@@ -19,7 +19,10 @@ from ..text.text_query import TextMatcher, find_candidates, parse_text_query
 
 
 def match_text(matcher: TextMatcher, query: SqlValue, value: SqlValue) -> int | None:
-    """Return 1 if a value, as text, matches a query, else 0; None if one of them is NULL, or if the value is a blob."""
+    """Return 1 if a value, converted to text, matches a full-text query, else 0.
+
+    Returns None if one of them is NULL, or if the value is a blob. ``matcher`` compares the words.
+    """
     if query is None or value is None or isinstance(value, bytes):
         return None
     return int(matcher.matches(str(query), str(value)))

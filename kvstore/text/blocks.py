@@ -410,7 +410,7 @@ def _make_blocks(
 ) -> list[Block]:
     """Return a list of one block, the lines of a Markdown token; it is empty if the lines are blank.
 
-    ``line_starts`` has the offset of each line of ``text``. The other arguments are the fields of the block.
+    ``line_starts`` has the offset of each line of ``text``. ``kind``, ``level`` and ``title`` are fields of the block.
     """
     start, end = _get_span(token, line_starts)
     lines = text[start:end]
@@ -419,7 +419,7 @@ def _make_blocks(
 
 
 def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
-    """Return the start and end offset of the lines of a token, given the offset of each line of the text."""
+    """Return (start, end), the offsets of the lines of a token, given the offset of each line of the text."""
     assert token.map is not None  # its first line, and the line after its last
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in token.map)
@@ -438,7 +438,7 @@ def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:
 
 
 def is_mail_header(text: str, start: int, end: int) -> bool:
-    """True if a span of a text begins with a mail field, such as ``From:``, and contains at least one other.
+    """True if the text from ``start`` to ``end`` begins with a mail field (``From:``) and contains another one.
 
     >>> is_mail_header("From: Ada\\nTo: Charles", 0, 21), is_mail_header("To: Charles", 0, 11)
     (True, False)
@@ -458,7 +458,7 @@ def is_address_field(text: str) -> bool:
 
 
 def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each mail header field in the span ``start`` to ``end`` of a text.
+    """Yield (start, end) of each mail header field in the span ``start`` to ``end`` of a text.
 
     A field that continues on further lines includes them.
     """

@@ -164,7 +164,7 @@ class CapitalNames:
                 yield _APOSTROPHE_PATTERN.sub(r"\1", " ".join(name.written_words))
 
     def _iter_runs(self, tokens: Sequence[str]) -> Iterator[_CapitalizedRun]:
-        """Yield the runs of capitalized words of a sentence, without function words at their beginning.
+        """Yield the runs of capitalized words of a sentence (``tokens``), without function words at their beginning.
 
         A run includes the particles between its words (*Ludwig van Beethoven*).
         """
@@ -185,7 +185,7 @@ class CapitalNames:
             start = max(end, start + 1)
 
     def _find_run_end(self, tokens: Sequence[str], start: int) -> int:
-        """Return the index after the last word of the run of capitalized words that begins at index ``start``.
+        """Return the index after the last of the ``tokens`` in the run of capitalized words that begins at ``start``.
 
         The result is ``start`` if that word is not capitalized.
         """
@@ -212,7 +212,7 @@ class CapitalNames:
         return not word.isupper() and word.lower() in self._words.function_words
 
     def _is_capitalized_function_word(self, token: str) -> bool:
-        """True if a capitalized word in a German sentence is a function word, such as the pronoun *Sie*."""
+        """True if ``token``, capitalized in a German sentence, is a function word, such as the pronoun *Sie*."""
         return self._has_capital_nouns and fold_text(token) in self._words.function_words
 
     def _is_title(self, key: str) -> bool:

@@ -31,12 +31,15 @@ def list_month_names(language: str | None) -> dict[str, int]:
     """
     names = {name: number for number, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {"sept": 9}
     word_file = None if language is None else read_language_file(language)
-    for name in [] if word_file is None else split_phrases(word_file["answers"]["months"]):
+    if word_file is None:
+        return names
+    for name in split_phrases(word_file["answers"]["months"]):
         numbers = [
             number
             for number, stems in enumerate(_STEMS, 1)
             if any(name.startswith(stem.replace("·", " ")) for stem in stems.split())
         ]
-        if len(numbers) == 1 and name.replace(" ", "").isalpha():  # neither a pattern with * nor with digits
+        is_word = name.replace(" ", "").isalpha()  # not a number with a sign, such as 1月
+        if len(numbers) == 1 and is_word:
             names.setdefault(name, numbers[0])
     return names

@@ -238,7 +238,7 @@ def is_term(form: str) -> bool:
 
 
 def to_singular(form: str) -> str | None:
-    """Return a name with its last word in the singular, or None if that word is not a regular English plural."""
+    """Return the name ``form`` with its last word in the singular; None if that is not a regular English plural."""
     words_before, _, word = form.rpartition(" ")
     lower = word.lower()
     if not lower.endswith("s") or lower.endswith(NON_PLURAL_ENDINGS):
@@ -434,12 +434,13 @@ def _replace_addresses(text: str) -> str:
 
 
 def replace_titles(sentence: str) -> tuple[list[str], str]:
-    """Return the titles of works in quotation marks in a sentence, and the sentence without them.
+    """Return (titles of works in quotation marks in a sentence, the sentence without them).
 
     Each title is replaced by ``""``, and each URL or mail address by a comma.
     """
     sentence = _replace_addresses(sentence)
-    if not ('"' in sentence or "“" in sentence or "„" in sentence or "``" in sentence):  # as in most sentences
+    has_quotes = '"' in sentence or "“" in sentence or "„" in sentence or "``" in sentence
+    if not has_quotes:  # as in most sentences
         return [], sentence
     titles: list[str] = []
 

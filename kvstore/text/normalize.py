@@ -148,7 +148,7 @@ class FoldedText(NamedTuple):
     offsets: array[int] | None
 
     def to_original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Convert a span of ``data``, which must not be empty, to the start and end offset in the original text.
+        """Convert a span of ``data``, which must not be empty, to (start, end) in the original text.
 
         All offsets are in bytes. If the span has only a part of what one character became, such as the "l" of "l·" for
         "\\u013f" (an L with a dot), the result has the whole character.
@@ -221,5 +221,5 @@ def _fold_cached_word(word: str) -> _FoldedWord:
 
 @lru_cache(maxsize=4096)
 def _fold_cluster(cluster: str) -> tuple[bytes, int]:
-    """Return the normal form of a cluster as UTF-8, and the size of the cluster in UTF-8; cached."""
+    """Return (normal form as UTF-8, original size in bytes) of a character with its combining marks; cached."""
     return fold_without_offsets(cluster).encode(), len(cluster.encode())

@@ -29,7 +29,10 @@ class _LazyPattern:
 
 
 def compile_lazily(source: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """Return a pattern that is compiled when it is first used. An invalid one raises ``re.error`` only then."""
+    """Return a pattern that is compiled from its ``source`` when it is first used.
+
+    An invalid pattern raises ``re.error`` only then. ``flags`` are those of :func:`re.compile`.
+    """
     return cast("re.Pattern[str]", _LazyPattern(source, flags))
 
 

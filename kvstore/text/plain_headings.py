@@ -101,7 +101,7 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
 
 
 def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], int]) -> PlainHeading | None:
-    """Return the underlined heading that a paragraph begins with, or None.
+    """Return the underlined heading that the paragraph from ``start`` to ``end`` begins with, or None.
 
     Each underline style (character, with or without overline) is a level. ``levels`` maps the known styles to their
     levels; a new style is added to it.
@@ -152,10 +152,11 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
 
 
 def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
-    """Return the headings of articles of a text by start offset; they are below all other sections.
+    """Return the headings of articles (``Article 2. Members``) among ``paragraphs``, by start offset.
 
-    The result is empty if the text has too few articles, if their numbers are not 1, 2, 3 ..., or if the first line of
-    an article has text that is not a title: it is too long, ends as a clause does, or continues in lower case.
+    They are below all other sections. The result is empty if the text has too few articles, if their numbers are not 1,
+    2, 3 ..., or if the first line of an article has text that is not a title: it is too long, ends as a clause does, or
+    continues in lower case.
     """
     headings: dict[int, PlainHeading] = {}
     label = ""
@@ -200,7 +201,7 @@ def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, 
 
 
 def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHeading | None:
-    """Return the question after a marker such as ``Q:`` that a paragraph begins with, or None.
+    """Return the question after a marker (``Q:``) that the paragraph from ``start`` to ``end`` begins with, or None.
 
     ``next_start`` is the offset of the next paragraph, which can begin with the marker of the answer.
     """

@@ -215,25 +215,26 @@ def _has_accents(data: Mapping[str, Any]) -> bool:
 
 
 def _build_question_patterns(
-    data: Mapping[str, Any], has_spaces: bool, fold_phrase: Callable[[str], str]
+    word_file: Mapping[str, Any], has_spaces: bool, fold_phrase: Callable[[str], str]
 ) -> _QuestionPatterns:
-    """Return the patterns of the question words in the ``data`` of a word file, each phrase after ``fold_phrase``.
+    """Return the patterns of the question words of a language; ``word_file`` is the content of its word file.
 
-    An interrogative that has no accent only after that (French *où*, Spanish *cuándo*) asks at the start of a clause;
-    elsewhere, the word without an accent can be a conjunction.
+    ``fold_phrase`` is applied to each phrase, to remove accents. Without its accent, an interrogative (French *où*,
+    Spanish *cuándo*) asks only at the start of a clause; elsewhere, it can be a conjunction. ``has_spaces``: the
+    language separates words by spaces.
     """
 
     def fold_by_kind(section: str) -> dict[str, list[str]]:
         """Return the phrases in a section of the word file, each after ``fold_phrase``, by the kind of answer."""
-        return {kind: list(map(fold_phrase, split_phrases(phrases))) for kind, phrases in data[section].items()}
+        return {kind: list(map(fold_phrase, split_phrases(phrases))) for kind, phrases in word_file[section].items()}
 
     asking, asking_groups = _build_phrase_pattern("asking", fold_by_kind("asks"), has_spaces, _MAX_GAP_WORDS)
     noun, noun_groups = _build_phrase_pattern("noun", fold_by_kind("nouns"), has_spaces, _MAX_NOUN_GAP_WORDS)
-    words = {phrase for phrases in data["asks"].values() for phrase in split_phrases(phrases) if phrase.isalpha()}
-    initial_words = set(map(fold_phrase, words)) - words
-    requests = {"summary": list(map(fold_phrase, split_phrases(data["summaries"]["requests"])))}
+    words = {phrase for phrases in word_file["asks"].values() for phrase in split_phrases(phrases) if phrase.isalpha()}
+    initial_words = set(map(fold_phrase, words)) - words  # the interrogatives that have lost an accent
+    requests = {"summary": list(map(fold_phrase, split_phrases(word_file["summaries"]["requests"])))}
     summary, _ = _build_phrase_pattern("summary", requests, has_spaces, _MAX_GAP_WORDS)
-    general = _build_alternation(map(fold_phrase, split_phrases(data["summaries"]["general"])), has_spaces)
+    general = _build_alternation(map(fold_phrase, split_phrases(word_file["summaries"]["general"])), has_spaces)
     groups = asking_groups | noun_groups
     return _QuestionPatterns(
         asking=compile_lazily(asking),
@@ -263,7 +264,7 @@ class _SplitPhrase(NamedTuple):
 def _build_phrase_pattern(
     name: str, phrases_by_kind: Mapping[str, Iterable[str]], has_spaces: bool, max_gap_words: int
 ) -> tuple[str, dict[str, _SplitPhrase]]:
-    """Return a pattern for the phrases of questions, and the phrase of each of its groups.
+    """Return (pattern for the phrases of questions, phrase by the name of its group in the pattern).
 
     At the same offset, a phrase for a deadline matches, or else the one with the most words before its ``…``. The match
     ends there. Each phrase has a group, whose name begins with ``name``. ``has_spaces``: the language separates words
@@ -382,7 +383,8 @@ def _build_name_patterns(
     """Return a pattern of names for each answer type: ``place``, and ``person`` if persons can be recognized.
 
     ``titles`` are words before the name of a person, and ``places`` words before that of a place. Persons can be
-    recognized by capitals, or by titles in Latin script.
+    recognized by capitals if the language ``capitalizes_names``, else by titles in Latin script. ``has_spaces``: it
+    separates words by spaces.
     """
     patterns: dict[str, re.Pattern[str]] = {}
     if capitalizes_names:

@@ -68,7 +68,10 @@ class _SentenceRules(NamedTuple):
     labels: frozenset[str] = frozenset()
 
     def is_ordinal(self, word: str, text_before: str, text_after: str) -> bool:
-        """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*), by the words around it."""
+        """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*).
+
+        The words at the end of ``text_before`` and at the start of ``text_after`` decide.
+        """
         if not word.isdigit() or len(word) > 2:
             return False
         next_word = re.match(r"\w+", text_after)
@@ -124,7 +127,7 @@ def _load_rules(language: str) -> _SentenceRules:
 
 
 def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[int, int]]:
-    """Yield the start and end offset of each sentence of ``text``, without the white space around it, in order.
+    """Yield (start, end) of each sentence of ``text`` in characters, without the white space around it, in order.
 
     ``language`` is the English name of the text's language in lower case (None: English).
 
@@ -147,7 +150,10 @@ def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[in
 
 
 def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> bool:
-    """True if matched punctuation ends a sentence, rather than an abbreviation, an initial or an embedded quotation."""
+    """True if matched punctuation ends a sentence, rather than an abbreviation, an initial or an embedded quotation.
+
+    ``rules`` has the abbreviations of the text's language.
+    """
     mark = match.group()  # with the quotation marks and brackets after it
     # A Japanese quotation is part of the sentence around it, and so is a text in brackets.
     if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):
@@ -179,7 +185,7 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
 
 
 def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the span from ``start`` to ``end`` without white space at its ends; nothing if it is blank."""
+    """Yield (start, end) of a span without the white space at its ends; nothing if the span is blank."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

@@ -244,7 +244,10 @@ class _Parser:
         return Phrase(tuple(words))
 
     def _parse_words(self) -> list[WordPattern]:
-        """Parse one token, a string in double quotes or text without spaces, and a ``*`` after it; return its words."""
+        """Parse one token, a string in double quotes or text without spaces, and a ``*`` after it; return its words.
+
+        Raises InputError if the next token is neither, or if the query has too many words.
+        """
         kind, token = self._peek()
         if kind not in ("string", "word") or (kind == "word" and token in ("AND", "OR", "NOT")):
             raise self._make_expectation_error("a word or a phrase in double quotes")
@@ -268,7 +271,7 @@ class _Parser:
         return [WordPattern(word, is_exact, is_prefix and index == last) for index, word in enumerate(words)]
 
     def _peek(self, offset: int = 0) -> tuple[str, str]:
-        """Return the kind and text of the next token, or of one after it; empty strings at the end."""
+        """Return (kind, text) of the token that is ``offset`` tokens after the next one; empty strings at the end."""
         index = self._index + offset
         return self._tokens[index][:2] if index < len(self._tokens) else ("", "")
 

@@ -224,7 +224,7 @@ def is_unspaced(text: str) -> bool:
 
 
 def list_unspaced_ranges() -> list[tuple[str, str]]:
-    """Return the first and last character of each range of characters of scripts without spaces."""
+    """Return (first, last) character of each range of characters of scripts without spaces."""
     # UNSPACED_RANGES is part of a regular expression: three characters, such as "a-z", are a range.
     return [(UNSPACED_RANGES[offset], UNSPACED_RANGES[offset + 2]) for offset in range(0, len(UNSPACED_RANGES), 3)]
 
@@ -427,7 +427,8 @@ def list_informative_words(
 ) -> list[str]:
     """Return the words in a question or a part of it, in order, without function words and request words.
 
-    Request words, such as *explain*, *describe* and *find*, say nothing about the subject.
+    Request words, such as *explain*, *describe* and *find*, say nothing about the subject. If ``stem`` is a Segmenter,
+    it splits the words of scripts without spaces.
     """
     return [word for word in list_content_words(text, function_words, stem) if word not in _QUESTION_WORDS]
 
