@@ -38,7 +38,7 @@ class BlockSpan(NamedTuple):
 
 
 class BlockFinder:
-    """A finder of the tables, list items and code blocks of documents in one state; it caches what it has parsed."""
+    """Finds the tables, list items and code blocks of documents in one state. Parsed sections are cached."""
 
     def __init__(self, documents: Documents) -> None:
         """Read texts from ``documents``, the documents of the state."""
@@ -63,10 +63,10 @@ class BlockFinder:
         return next((block for block in blocks if block.start < offset < block.end), None)
 
     def _narrow_range(self, document: int, start: int, end: int, offset: int) -> tuple[int, int]:
-        """Return the part of a long section, bytes ``start`` to ``end`` of a document, to read around ``offset``.
+        """Return the byte range (start, end) to parse around ``offset`` in a long section of a document.
 
-        It begins and ends at blank lines, or at the borders of the section. If the first blank line is inside fenced
-        code, it begins at the fence.
+        ``start`` and ``end`` are the bytes of the section. The returned range begins and ends at blank lines, or at the
+        borders of the section. If the first blank line is inside fenced code, the range begins at the fence.
         """
         text = self._documents.read_text(document)
         blank_line_before = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES))
@@ -105,9 +105,9 @@ class BlockFinder:
         return [self._to_block_span(text, block_start, block_end, start) for block_start, block_end in spans]
 
     def _to_block_span(self, text: str, char_start: int, char_end: int, text_start: int) -> BlockSpan:
-        """Convert a block's character range in ``text`` to bytes of the document.
+        """Convert a block, characters ``char_start`` to ``char_end`` of ``text``, to a span in bytes of the document.
 
-        ``text_start`` is the byte of the document at which ``text`` begins. White space beside the block belongs to
+        ``text_start`` is the byte of the document at which ``text`` begins. White space next to the block belongs to
         neither the text before it nor the text after it.
         """
         previous_char_end = len(text[:char_start].rstrip())

@@ -53,10 +53,10 @@ def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[s
 
 
 def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
-    """Return a noun with a hyphen between its modifier and its head (last part), or None if no chunk has such a head.
+    """Return a compound with a hyphen between its modifier and its head (last part), such as *Bücherei-Ausweis*.
 
-    A division whose modifier also occurs in chunks is preferred, and then the longest head. Without a known modifier,
-    a short head is more likely to be the end of another word.
+    Return None if no chunk has such a head. A division whose modifier also occurs in chunks is preferred, and then the
+    longest head. Without a known modifier, a short head is ignored, because it is likely the end of another word.
     """
     divisions = [(noun[:end], noun[end:]) for end in range(MIN_PART, len(noun) - MIN_PART + 1)]
     modifier_terms = {
@@ -75,9 +75,10 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
 
 
 def iter_modifier_forms(modifier: str, links: Iterable[str]) -> Iterator[str]:
-    """Yield the modifier (first part) of a compound without each of the ``links`` at its end, such as *s* or *en*.
+    """Yield the forms that the modifier (first part) of a compound can have as a word of its own.
 
-    The empty link yields the modifier as written.
+    Each of the ``links`` (linking elements such as *s* or *en*) at its end is removed. The empty link yields the
+    modifier as written.
     """
     for link in links:
         if modifier.endswith(link) and len(modifier) - len(link) >= MIN_PART:

@@ -58,10 +58,10 @@ def build_composed_hit(
     rank: int = 0,
     score: float = 0.0,
 ) -> Hit:
-    """Return a hit (a summary or a report) whose text consists of ``spans`` or was written from them, at the first.
+    """Return a summary or a report as a hit. Its text consists of ``spans`` or was written from them.
 
-    ``path`` is the reason for the hit that EXPLAIN shows, and ``title`` the title of the document, topic or community
-    (None: no title). The rank is 0 if it is not known yet.
+    The first span gives the hit's document and position. ``path`` is the reason for the hit that EXPLAIN shows, and
+    ``title`` the title of the document, topic or community (None: no title). The rank is 0 if it is not known yet.
     """
     first = spans[0]
     return Hit(
@@ -70,9 +70,9 @@ def build_composed_hit(
 
 
 def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSentence]:
-    """Return the candidates for a cover (an extractive summary), in order of document key and offset.
+    """Return the sentences of chunks, given by id, as candidates for a cover (an extractive summary).
 
-    They are the sentences of the paragraphs and list items of ``chunks``, given by id.
+    They are from paragraphs and list items, and in order of document key and offset.
     """
     candidates = []
     chunks = sort_chunks(state, chunks)
@@ -80,7 +80,7 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
     for chunk, record in zip(chunks, state.chunks.get_many(chunks), strict=True):
         document = record.document
         if document not in format_and_language:
-            # The third format, ``pairs``, has no chunks, so a text that is not plain is Markdown.
+            # Documents of the third format, ``pairs``, have no chunks.
             format = "text" if state.documents.get(document).format == "text" else "markdown"
             format_and_language[document] = (format, state.find_sentence_language(document))
         text = state.documents.read_text_slice(document, record.start, record.end)
@@ -107,9 +107,10 @@ def read_chunk_positions(state: State, chunks: Collection[int]) -> dict[int, tup
 
 
 def iter_content_sentences(text: str, format: str, language: str | None) -> Iterator[ContentSentence]:
-    """Yield the sentences in the paragraphs and list items of a text that have at least two content words.
+    """Yield the sentences of a text that have at least two content words, from its paragraphs and list items.
 
-    ``format`` is ``text`` or ``markdown``. ``language`` decides where sentences end (None: the rules for English).
+    ``format`` is ``text`` or ``markdown``. ``language`` decides where sentences end (None: the rules for English). The
+    offsets of the sentences are in bytes.
     """
     is_ascii = text.isascii()
     for block in split_chunk_blocks(text, format):
@@ -127,7 +128,7 @@ def iter_content_sentences(text: str, format: str, language: str | None) -> Iter
 
 
 def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:
-    """Return the weight of each word of the candidates, by word.
+    """Return how much each word of the candidates (sentences) counts in a cover, by word.
 
     The weight grows with the number of occurrences, and falls with the number of chunks whose candidates contain the
     word. It is doubled for ``question_words`` (from :func:`extract_question_words`).
@@ -147,11 +148,10 @@ def select_cover(
     question_words: Collection[str] = (),
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
-    """Select sentences that cover most of the content of all candidates, of at most ``max_tokens`` tokens together.
+    """Return the candidates that together cover most of the content of all, in order and in ``max_tokens`` tokens.
 
-    A greedy algorithm selects sentences whose distinct words have a high total weight. The result is in the order of
-    ``candidates``. ``weights`` has the weight of each word; by default, :func:`compute_word_weights` computes them,
-    with double weights for ``question_words``.
+    A greedy algorithm selects sentences whose distinct words have a high total weight. ``weights`` has the weight of
+    each word (None: :func:`compute_word_weights` computes it, with double weights for ``question_words``).
     """
     indexes = select_greedy_cover(
         [sentence.words for sentence in candidates],
@@ -169,12 +169,11 @@ def select_summary(
     num_groups: int,
     max_words: int,
 ) -> list[int]:
-    """Return the indexes, ascending, of the sentences of a summary: at most ``MAX_SUMMARY_SENTENCES``.
+    """Return the indexes of the sentences of a summary, ascending: at most ``MAX_SUMMARY_SENTENCES`` and ``max_words``.
 
-    ``words`` and ``documents`` have the words and the document of each sentence to select from. Sentences are added one
-    at a time, so that together they have most of the words that many groups (such as chunks) share, within
-    ``max_words`` words. ``group_counts`` is the number of groups, of ``num_groups``, that have each word. If there are
-    more than three documents, at most two sentences of each are selected.
+    ``words`` has the words of each sentence to select from, and ``documents`` its document. A greedy algorithm covers
+    the words that many groups of text (such as chunks) share: ``group_counts`` has the number of groups with each word,
+    of ``num_groups`` in all. If there are more than three documents, at most two sentences of each are selected.
     """
     has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // _MAX_SENTENCES_PER_DOCUMENT
     selected = select_greedy_cover(

@@ -36,14 +36,21 @@ _MAX_DATES, _MAX_CHUNKS, _MAX_CHARACTERS = 4, 32, 10_000
 _LEAP_YEAR = 2024
 
 
+class _MonthDay(NamedTuple):
+    """The month and day of a date, both from 1."""
+
+    month: int
+    day: int
+
+
 class _WrittenDate(NamedTuple):
-    """A date as written in a text, its possible readings as pairs (month, day), and its year (None: it has none)."""
+    """A date as written in a text, its possible readings (``03/04`` has two), and its year (None: it has none)."""
 
     text: str
-    readings: list[tuple[int, int]]
+    readings: list[_MonthDay]
     year: int | None
 
-    def may_be(self, other: _WrittenDate) -> bool:
+    def can_equal(self, other: _WrittenDate) -> bool:
         """True if two dates share a reading and, if both have a year, also the year."""
         has_same_year = None in (self.year, other.year) or self.year == other.year
         return has_same_year and not set(self.readings).isdisjoint(other.readings)
@@ -79,15 +86,15 @@ def _find_best_form(
     stem: Callable[[str], str],
     language: str | None,
 ) -> _WrittenDate | None:
-    """Return a date as it is written in the chunk with the most words from the question, or None if no chunk has it.
+    """Return a date as it is written in the chunk that has the most of the question; None if no chunk has the date.
 
-    ``rarities`` maps the question's terms, without those of its dates, to their weights. If chunks tie, the form in the
-    question is preferred, then the latest year, and then the form that sorts last.
+    ``rarities`` maps the question's terms, without those of its dates, to their rarities (IDF), which are added up. If
+    chunks tie, the form in the question is preferred, then the latest year, and then the form that sorts last.
     """
     best_rank, best_form = (-1.0, False, 0, ""), None
     for chunk in chunks:
         text = "\n".join((chunk.document.title or "", *chunk.headings, chunk.text))[:_MAX_CHARACTERS]
-        forms = [other for other in _iter_dates(text, language) if asked_date.may_be(other)]
+        forms = [other for other in _iter_dates(text, language) if asked_date.can_equal(other)]
         if not forms:
             continue
         chunk_terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, stem)
@@ -102,10 +109,10 @@ def _find_best_form(
 def _load_chunks_with_date(
     asked_date: _WrittenDate, state: State, weights: TermWeights, stem: Callable[[str], str], language: str | None
 ) -> list[LoadedChunk]:
-    """Return the best ``_MAX_CHUNKS`` chunks, by BM25, among those that contain all words of a possible form of a date.
+    """Return the best ``_MAX_CHUNKS`` chunks, by BM25, that contain all words of a date in any of its forms.
 
-    ``weights`` are the BM25 parameters of the question without its dates. ``stem`` is the stemming function for the
-    question, and ``language`` its language (None: unclear).
+    The words can be apart. ``weights`` are the BM25 parameters of the question without its dates. ``stem`` is the
+    stemming function for the question, and ``language`` its language (None: unclear).
     """
     years = _list_years(state) if asked_date.year is None else [asked_date.year]
     forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, language)]
@@ -117,14 +124,14 @@ def _load_chunks_with_date(
     allowed = state.allowed
     narrow = None if allowed is None else lambda chunks: chunks[allowed.get_chunk_mask(chunks)]
     counts = state.postings.count_chunks_by_term(list(frozenset().union(*term_sets)))
-    found_chunks = [
+    matching_chunks = [
         state.postings.find_chunks_with_terms(terms, narrow=narrow)
         for terms in term_sets
         if all(counts[term] for term in terms)
     ]
-    if not found_chunks:
+    if not matching_chunks:
         return []
-    chunks = np.unique(np.concatenate(found_chunks))
+    chunks = np.unique(np.concatenate(matching_chunks))
     scores = score_by_weights(state, weights, chunks) if weights.rarities else np.zeros(len(chunks))
     ranking = best(state, chunks, scores, _MAX_CHUNKS)
     return ChunkReadRequest([chunk for chunk, _ in ranking]).fetch(state)
@@ -136,13 +143,16 @@ def _list_terms(form: str, stem: Callable[[str], str]) -> list[str]:
 
 
 def _list_years(state: State) -> list[int]:
-    """Return the latest years that chunks contain, in descending order."""
+    """Return the latest ``_MAX_YEARS`` years that chunks contain, in descending order."""
     counts = state.postings.count_chunks_by_term([str(year) for year in _YEARS])
     return [year for year in reversed(_YEARS) if counts[str(year)]][:_MAX_YEARS]
 
 
 def _list_word_forms(month: int, day: int, language: str | None) -> list[str]:
-    """Return the day and month of a date with the name of the month, in English and in a language (None: English)."""
+    """Return a day with the name of its month, such as ``4 March``, ``4th March`` and, in a language, ``4 mars``.
+
+    ``language`` is the other language in addition to English (None: only English).
+    """
     names = [name for name, number in list_month_names(language).items() if number == month]
     suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
     days = (str(day), f"{day}{suffix}", *(["1er"] if day == 1 else []))  # 1er mars
@@ -168,28 +178,30 @@ def _list_numeric_forms(year: int, month: int, day: int) -> list[str]:
 
 
 def _iter_dates(text: str, language: str | None) -> Iterator[_WrittenDate]:
-    """Yield the dates in a text in a language (None: English). A numeric date can have two readings."""
+    """Yield the dates in a text in a language (None: English). A numeric date (``03/04``) can have two readings."""
     month_names = list_month_names(language)
     for match in _compile_date_pattern(language).finditer(text):
         groups = match.groupdict()
-        year = next((groups[name] for name in ("year", "iso_year", "numeric_year", "cjk_year") if groups[name]), None)
-        if groups["name"]:
-            readings = [(month_names[groups["name"].lower()], int(groups["day"] or groups["day_after"]))]
-        elif groups["first"]:
+        written_year = groups["year"] or groups["iso_year"] or groups["numeric_year"] or groups["cjk_year"]
+        if groups["name"]:  # 4 March, March 4th
+            readings = [_MonthDay(month_names[groups["name"].lower()], int(groups["day"] or groups["day_after"]))]
+        elif groups["first"]:  # 03/04/2026: 3 April or 4 March
             first, second = int(groups["first"]), int(groups["second"])
-            readings = [(second, first), (first, second)]
-        else:
-            readings = [(int(groups["iso_month"] or groups["cjk_month"]), int(groups["iso_day"] or groups["cjk_day"]))]
-        full_year = None if year is None else int(year) + 2000 * (len(year) == 2)
-        valid_readings = [reading for reading in dict.fromkeys(readings) if _is_valid(full_year, *reading)]
+            readings = [_MonthDay(second, first), _MonthDay(first, second)]
+        else:  # 2026-03-04, 3月4日
+            month, day = groups["iso_month"] or groups["cjk_month"], groups["iso_day"] or groups["cjk_day"]
+            readings = [_MonthDay(int(month), int(day))]
+        # A year of two digits is in this century.
+        year = None if written_year is None else int(written_year) + (2000 if len(written_year) == 2 else 0)
+        valid_readings = [reading for reading in dict.fromkeys(readings) if _is_valid(year, reading)]
         if valid_readings:
-            yield _WrittenDate(match.group(), valid_readings, full_year)
+            yield _WrittenDate(match.group(), valid_readings, year)
 
 
-def _is_valid(year: int | None, month: int, day: int) -> bool:
-    """True if a date exists; ``year`` None means that it exists in some year."""
+def _is_valid(year: int | None, reading: _MonthDay) -> bool:
+    """True if a date exists in its year or, if ``year`` is None, in any year."""
     with suppress(ValueError):
-        date(_LEAP_YEAR if year is None else year, month, day)
+        date(_LEAP_YEAR if year is None else year, reading.month, reading.day)
         return True
     return False
 
@@ -214,5 +226,5 @@ def _compile_date_pattern(language: str | None) -> re.Pattern[str]:
 
 
 def _join_alternatives(words: Iterable[str]) -> str:
-    """Return a regular expression that matches any of the words, the longest first."""
+    """Return a regular expression that matches any of the words, by preference the longest."""
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

@@ -33,7 +33,7 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
 
     def list_chunks(self, answer: tuple[Ranking, str]) -> Iterable[int]:
-        """Return the ids of the chunks in the answer to this request."""
+        """Return the ids of the chunks in ``answer``, the answer to this request: a ranking and a description."""
         ranking, _ = answer
         return (chunk for chunk, _ in ranking)
 
@@ -50,7 +50,7 @@ class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
 
 
 def compute_cosines(state: State, chunks: Ids, vector: Vector) -> npt.NDArray[np.float32]:
-    """Return the cosine of each chunk's vector with a unit vector, in the order of ``chunks``.
+    """Return the cosine of each chunk's vector with a unit vector, in the order of ``chunks`` (ids).
 
     Vectors that are not cached are read from disk.
     """
@@ -68,7 +68,7 @@ def compute_cosines(state: State, chunks: Ids, vector: Vector) -> npt.NDArray[np
 
 
 def _read_vectors(state: State, chunks: Ids) -> Matrix:
-    """Read the vectors of chunks from disk, in order."""
+    """Read the vectors of chunks (ids) from disk, and return them as the rows of a matrix, in order."""
     return state.vectors.gather(state.chunks.get_vector_locations(chunks.tolist()))
 
 

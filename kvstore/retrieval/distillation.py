@@ -54,7 +54,10 @@ class Distiller(Protocol):
         ...
 
     def read(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
-        """Return points from the passages that fit one prompt, and at most ``num_questions`` follow-up questions."""
+        """Return points (statements with a score) from passages, and at most ``num_questions`` follow-up questions.
+
+        Only the passages that fit one prompt are read.
+        """
         ...
 
     def rate_passages(self, question: str, passages: Sequence[Hit]) -> list[int]:
@@ -80,14 +83,17 @@ class DistillingStrategy(Protocol):
     """A strategy whose evidence a model reads before the answer is written."""
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Reduce evidence to the points that a model extracts from it; without any, the result has no hits."""
+        """Return the evidence with the points that a model extracts from it, and only the passages that these cite.
+
+        If the model extracts no points, the result has no hits.
+        """
         ...
 
 
 def build_distilled_evidence(evidence: Evidence, points: Sequence[Point], trace: Trace) -> Evidence:
-    """Return ``evidence`` with the points, best first, and the distinct passages they cite as its hits.
+    """Return ``evidence`` with the points, best first, and with the distinct passages that they cite as its hits.
 
-    The steps of ``trace`` are appended; groups and segments are removed.
+    The steps of ``trace`` are appended to its steps. Its groups and segments are removed.
     """
     ranked_points = sorted(points, key=lambda point: -point.score)
     sources = list(dict.fromkeys(source for point in ranked_points for source in point.sources))

@@ -212,13 +212,13 @@ class Trace:
     """The recorded steps of one retrieval."""
 
     def __init__(self, view: View | None = None) -> None:
-        """Start with no steps. If ``view`` counts the pages that are read, as for EXPLAIN, steps report their pages."""
+        """Create an empty trace. Its steps report pages if ``view`` counts the pages that are read, as for EXPLAIN."""
         self.steps: list[Step] = []
         self._measured_view = view if isinstance(view, MeasuredView) else None
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepNotes]:
-        """Time the body of a ``with`` statement as a step, and record the step unless the body raises an error.
+        """Time the body of a ``with`` statement, and record it as a step with this name unless it raises an error.
 
         Yields the notes of the step, whose detail and count the body sets.
         """
@@ -228,11 +228,11 @@ class Trace:
 
     @contextmanager
     def record_requests(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
-        """Record a step for each request that the body of a ``with`` statement sends to the reader ``reading``.
+        """Record a step for each read request that the body of a ``with`` statement sends to ``reading``.
 
         ``names`` are the names of the steps, in the order of the requests. Yields the notes of each step, whose detail
-        and count the body sets. A step ends, and the next begins, when its request is answered; the last step ends with
-        the body.
+        and count the body sets. A step ends, and the next begins, when ``reading`` answers its request; the last step
+        ends with the body.
         """
         notes = [StepNotes() for _ in names]
         times = [self._read_clock()]
@@ -309,7 +309,7 @@ class LoadedChunk:
 
     @property
     def headings(self) -> list[str]:
-        """The headings around the chunk, outermost first; empty outside all sections."""
+        """The headings of the section in which the chunk starts, outermost first; empty outside all sections."""
         return build_heading_path(self._sections, self.record.section)
 
     def list_headings(self, section: int) -> list[str]:
@@ -328,7 +328,7 @@ class LoadedChunk:
 
     @staticmethod
     def build_abstract_notes(chunks: Sequence[LoadedChunk]) -> list[AbstractNote]:
-        """Return the distinct leaf abstracts (summaries of groups of chunks) above ``chunks``, in their order."""
+        """Return the distinct leaf abstracts (summaries of ``GROUP_SIZE`` chunks) above ``chunks``, in their order."""
         first_chunk_by_leaf: dict[int, LoadedChunk] = {}
         for chunk in chunks:
             # Leaf abstract n is above the chunks with the ids from n * GROUP_SIZE to (n + 1) * GROUP_SIZE - 1.
@@ -350,12 +350,12 @@ class LoadedChunk:
 
 
 class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
-    """A request for the loaded chunks with some ids, all of which must exist, in their order."""
+    """A request for chunks by their ids, with the records of their documents. All chunks must exist."""
 
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[LoadedChunk]:
-        """Read the records of chunks, and the records and sections of their documents."""
+        """Return the requested chunks in order. Their texts are read later, on first use."""
         records = state.chunks.get_many(self.chunks)
         documents = state.documents.get_many(record.document for record in records)
         sections_by_document = state.documents.get_sections_many(documents)
@@ -365,7 +365,7 @@ class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
         ]
 
     def list_chunks(self, answer: list[LoadedChunk]) -> Sequence[int]:
-        """Return the ids of the requested chunks."""
+        """Return the ids of the requested chunks, which are also those in the answer."""
         return self.chunks
 
 
@@ -391,11 +391,11 @@ def build_chunk_hits(
     top: int,
     within: int | None,
 ) -> RankedHits:
-    """Return hits for the first ``top`` chunks of a ranking that together have at most ``within`` tokens (None: any).
+    """Return the first ``top`` chunks of a ranking that have at most ``within`` tokens together (None: any) as hits.
 
-    A chunk that does not fit is skipped. ``load_chunks`` reads chunks by id, in batches as large as the number of hits
-    that are still missing. ``explanations`` say why each chunk was retrieved: one text, a mapping by chunk id, or a
-    function of the loaded chunk.
+    A chunk that does not fit is skipped. ``load_chunks`` reads chunks by id; it is called with as many ids as there are
+    hits missing. ``explanations`` say why each chunk was retrieved: one text, a mapping by chunk id, or a function of
+    the loaded chunk.
     """
     hits: list[Hit] = []
     chunk_ids: list[int] = []
@@ -466,8 +466,8 @@ def build_segment_hits(
 def _get_explanation(explanations: HitExplanations, loaded: LoadedChunk) -> str:
     """Return the text that explains why a chunk was retrieved, which becomes the ``path`` of its hit.
 
-    A mapping, by chunk id, can lack the chunks that :func:`.append_tails` added to the ranking; they share one
-    explanation.
+    A mapping by chunk id can lack the chunks that :func:`.append_tails` added after the candidates of a strategy; they
+    share one explanation.
     """
     if isinstance(explanations, str):
         return explanations

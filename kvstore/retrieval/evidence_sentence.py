@@ -15,10 +15,10 @@ from ..text.blocks import to_plain_text, unwrap_links
 
 
 def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
-    """Return the most confident assertion of each (child, parent) edge of the entity forest that exists.
+    """Return the assertion with the highest confidence of each edge (child, parent) of the entity forest.
 
-    An assertion is a statement of the edge by a document, by data or by the user. Ties are broken by document key and
-    offset.
+    An assertion is a statement of the edge by a document, by data or by the user. Unknown edges are omitted. Ties are
+    broken by document key and offset.
     """
     assertions_by_edge = state.forest.get_assertions(edges)
     return {edge: _select_most_confident(state, assertions) for edge, assertions in assertions_by_edge.items()}

@@ -33,10 +33,10 @@ def expand_entity(
 ) -> list[Relative]:
     """Return the ancestors and descendants of an entity, up to ``depth`` levels away; empty if the name is unknown.
 
-    In each tree, a row of level 0 for the entity itself (or an abstract at one of its addresses) precedes its
-    relatives. ``direction`` is ``up``, ``down`` or ``both``. ``tree`` limits the rows to one tree or document. If there
-    are more than ``limit`` rows, the row after them reports the limit. Raises InputError for an unknown direction or
-    tree.
+    ``direction`` is ``up``, ``down`` or ``both``. ``tree`` is the name of the only tree, or the key of the only
+    document, to include (None: all). In each of them, a row of level 0 for the entity, or for an abstract that names
+    it, precedes its relatives. If there are more than ``limit`` rows, an additional row reports this. Raises InputError
+    for an unknown direction or tree.
     """
     if direction not in DIRECTIONS:
         raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
@@ -47,18 +47,18 @@ def expand_entity(
     if identity is None:
         return []
     display_name = state.entities.get(identity.entry.entity).name
-    signs = {"up": (-1,), "down": (1,), "both": (-1, 1)}[direction]  # of the levels
+    level_signs = {"up": (-1,), "down": (1,), "both": (-1, 1)}[direction]
     rows: list[Relative] = []
     is_truncated = False
     entity_nodes, abstracts = list_ranked_addresses(state, identity, limit)
     for tree_name, nodes in _group_nodes_by_tree(state, entity_nodes, tree).items():
         rows.append(Relative(entity=display_name, tree=tree_name, level=0, relative=display_name, via="", text=""))
-        for is_upward in (sign < 0 for sign in signs):
+        for is_upward in (sign < 0 for sign in level_signs):
             steps, has_more = _select_steps(state.forest, nodes, is_upward, depth, limit - len(rows))
             start_names = dict.fromkeys(nodes, display_name)
             rows += _iter_forest_relatives(state, display_name, tree_name, start_names, steps, is_upward)
             is_truncated = is_truncated or has_more
-    for row in _iter_abstract_relatives(state, abstracts, display_name, signs, depth, tree):
+    for row in _iter_abstract_relatives(state, abstracts, display_name, level_signs, depth, tree):
         if len(rows) >= limit:
             is_truncated = True
             break
@@ -71,9 +71,9 @@ def expand_entity(
 
 
 def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
-    """Group nodes of the entity forest by the name of their tree; with ``tree``, return only the group of that name.
+    """Return nodes of the entity forest grouped by the name of their tree; only those of ``tree`` unless it is None.
 
-    The group of the tree of relations from prose is last.
+    The tree of relations that were extracted from prose is last.
     """
     nodes_by_tree: dict[str, list[int]] = {}
     for node, name in get_tree_names(state, nodes).items():
@@ -87,10 +87,11 @@ def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> di
 def _select_steps(
     forest: Forest, nodes: list[int], is_upward: bool, depth: int, limit: int
 ) -> tuple[list[WalkStep], bool]:
-    """Return the nearest steps of a walk up or down a tree from ``nodes``, at most ``limit``; True if there are more.
+    """Return the nearest ``limit`` steps of a walk from ``nodes`` up or down a tree, and True if there are more.
 
-    A step is an edge from the node ``via`` to ``node``. If there are more than ``limit`` steps, those of a walk up
-    include the path to the nearest root, unless that path alone is longer; ties between roots are broken by name.
+    A step is an edge from the node ``via`` to ``node``, and has at most ``depth`` as its distance. If a walk up has
+    more than ``limit`` steps, the path to the nearest root is among the returned ones unless that path alone is longer.
+    Ties between roots are broken by name.
     """
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}  # the first step that reached each node
@@ -125,9 +126,10 @@ def _select_steps(
 def _iter_forest_relatives(
     state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], is_upward: bool
 ) -> Iterator[Relative]:
-    """Yield a relative for each step of a walk in the entity forest, with the sentence that states the step's edge.
+    """Yield a row for each step of a walk in the entity forest, with the sentence that states the edge of the step.
 
-    A step leads from the node ``via`` to ``node``. ``start_names`` are the names of the nodes at which the walk starts.
+    A step leads from the node ``via`` to ``node``. ``start_names`` maps the nodes at which the walk starts to their
+    names. ``tree`` is the name of the tree, and ``display_name`` that of the entity.
     """
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))
@@ -154,7 +156,10 @@ class _AbstractStep(NamedTuple):
 
 
 def _list_steps(record: AbstractRecord, level: int, via: str) -> list[_AbstractStep]:
-    """Return the steps from an abstract to its parent if ``level`` is negative, otherwise to its children."""
+    """Return the steps from an abstract to its parent if ``level`` is negative, otherwise to its children.
+
+    ``level`` is the level of the steps, and ``via`` the label of the abstract.
+    """
     parents = [] if record.parent is None else [record.parent]
     return [_AbstractStep(abstract, level, via) for abstract in (parents if level < 0 else record.children)]
 
@@ -163,15 +168,15 @@ def _iter_abstract_relatives(
     state: State,
     addresses: list[AbstractAddress],
     display_name: str,
-    signs: Sequence[int],
+    level_signs: Sequence[int],
     depth: int,
     tree: str | None,
 ) -> Iterator[Relative]:
     """Yield rows for the abstracts (summaries) that name an entity, and for those at most ``depth`` levels away.
 
-    ``addresses`` are the abstracts that name it, best first. ``signs`` are the directions: -1 is up, 1 is down. Only
-    the first three documents (``_MAX_DOCUMENTS``) are shown or, with ``tree``, only the document with this key. Each
-    abstract is shown once.
+    ``addresses`` are the abstracts that name it, best first. ``level_signs`` are the directions: -1 is up, 1 is down.
+    Abstracts of the first ``_MAX_DOCUMENTS`` documents are included or, unless ``tree`` is None, those of the document
+    with this key. Each abstract is included once.
     """
     shown_abstracts: set[int] = set()
     documents: set[int] = set()
@@ -188,7 +193,7 @@ def _iter_abstract_relatives(
         shown_abstracts.add(address.abstract)
         label = format_abstract_label(state, address.abstract)
         yield Relative(display_name, document.key, 0, label, "", state.abstracts.read_text(address.record))
-        queue = [step for sign in signs for step in _list_steps(address.record, sign, label)]
+        queue = [step for sign in level_signs for step in _list_steps(address.record, sign, label)]
         while queue:
             step = queue.pop(0)
             if abs(step.level) > depth or step.abstract in shown_abstracts:

@@ -17,11 +17,9 @@ from .query import Query, Strategy
 def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
     """Return the evidence with hits of a second strategy (``filler``) appended, if there are fewer hits than requested.
 
-    ``top`` (a number of hits) and ``within`` (a number of tokens) of the query limit all hits together.
-
-    The added hits are chunks that no earlier hit contains. Their scores are lowered to the score of the hit before
-    them, so that scores never increase with the rank. If a prompt has the evidence's segments (joined neighboring
-    chunks) instead of its hits, the added hits are appended to the segments too.
+    ``top`` (a number of hits) and ``within`` (a number of tokens) of the query limit all hits together. The added hits
+    are chunks that no earlier hit contains. Their scores are lowered so that no score exceeds the one before it. If the
+    evidence has segments (joined neighboring chunks) for a prompt, the added hits are appended to these too.
     """
     num_missing = query.top - len(evidence.hits)
     tokens_left = None

@@ -73,7 +73,7 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
         corrections = list_corrections(folded)
         candidate_lists = (
             _list_forms(folded, language),
-            _list_divisions(folded, state, stem) if language in _COMPOUNDING_LANGUAGES else (),
+            _divide_compound(folded, state, stem) if language in _COMPOUNDING_LANGUAGES else (),
             [correction for correction in corrections if _is_likely_correction(folded, correction, stem)],
         )
         for candidates in candidate_lists:
@@ -85,9 +85,9 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
 
 
 def _find_most_frequent(candidates: Iterable[str], state: State, stem: Callable[[str], str]) -> str | None:
-    """Return the candidate in the most chunks, or None if no chunk has any.
+    """Return the candidate that the most chunks have, or None if no chunk has any.
 
-    A candidate with a hyphen is a compound whose parts chunks have; it counts as one chunk.
+    A candidate with a hyphen is a divided compound. Chunks have its parts, so it counts as if one chunk had it.
     """
     candidates = list(candidates)
     counts = count_chunks_with_words([candidate for candidate in candidates if "-" not in candidate], state, stem)
@@ -112,9 +112,9 @@ def _is_likely_correction(word: str, correction: str, stem: Callable[[str], str]
 
 @lru_cache(maxsize=1024)
 def _list_forms(word: str, language: str) -> list[str]:
-    """Return other forms of a word, such as a plural, by exchanging an ending for each ending that it is paired with.
+    """Return other forms of a word, such as its plural, by exchanging its ending (``_ENDINGS``). The result is cached.
 
-    The result is cached. A stemmer does not give these forms the same stem. The word must be longer than the ending, by
+    The stemmer of the language gives these forms different stems. The word must be longer than the ending, by
     ``MIN_PART`` letters if one of the two endings is a single letter or empty.
 
     >>> _list_forms("inscricoes", "portuguese"), _list_forms("rektor", "swedish")[:2]
@@ -129,24 +129,26 @@ def _list_forms(word: str, language: str) -> list[str]:
     return list(forms)
 
 
-def _list_divisions(word: str, state: State, stem: Callable[[str], str]) -> list[str]:
-    """Return a list with the compound divided by a hyphen, if chunks have both parts; otherwise an empty list.
+def _divide_compound(word: str, state: State, stem: Callable[[str], str]) -> list[str]:
+    """Return a list of the compound with a hyphen between its parts, or an empty list if chunks do not have both parts.
 
-    Of several divisions, the one with the longest last part is returned.
+    Of several divisions, the one with the longest last part (head) is returned.
     """
     divisions = [(word[:end], word[end:]) for end in range(MIN_PART, len(word) - MIN_PART + 1)]
-    forms = {first: list(iter_modifier_forms(first, _LINKS)) for first, _ in divisions}
-    parts = [*(last for _, last in divisions), *(form for first in forms for form in forms[first])]
+    modifier_forms = {modifier: list(iter_modifier_forms(modifier, _LINKS)) for modifier, _ in divisions}
+    parts = [*(head for _, head in divisions), *(form for forms in modifier_forms.values() for form in forms)]
     counts = count_chunks_with_words(parts, state, stem)
-    for first, last in divisions:
-        if counts[last] and any(counts[form] for form in forms[first]):
-            return [f"{first}-{last}"]
+    for modifier, head in divisions:
+        if counts[head] and any(counts[form] for form in modifier_forms[modifier]):
+            return [f"{modifier}-{head}"]
     return []
 
 
 @lru_cache(maxsize=1024)
 def list_corrections(word: str) -> list[str]:
-    """Return the words that differ from a word by one typing error, but not in the first letter; cached.
+    """Return the words that differ from a word by one typing error, but not in the first letter. The result is cached.
+
+    Shorter words are assumed to have fewer kinds of errors; one with fewer than ``_MIN_SWAPPED`` letters has none.
 
     >>> list_corrections("rekotr"), "estacionamento" in list_corrections("estacionamneto")
     (['rkeotr', 'reoktr', 'rektor', 'rekort'], True)
@@ -158,13 +160,13 @@ def list_corrections(word: str) -> list[str]:
     for index in range(1, len(word)):
         before, letter, after = word[:index], word[index], word[index + 1 :]
         if after:
-            candidates[before + after[0] + letter + after[1:]] = None
-            if letter in _VOWELS and len(word) >= _MIN_OTHER_VOWEL:
+            candidates[before + after[0] + letter + after[1:]] = None  # two letters in the wrong order
+            if letter in _VOWELS and len(word) >= _MIN_OTHER_VOWEL:  # a wrong vowel
                 candidates |= dict.fromkeys(f"{before}{other}{after}" for other in letters if other in _VOWELS)
-            if len(word) >= _MIN_CORRECTED:
+            if len(word) >= _MIN_CORRECTED:  # a wrong letter, and an added one
                 candidates |= dict.fromkeys(f"{before}{other}{after}" for other in letters)
                 candidates[before + after] = None
-        if len(word) >= _MIN_CORRECTED:
+        if len(word) >= _MIN_CORRECTED:  # a missing letter
             candidates |= dict.fromkeys(f"{before}{other}{letter}{after}" for other in letters)
     candidates.pop(word, None)
     return list(candidates)

@@ -44,7 +44,7 @@ class FusedStrategy:
     """
 
     def __init__(self, strategies: Sequence[Strategy], questions: Sequence[str] = ()) -> None:
-        """Fuse the results of ``strategies`` for each of ``questions`` (empty: only for the question of the query)."""
+        """Create a strategy that runs ``strategies`` for each of ``questions`` (empty: for the query's question)."""
         self.strategies = strategies
         self.questions = questions
         self.name = ", ".join(strategy.name for strategy in strategies)
@@ -94,9 +94,10 @@ class FusedStrategy:
 
 
 def _copy_for_strategy(query: Query, strategy: Strategy) -> Query:
-    """Return a copy of a query for one of the fused strategies: at least ``_NUM_FUSED`` hits, and only its own options.
+    """Return a copy of a query for one of the fused strategies, which requests at least ``_NUM_FUSED`` hits.
 
-    The copy has no token limit, reranker, segments and abstracts, because these apply to the fused hits.
+    It has only the options of this strategy, and no token limit, reranker, segments or abstracts, because these apply
+    to the fused hits.
     """
     limited_query = query.copy_with_limits(top=max(_NUM_FUSED, query.reach), within=None)
     limited_query.rerank, limited_query.segments, limited_query.abstracts = None, "none", False
@@ -116,10 +117,10 @@ class _Fusion(NamedTuple):
 
 
 def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
-    """Fuse the first ``_NUM_FUSED`` hits of each result by reciprocal rank (RRF), and append hits of lower ranks.
+    """Return the fusion of the first ``_NUM_FUSED`` hits of each result by reciprocal rank (RRF).
 
-    Identical hits from several results are one hit. The id of a hit is its chunk id or, if it is not a single chunk, a
-    negative number. Equal scores are ordered by document key and position.
+    Hits of lower ranks are appended. Identical hits from several results are one hit. The id of a hit is its chunk id
+    or, if it is not a single chunk, a negative number. Equal scores are ordered by document key and position.
     """
     # In reverse order, so that the first of identical hits replaces the others.
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
@@ -159,10 +160,10 @@ def _find_chunk_id(query: Query, hit: Hit) -> int:
 
 
 def _merge_hits(query: Query, chunk_hits: Sequence[Hit], other_hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits by descending score, at most ``query.top``, and at most ``query.within`` tokens together.
+    """Return hits by descending score: at most ``query.top``, with at most ``query.within`` tokens together.
 
-    If the chunks were reranked, they come first, because their new scores are not comparable with the scores of other
-    hits. Scores are lowered so that none exceeds the score before it.
+    Reranked chunks come first, because their scores are not comparable with those of ``other_hits`` (summaries,
+    reports). Scores are lowered so that none exceeds the score before it.
     """
     hits = [*chunk_hits, *other_hits]
     if query.rerank is None:

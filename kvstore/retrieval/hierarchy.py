@@ -31,16 +31,16 @@ class Hierarchy:
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:
-        """Return a sentence for each node, such as ``a (in tree) is under b; above c, d``, in order.
+        """Return a sentence about each node of the forest, such as ``a (in tree) is under b; above c, d``, in order.
 
-        Nodes that are not cached are read and decoded.
+        Nodes whose sentences are not cached are read and decoded.
         """
         return self._node_sentences.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
-        """Return a node's name and its tree's name, in UTF-8, and its parents and first ``max_relatives`` children.
+        """Return the name of a node, the name of its tree (both in UTF-8), its parents and its first children.
 
-        Parents and children are nodes, sorted by name.
+        Parents and children are ids of nodes, sorted by name; there are at most ``max_relatives`` children.
         """
         forest = self._state.forest
         tree, entity = forest.get_node(node)

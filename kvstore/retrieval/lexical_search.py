@@ -43,25 +43,30 @@ def compute_term_rarity(num_chunks: int, num_containing: int) -> float:
     return math.log(1 + (num_chunks - num_containing + 0.5) / (num_containing + 0.5))
 
 
-class QuestionWords(NamedTuple):
-    """The words in a question to search for, as terms.
+class CompoundTerm(NamedTuple):
+    """A word with underscores as one term, and the terms of its parts (``max`` and ``size`` of ``max_size``)."""
 
-    ``terms`` are always searched. ``compounds`` are words joined by underscores, each as its term and the terms of its
-    parts; the parts are searched only if no chunk contains the whole word. ``variants`` are the terms of the same words
-    in documents of other languages.
+    whole: str
+    parts: list[str]
+
+
+class QuestionWords(NamedTuple):
+    """The words in a question to search for, as terms (stemmed words).
+
+    ``terms`` are always searched. The parts of ``compounds`` are searched only if no chunk contains the whole word.
+    ``variants`` are the terms of the same words in documents of other languages.
     """
 
     terms: list[str]
-    compounds: list[tuple[str, list[str]]]
+    compounds: list[CompoundTerm]
     variants: Sequence[str] = ()
 
     def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
-        """Return the terms to search, without duplicates.
+        """Return the terms to search, without duplicates. ``counts`` has the number of chunks with each term.
 
-        If no chunk contains a compound (a word with underscores) as one term, the compound has 0 in ``counts`` and is
-        searched by its parts as well.
+        A word with underscores is also searched by its parts if no chunk contains it as one term.
         """
-        parts = (part for compound, parts in self.compounds if not counts[compound] for part in parts)
+        parts = (part for compound in self.compounds if not counts[compound.whole] for part in compound.parts)
         return list(dict.fromkeys((*self.terms, *parts, *self.variants)))
 
 
@@ -72,7 +77,7 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
     in the other languages. ``stem`` maps a word to its stem.
     """
     compounds = [
-        (stem(word), [stem(part) for part in word.split("_") if part])
+        CompoundTerm(stem(word), [stem(part) for part in word.split("_") if part])
         for word in segment_words(text)
         if "_" in word and word.strip("_")
     ]
@@ -99,9 +104,9 @@ class TermWeights(NamedTuple):
 def build_term_weights(
     counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
-    """Return the BM25 parameters for the terms that at least one chunk contains.
+    """Return the parameters of a BM25 search for those ``terms`` that at least one chunk contains.
 
-    ``counts`` is the number of chunks that contain each term.
+    ``counts`` has the number of chunks that contain each term. ``k1`` and ``b`` are the parameters of BM25.
     """
     rarities = {term: compute_term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
@@ -115,7 +120,7 @@ def read_term_weights(state: State, terms: Sequence[str]) -> TermWeights:
 def find_best_by_words(
     state: State, weights: TermWeights, top: int, allowed: AllowedDocuments | None = None
 ) -> tuple[Ids, Scores]:
-    """Return the ``top`` chunks by BM25, and all that tie with the last: their ids, ascending, and scores.
+    """Return the ids, ascending, and the scores of the ``top`` chunks by BM25 and of all that tie with the last.
 
     Only chunks of ``allowed`` documents (None: of all) that have at least one of the terms are returned.
 
@@ -131,7 +136,7 @@ def find_best_by_words(
         for term, size in zip(terms, sizes, strict=True)
     ]
     try:
-        max_scores = [  # the most that each term can add to the score of a chunk
+        max_scores = [  # an upper bound of what each term can add to the score of a chunk
             search.compute_term_bound(weights.rarities[term])
             if blocks is None
             else search.compute_bound(weights.rarities[term], blocks)
@@ -183,9 +188,9 @@ def _sort_rarest_first(weights: TermWeights) -> list[str]:
 
 
 def count_chunks_with_words(words: Sequence[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
-    """Return, by word, the approximate number of chunks that contain it in any form.
+    """Return about how many chunks contain each word in any form (with the same stem), by word.
 
-    In a store of several languages, the chunks with its stem in each language are added up.
+    In a store of several languages, the chunks with the word's stem in each language are added up.
     """
     terms_by_word = {
         word: stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)] for word in words
@@ -220,8 +225,8 @@ class WordSearchResult(NamedTuple):
 class WordSearchRequest(ReadRequest[WordSearchResult]):
     """A request for the ``top`` chunks by BM25 of ``allowed`` documents (None: all) that have at least one term.
 
-    The result also has the scores of ``other_chunks``, which are distinct, and the cosines of the best chunks with a
-    unit ``vector``.
+    The result also has the scores of ``other_chunks``, which are distinct ids (None: of no other chunks), and the
+    cosines of the best chunks with a unit ``vector`` (None: no cosines).
     """
 
     weights: TermWeights
@@ -231,7 +236,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
     vector: Vector | None = None
 
     def fetch(self, state: State) -> WordSearchResult:
-        """Return the best chunks by BM25 and, if requested, the scores of other chunks and the cosines of the best."""
+        """Return the best chunks by BM25 and, if requested, their cosines and the scores of other chunks."""
         ranking = best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top)
         other_scores = (
             np.empty(0) if self.other_chunks is None else score_by_weights(state, self.weights, self.other_chunks)
@@ -255,7 +260,7 @@ class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
     chunks: Ids
 
     def fetch(self, state: State) -> npt.NDArray[np.float64]:
-        """Return the BM25 score of each chunk."""
+        """Return the BM25 score of each requested chunk, in order."""
         return score_by_weights(state, self.weights, self.chunks)
 
 
@@ -282,11 +287,11 @@ class TermSetCountRequest(ReadRequest[list[int]]):
 
 
 def build_count_request(words: QuestionWords) -> TermCountRequest:
-    """Return a request for the chunk counts of all terms in a question.
+    """Return a request for the number of chunks that contain each term in a question.
 
-    The counts decide which terms are searched (:meth:`.QuestionWords.list_lookup_terms`) and their rarity.
+    The counts decide which terms are searched (:meth:`.QuestionWords.list_lookup_terms`) and how rare they are.
     """
-    compound_terms = (term for compound, parts in words.compounds for term in (compound, *parts))
+    compound_terms = (term for compound in words.compounds for term in (compound.whole, *compound.parts))
     return TermCountRequest(list(dict.fromkeys((*words.terms, *compound_terms, *words.variants))))
 
 

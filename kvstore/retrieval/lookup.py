@@ -30,7 +30,7 @@ _MAX_NAMED_CHILDREN = 3
 
 
 def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
-    """Yield at most ``limit`` locations of the entity with a name, the most informative first.
+    """Yield at most ``limit`` locations of the entity with a name, the most informative first; none if it is unknown.
 
     The order is: nodes of trees that the user or data states, titles and headings, nodes of the tree of relations that
     were extracted from prose, other text.
@@ -60,16 +60,16 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Split forest nodes into nodes of trees that users or data state, and nodes of relations found in prose."""
+    """Divide forest nodes into those of trees that users or data state, and those of relations extracted from prose."""
     trees = get_tree_names(state, nodes)
     stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
     return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
 
 
 def _iter_tree_locations(state: State, node: int, display_name: str, identity: Identity) -> Iterator[Location]:
-    """Yield a location of a node of the entity forest for each of its parents, or one without a parent for a root.
+    """Yield the locations at a node of the entity forest: one for each parent, or one without a parent for a root.
 
-    Its text names the parent and at most ``_MAX_NAMED_CHILDREN`` children. ``identity`` is the entity at the node,
+    Their texts name the parent and at most ``_MAX_NAMED_CHILDREN`` children. ``identity`` is the entity at the node,
     which is shown as ``display_name``.
     """
     forest = state.forest

@@ -28,10 +28,10 @@ class AbstractAddress(NamedTuple):
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Return the places that name an entity: nodes of the entity forest and abstracts, most informative first.
+    """Return the nodes of the entity forest and the abstracts that name an entity, each the most informative first.
 
-    ``identity`` is the entity with all its names. If more than ``limit`` places name it, only the first are returned:
-    ``limit`` in total, and further places with the rank of the last.
+    ``identity`` is the entity with all its names. If more than ``limit`` places name it, the ``limit`` places with the
+    lowest ranks are returned, and all others with the rank of the last of them.
     """
     places = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [node for rank, node in places if rank == addresses.NODE_RANK]

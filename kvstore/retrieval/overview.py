@@ -105,10 +105,10 @@ class SummaryRequest(NamedTuple):
     is_foreign: bool = False
 
     def find_title_positions(self, titles: Iterable[str], stem: Callable[[str], str]) -> list[int]:
-        """Return the positions of the titles that have all words of the subject; empty without a subject.
+        """Return the indexes of the ``titles`` that have all words of the subject; empty without a subject.
 
-        If some of these titles also have all years of the request, only the titles with the years are returned.
-        ``stem`` maps a word to its stem.
+        If some of these titles also have all years of the request, only those are returned. ``stem`` maps a word to its
+        stem.
         """
         if not self.subject:
             return []
@@ -125,18 +125,23 @@ class SummaryRequest(NamedTuple):
         return with_years or list(stems_by_position)
 
     def _is_in_title(self, stem: str, title_stems: Set[str]) -> bool:
-        """True if a title has a stem or, in a language other than English, one with other last letters.
+        """True if a title has a stem or, for a question in another language than English, one with another ending.
 
         Stemmers do not know all endings: in Swedish, *protokollet* (the minutes) and *protokoll* have two stems.
         """
-        if stem in title_stems:
-            return True
-        return self.is_foreign and any(
-            min(len(stem), len(title_stem)) >= _MIN_STEM
-            and abs(len(stem) - len(title_stem)) <= _MAX_ENDING
-            and (stem.startswith(title_stem) or title_stem.startswith(stem))
-            for title_stem in title_stems
+        return stem in title_stems or (
+            self.is_foreign and any(_differ_by_ending(stem, title_stem) for title_stem in title_stems)
         )
+
+
+def _differ_by_ending(left: str, right: str) -> bool:
+    """True if one of two stems begins with the other and has at most ``_MAX_ENDING`` more letters.
+
+    Stems of fewer than ``_MIN_STEM`` letters are not compared, because they begin many words.
+    """
+    shorter, longer = sorted((left, right), key=len)
+    is_similar_length = len(shorter) >= _MIN_STEM and len(longer) - len(shorter) <= _MAX_ENDING
+    return is_similar_length and longer.startswith(shorter)
 
 
 def is_overview_question(question: str, likely_language: str | None = None) -> bool:
@@ -155,7 +160,7 @@ def is_overview_question(question: str, likely_language: str | None = None) -> b
 
 
 def parse_summary_request(question: str, likely_language: str | None = None) -> SummaryRequest | None:
-    """Return the subject that a question asks to summarize ("Summarize the travel policy"); None if it asks for none.
+    """Return what a question asks to summarize ("Summarize the travel policy"); None if it asks for no summary.
 
     ``likely_language`` is the question's language if its words do not show one.
     """
@@ -171,7 +176,7 @@ def parse_summary_request(question: str, likely_language: str | None = None) -> 
 
 
 def _parse_english_request(question: str) -> SummaryRequest | None:
-    """Return the subject that an English question asks to summarize, or None if it does not ask for a summary."""
+    """Return what an English question asks to summarize; None if it does not ask for a summary."""
     if _TLDR_PATTERN.search(question) or _STORE_PATTERN.match(question):
         return _build_summary_request((), covers_all=True)
     words = [word for word in segment_words(question) if word not in FUNCTION_WORDS]

@@ -50,9 +50,9 @@ def find_quoted_phrases(question: str) -> list[Phrase]:
 
 
 def _list_terms(phrase: Phrase, stem: Callable[[str], str]) -> list[str]:
-    """Return the index terms (stems) of the words of a phrase.
+    """Return the terms (stems) by which the words of a phrase are indexed.
 
-    Text in a script without spaces is indexed by character bigrams, so its words are joined first.
+    Words in a script without spaces are joined first, because such text is indexed by character bigrams.
     """
     words = [pattern.word for pattern in phrase.words]
     return list_terms("".join(word if is_unspaced(word) else f" {word} " for word in words), stem)
@@ -97,10 +97,10 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     def _find_candidates(
         self, state: State, weighted_phrases: Sequence[tuple[Phrase, float]], min_score: float
     ) -> tuple[Ids, Scores]:
-        """Return the chunks that can reach ``min_score`` by a phrase, and their scores without phrases.
+        """Return the ids of the chunks whose score can reach ``min_score`` by a phrase, and their scores without it.
 
-        They are chunks of allowed documents that have all words of a phrase, but perhaps not in a row. Each phrase is
-        paired with its rarity.
+        They are chunks of allowed documents that have all words of a phrase, but perhaps not in a row.
+        ``weighted_phrases`` pairs each phrase with its rarity.
         """
         matching_chunks = [find_chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
         if self.allowed is not None:

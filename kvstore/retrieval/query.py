@@ -96,7 +96,7 @@ class Query:
         self.reading = BatchedReader(self.state)
 
     def restrict_to(self, allowed: AllowedDocuments) -> None:
-        """Restrict this query, in place, to the ``allowed`` documents: it then reads a state that hides all others."""
+        """Restrict this query, in place, to the ``allowed`` documents: it then reads a state without the others."""
         from ..structures.restricted_state import RestrictedState
 
         self.allowed = allowed
@@ -161,7 +161,7 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """The minimum number of chunks in the ranking that a strategy returns, if so many match.
+        """The number of chunks that a strategy must rank so that enough hits remain, if so many chunks match.
 
         It exceeds ``top`` if ``within`` can exclude long chunks: four chunks per hit and some more are enough in nearly
         all cases. It is at least 50 if chunks are reranked, and 100 if neighboring chunks are joined into segments.
@@ -176,7 +176,7 @@ class Query:
         return count
 
     def load_chunks(self, chunks: Iterable[int]) -> list[LoadedChunk]:
-        """Return the loaded chunks with these ids, in order. Chunks that are not cached are read in one request."""
+        """Return the chunks with these ids, in order. Those that this query has not loaded are read in one request."""
         chunk_ids = list(chunks)
         missing = [chunk for chunk in chunk_ids if chunk not in self._loaded_chunks]
         if missing:
@@ -220,15 +220,15 @@ def option(query: Query, strategy: Strategy, name: str) -> float:
 
 
 def get_choice_option(query: Query, strategy: Strategy, name: str) -> str:
-    """Return the value, in lower case, of an option that is one of several words: the query's, or the default."""
+    """Return the value of an option that is one of several words: the query's, or else the default; in lower case."""
     return str(query.options.get(name, strategy.options[name].default)).lower()
 
 
 def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool = False) -> None:
-    """Raise InputError for an unknown option or an invalid value.
+    """Raise InputError if ``options`` has a name that the strategy does not have, or an invalid value.
 
-    The options of segments are accepted if ``as_segments`` is true: the hits are merged neighboring chunks then. A
-    removed option is accepted with a warning.
+    The options of segments (merged neighboring chunks) are valid if ``as_segments`` is True. An option that was removed
+    from kvstore is accepted with a warning.
     """
     if not options:
         return
@@ -260,7 +260,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
 
 
 def get_reranker(options: Mapping[str, Any]) -> str | None:
-    """Return the reranker named in ``options``, or None; raise InputError if it is not a name."""
+    """Return the name of the reranker in ``options``, or None if there is none. Raises InputError if it is no text."""
     reranker = options.get(RERANKER_OPTION)
     if not (reranker is None or isinstance(reranker, str)):
         raise InputError(
@@ -278,12 +278,13 @@ def evidence_of(
     *,
     as_segments: bool = False,
 ) -> Evidence:
-    """Build evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, and summaries above them.
+    """Return evidence from a ranking: its best chunks as hits, and the abstracts (summaries) above them.
 
-    The query's reranker reorders the ranking first. ``paths`` explain why each chunk is in the ranking: one text, a
-    mapping by chunk id, or a function of the loaded chunk. ``pool`` is the number of chunks that were ranked. The hits
-    are segments (merged neighboring chunks) instead of chunks if the query or the strategy (``as_segments``) asks for
-    them. A query can also ask for segments in addition to the hits.
+    The query's reranker reorders the ranking first. The hits are the first ``query.top`` chunks that have at most
+    ``query.within`` tokens together, or segments (merged neighboring chunks) if the query or the strategy
+    (``as_segments``) asks for them. A query can also ask for segments in addition. ``paths`` explain why each chunk is
+    in the ranking: one text, a mapping by chunk id, or a function of the loaded chunk. ``pool`` is the number of chunks
+    that were ranked.
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
@@ -304,17 +305,16 @@ def evidence_of(
 def _build_segment_hits(
     query: Query, ranking: Ranking, explanations: HitExplanations, within: int | None
 ) -> RankedHits:
-    """Return the first segments of a ranking that fit ``within`` tokens as hits, and record the step in the trace.
+    """Return the best segments (merged neighboring chunks) of a ranking as hits, and record the step in the trace.
 
-    A segment merges neighboring chunks. ``explanations`` say why each chunk was retrieved.
+    They have at most ``within`` tokens together (None: no limit). ``explanations`` say why each chunk was retrieved.
     """
-    from .segments import DEFAULT_ROOM, SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
+    from .segments import DEFAULT_CAPACITY, SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
 
     option_values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
         top=query.top,
-        # The number of chunks that fit.
-        room=DEFAULT_ROOM if query.within is None else query.within / query.state.settings.chunk_tokens,
+        capacity=DEFAULT_CAPACITY if query.within is None else query.within / query.state.settings.chunk_tokens,
         within=within,
         penalty=option_values["penalty"],
         decay=option_values["decay"],

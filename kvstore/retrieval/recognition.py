@@ -85,22 +85,22 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
         return sorted(entities, key=lambda entity: (entity.count, entity.key))
 
 
-class EntityKeys(ReadRequest[dict[int, str]]):
-    """A request for the keys of entities (the normal forms of their names), by entity."""
+class EntityKeyRequest(ReadRequest[dict[int, str]]):
+    """A request for the keys (normal forms of the names) of ``entities``, given by their ids."""
 
     entities: Sequence[int]
 
     def fetch(self, state: State) -> dict[int, str]:
-        """Read the key of each entity."""
+        """Return the key of each requested entity, by entity id."""
         records = state.entities.get_many(self.entities)
         return {entity: record.key for entity, record in zip(self.entities, records, strict=True)}
 
 
 def recognize_entities(query: Query) -> list[QuestionEntity]:
-    """Return the entities that the question names; if it writes any name with a capital or digit, only such entities.
+    """Return the entities that the question names, the rarest first; only capitalized names, if it has any.
 
-    Entities are in ascending order of the number of places that name them. Records the step, and counts a lookup of
-    each entity in the store.
+    The rarest entity is the one that the fewest places name. A name with a digit counts as capitalized. The step is
+    recorded in the trace, and a lookup of each entity is counted in the store.
     """
     with query.trace.step("recognize entities") as step:
         entities = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
@@ -119,11 +119,10 @@ def record_recognized_entities(query: Query, entities: Sequence[QuestionEntity],
 
 
 def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: bool) -> bool:
-    """True if a question writes a recognized ``entity`` as a name, with a capital or a digit.
+    """True if a question writes a recognized ``entity`` as a name: with a capital or a digit.
 
-    The capital of a function word at the start of the question does not count. If the question has no capital after its
-    first letter, a digit after the first character of a name counts; with ``allow_phrases``, a name of several words
-    counts then too.
+    The capital of a function word at the start of the question does not count. In a question without capitals, a name
+    needs a digit after its first character or, if ``allow_phrases`` is True, several words.
     """
     encoded = question.encode()
     written_names = [encoded[start:end].decode() for start, end in entity.spans]
@@ -140,10 +139,10 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
 
 
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:
-    """Return the matches that are spelled with a capital or a digit in the question.
+    """Return the matches of names that the question spells with a capital or a digit.
 
-    Returns all matches if no match is, or if the question has no capital after its first letter. ``folded`` is the
-    normal form of the question, in which the matches are spans; it maps them to spans of the question.
+    Returns all matches if it spells none so, or if the question has no capital after its first letter. ``folded`` is
+    the normal form of the question, in which matches are spans; it maps these to spans of the question.
     """
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches
@@ -186,10 +185,11 @@ class Decomposition(NamedTuple):
 
 
 def decompose(question: str, entities: Sequence[QuestionEntity]) -> Decomposition:
-    """Split a question with recognized ``entities`` into the names that it compares and the remainder.
+    """Return the names that a question compares, and its other words (``remainder``).
 
-    Two names joined by "or" are compared. Two names joined by "and" are compared only in a yes/no question, or in a
-    question with a word such as "both" or "same". If no words remain, the remainder is the whole question.
+    ``entities`` are the recognized names. Two names joined by "or" are compared. Two names joined by "and" are compared
+    only in a yes/no question, or in a question with a word such as "both" or "same". If no words remain, the remainder
+    is the whole question.
     """
     encoded = question.encode()  # the spans of entities are in bytes
     name_spans = sorted((start, end, entity.key) for entity in entities for start, end in entity.spans)
@@ -211,7 +211,7 @@ def decompose(question: str, entities: Sequence[QuestionEntity]) -> Decompositio
 
 
 def decompose_question(query: Query, names: Sequence[QuestionEntity]) -> Decomposition:
-    """Split a question into the names that it compares and the remainder, and record the step in the trace.
+    """Return the names that the question compares, and its other words; record the step in the trace.
 
     ``names`` are the recognized entities in the question.
     """

@@ -37,7 +37,7 @@ class Relatives(Columnar, list[Relative]):
 
 
 def render_relatives(relatives: Iterable[Relative]) -> str:
-    """Render relatives as HTML: a list for each entity in each of its trees.
+    """Return the HTML of relatives (ancestors and descendants): a nested list for each entity in each of its trees.
 
     If several edges reach a relative, only its first occurrence is followed by its own relatives.
     """
@@ -61,7 +61,7 @@ def render_relatives(relatives: Iterable[Relative]) -> str:
 
 
 def _group_by_predecessor(relatives: Iterable[Relative]) -> Mapping[tuple[str, int], list[Relative]]:
-    """Group relatives by (``via``, distance): the name before them on the path, and the length of the path."""
+    """Return relatives grouped by the name before them on their path (``via``) and by the length of the path."""
     branches: dict[tuple[str, int], list[Relative]] = {}
     for relative in relatives:
         branches.setdefault((relative.via, abs(relative.level)), []).append(relative)
@@ -76,8 +76,8 @@ def _render_branch(
 ) -> Iterator[str]:
     """Yield the HTML of ``relatives`` as a list, each with its own relatives unless its name is in ``rendered``.
 
-    ``distance`` is the number of levels from the entity to these relatives, and ``branches`` maps (name, distance + 1)
-    to the relatives reached through a name. The names of these relatives are added to ``rendered``.
+    ``distance`` is the number of levels from the entity to these relatives. ``branches`` maps a name and a distance to
+    the relatives at that distance which are reached through the name. The rendered names are added to ``rendered``.
     """
     yield "<ul>"
     for relative in relatives:

@@ -33,9 +33,9 @@ RANK_WEIGHT = 0.5
 
 
 def make_reranker(name: str) -> RerankFunction | None:
-    """Return the reranker with a name, or None for ``none``. Raises RerankerError for an invalid name.
+    """Return the function that reorders rankings, by the name of a reranker; None for the name ``none``.
 
-    A cross-encoder is loaded when it is first used.
+    A cross-encoder is loaded when it is first used. Raises RerankerError for an invalid name.
     """
     if name == NO_RERANKER:
         return None
@@ -52,7 +52,7 @@ def make_reranker(name: str) -> RerankFunction | None:
 
 
 def _path_exists(name: str) -> bool:
-    """True if a file or folder has this path."""
+    """True if ``name`` is the path of a file or folder."""
     try:
         return Path(name).exists()
     except (OSError, ValueError):  # not a valid path
@@ -94,7 +94,7 @@ class QueryReranker:
     """A rerank function that scores the question and each chunk together with a cross-encoder."""
 
     def __init__(self, model: CrossEncoderReranker) -> None:
-        """Score with ``model``, a cross-encoder."""
+        """Create a rerank function that scores with a cross-encoder."""
         self._model = model
 
     def __call__(self, query: Query, ranking: Ranking) -> Ranking:

@@ -68,11 +68,11 @@ _MAX_LENGTH = 1_000
 
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
-    """Return a question with unknown words in another spelling (British or American), and the replacements.
+    """Return a question whose unknown words are replaced by words that chunks have, and pairs of old and new words.
 
-    Words that no chunk has are replaced if chunks have the other spelling, or if they are typing errors. A replacement
-    is a pair of the word and the new word. In German, nouns are replaced by their parts or by compounds. In all
-    languages, dates that documents write in a different form are replaced.
+    A word that no chunk has is replaced by its other spelling (British or American), its correction if it is a typing
+    error, or another form of it. German nouns are replaced by their parts or by compounds. Dates are replaced by the
+    form in which documents write them.
     """
     stemmer = state.settings.stemmer.lower()
     stem = open_question_stemmer(question, stemmer, state.counters.languages)
@@ -92,10 +92,10 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
 def _respell_words(
     question: str, state: State, stem: Callable[[str], str], stemmer: str
 ) -> tuple[str, list[tuple[str, str]]]:
-    """Return a question in which words that no chunk has are respelled, and pairs of each such word and the new word.
+    """Return a question whose unknown words, except dates, are replaced, and pairs of old and new words.
 
-    ``stem`` is the stemming function for the question, and ``stemmer`` its name, such as ``english``. A question longer
-    than ``_MAX_LENGTH`` is unchanged.
+    ``stem`` is the stemming function for the question, and ``stemmer`` its name, such as ``english``. A question of
+    more than ``_MAX_LENGTH`` characters is not changed.
     """
     if len(question) > _MAX_LENGTH:
         return question, []
@@ -116,9 +116,9 @@ def _respell_words(
 
 
 def _replace_words(question: str, replacements: Mapping[str, str]) -> str:
-    """Return a question with words or phrases replaced; of two that overlap, the longer one is replaced.
+    """Return a question with the words or phrases that are keys of ``replacements`` replaced by their values.
 
-    Parts of paths, identifiers and other numbers stay.
+    Of two that overlap, the longer one is replaced. Parts of paths, identifiers and longer numbers are not replaced.
     """
     if not replacements:
         return question
@@ -128,19 +128,20 @@ def _replace_words(question: str, replacements: Mapping[str, str]) -> str:
 
 
 def _find_contractions(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Return the contractions in a question that lack their apostrophe, such as "whos" and "dont", with it."""
+    """Map each contraction in a question that lacks its apostrophe ("whos", "dont") to the contraction with it."""
     return {match.group(): f"{match[1]}'{match[2]}" for match in _CONTRACTION_PATTERN.finditer(question)}
 
 
 def _find_respellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Return the unknown words of an English question with typing errors or another spelling, each with its form."""
+    """Map the unknown words of an English question to their corrections or other spellings, as far as there are any."""
     return _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
 
 
 def _find_foreign_replacements(question: str, state: State, stem: Callable[[str], str], stemmer: str) -> dict[str, str]:
-    """Return the unknown words of a question in a language other than English, each with the known word to search for.
+    """Map the unknown words of a question in a language other than English to the known words to search for.
 
-    Return none if ``stemmer`` is not the name of a Snowball stemmer, or if the language has no spaces between words.
+    The result is empty if ``stemmer`` is not the name of a Snowball stemmer, or if the language has no spaces between
+    words.
     """
     language = get_main_language(stemmer, {})
     if language is None or stemmer not in list_stemmed_languages() or is_unspaced(question):
@@ -156,10 +157,7 @@ def _find_foreign_replacements(question: str, state: State, stem: Callable[[str]
 
 
 def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Return the words of an English question that no chunk has, each with its most frequent other spelling.
-
-    A word without a spelling that occurs in chunks is omitted.
-    """
+    """Map the words of an English question that no chunk has to the other spelling that most chunks have, if any."""
     terms = {word: stem(word) for word in _SPELLED_WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
     variants_by_word = {word: _list_variants(word) for word, term in terms.items() if not counts[term]}
@@ -185,11 +183,10 @@ def _list_variants(word: str) -> list[str]:
 
 
 def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Return the misspelled words of an English question, each with its most probable correction.
+    """Map the misspelled words of an English question to their most probable corrections, if they have any.
 
     ``stem`` is the stemming function for the question. A correction occurs in chunks in some form, or is an everyday
-    word. Frequent words are preferred, and then the correction in the most chunks. A word without a correction is
-    omitted.
+    word. Frequent words are preferred, and then the correction that the most chunks have.
     """
     words = list(dict.fromkeys(_TYPED_WORD_PATTERN.findall(question)))
     counts = count_chunks_with_words(words, state, stem)
@@ -209,9 +206,10 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
 
 @lru_cache(maxsize=1024)
 def _list_candidates(word: str) -> list[str]:
-    """Return the possible corrections of a word: frequent words, or any letters if the word is long; cached.
+    """Return the possible corrections of a word, which differ by one typing error. The result is cached.
 
-    Function words are omitted, because searches ignore them.
+    The corrections of a short word are frequent words; those of a long one can be any letters. Function words are
+    omitted, because searches ignore them.
 
     >>> _list_candidates("huose"), _list_candidates("houser")
     (['house'], [])
@@ -219,11 +217,11 @@ def _list_candidates(word: str) -> list[str]:
     candidates: dict[str, None] = {}
     for index in range(1, len(word)):
         before, letter, after = word[:index], word[index], word[index + 1 :]
-        candidates |= dict.fromkeys(f"{before}{other}{letter}{after}" for other in ascii_lowercase)
+        candidates |= dict.fromkeys(f"{before}{other}{letter}{after}" for other in ascii_lowercase)  # a missing letter
         if after:
-            candidates |= dict.fromkeys(f"{before}{other}{after}" for other in ascii_lowercase)
-            candidates[before + after] = None
-            candidates[before + after[0] + letter + after[1:]] = None
+            candidates |= dict.fromkeys(f"{before}{other}{after}" for other in ascii_lowercase)  # a wrong letter
+            candidates[before + after] = None  # an added letter
+            candidates[before + after[0] + letter + after[1:]] = None  # two letters in the wrong order
     is_long = len(word) >= _MIN_LONG_WORD
     return [
         candidate

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: The number of ranked chunks that can be joined; later ones are segments by themselves.
 NUM_JOINABLE = 100
 #: The number of chunks that fit, by assumption, if the number of tokens is not limited.
-DEFAULT_ROOM = 8
+DEFAULT_CAPACITY = 8
 #: The fraction of a chunk's size; if fewer tokens remain, no further segment is built.
 _MIN_CHUNK_SHARE = 0.25
 #: The relevance of the best chunk before the penalty: that of dsRAG if scores are not probabilities.
@@ -58,12 +58,12 @@ SEGMENT_OPTIONS: Mapping[str, Option] = {
 class SegmentPlan(NamedTuple):
     """The parameters of segments: at most ``top``, and at most ``within`` tokens together (None: no limit).
 
-    ``room`` is the number of chunks of full size that ``within`` allows, or :data:`DEFAULT_ROOM`. The other fields are
-    those of :data:`SEGMENT_OPTIONS`.
+    ``capacity`` is the number of chunks of full size that ``within`` allows, or :data:`DEFAULT_CAPACITY`. The other
+    fields are those of :data:`SEGMENT_OPTIONS`.
     """
 
     top: int
-    room: float
+    capacity: float
     within: int | None = None
     penalty: float = SEGMENT_OPTIONS["penalty"].default
     decay: float = SEGMENT_OPTIONS["decay"].default
@@ -105,12 +105,12 @@ class _ChunkRange(NamedTuple):
 def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     """Return the relevance of each chunk of a ranking, from 0 to 0.8, in order, for joining chunks into segments.
 
-    It falls with the score, and exponentially with the rank, more slowly if more chunks fit (``plan.room``). The
-    penalty of the plan, a cost of each chunk of a segment, is not subtracted.
+    It falls with the score and, exponentially, with the rank. The more chunks fit into the token limit
+    (``plan.capacity``), the more slowly it falls. The penalty of the plan for each chunk is not subtracted.
     """
     if not ranking:
         return []
-    decay_chunks = plan.decay * plan.room
+    decay_chunks = plan.decay * plan.capacity
     (_, best_score), (_, last_score) = ranking[0], ranking[-1]
     min_score = min(0.0, last_score)
     score_range = max(best_score - min_score, sys.float_info.min)  # a divisor, so never 0
@@ -121,12 +121,11 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
 
 
 def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
-    """Return disjoint ranges of adjacent chunks of one document that contain all its ranked chunks, unordered.
+    """Return disjoint ranges of adjacent chunks of one document, each as its first and last ordinal, unordered.
 
-    ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. A range is its first and last
-    ordinal. It has at most ``plan.longest`` chunks. Its value is the sum of the values of its ranked chunks, minus the
-    penalty for each unranked chunk. Ranges with larger values are selected first. A ranked chunk that is in none of
-    them is a range by itself.
+    ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. The value of a range is the sum
+    of these, minus the penalty for each unranked chunk in it. Ranges of at most ``plan.longest`` chunks are selected by
+    value, the largest first. A ranked chunk that is in none of them becomes a range by itself.
     """
     ordinals = sorted(values)
     candidates: list[tuple[float, int, int]] = []  # sorted by descending value
@@ -152,7 +151,7 @@ def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[t
 
 
 def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
-    """Join adjacent chunks of a ranking into segments within the plan's limits.
+    """Join adjacent chunks of a ranking into segments, and return those that fit the limits of the plan.
 
     The segments are in the order of their best-ranked chunks.
     """
@@ -174,19 +173,22 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
 
 
 def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
-    """Describe segments for EXPLAIN: how many chunks have a relevance above the penalty, and how many are joined."""
+    """Return the description of segments for EXPLAIN.
+
+    It says how many chunks have a relevance above the penalty of the plan, and how many chunks are joined.
+    """
     considered_ranking = ranking[:NUM_JOINABLE]
     num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered_ranking, plan))
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
     num_chunks = sum(len(segment.chunks) for segment in segments)
     return (
         f"{num_worthwhile} of {len(considered_ranking)} chunks are worth more than the penalty {plan.penalty:g}, "
-        f"with room for {plan.room:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
+        f"with room for {plan.capacity:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
     )
 
 
 class _SegmentBuilder:
-    """A builder of the segments (adjacent chunks, joined) of one ranking, which do not overlap."""
+    """Builds the segments (adjacent chunks, joined) of one ranking, which do not overlap."""
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
         """Read the chunks of a ranking; the first :data:`NUM_JOINABLE` of them can be joined."""
@@ -266,10 +268,10 @@ class _SegmentBuilder:
         return count_text_tokens(self._state.documents.read_text_slice(document, start, end))
 
     def _select_fitting_chunks(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
-        """Return adjacent chunks, including the one at ``best_index``, of at most ``tokens_left`` tokens together.
+        """Return adjacent chunks around the one at ``best_index``, with at most ``tokens_left`` tokens together.
 
-        Starting at that chunk, the better-ranked of the two neighboring chunks is added first. Returns an empty list if
-        the chunk at ``best_index`` does not fit.
+        All ``chunks`` are returned if they fit. Otherwise, chunks are added to the best one on both sides, each time
+        the better-ranked neighbor. The list is empty if the best chunk alone does not fit.
         """
         document = chunks[0].document
         # A token has at least one byte, so a short text need not be read.
@@ -314,10 +316,11 @@ class _SegmentBuilder:
         limits: tuple[int, int],
         token_limit: int,
     ) -> tuple[int, int]:
-        """Return a span whose ends are not inside a table, list item or code block, if possible.
+        """Return ``span`` with its ends moved out of tables, list items and code blocks, if possible.
 
-        Spans and ``limits`` are byte offsets (start, end) in the document. A block at an end is included whole if the
-        span stays within ``limits`` and ``token_limit``. Otherwise it is excluded, unless the best chunk overlaps it.
+        Spans and ``limits`` are byte offsets (start, end) in the document. A block that contains an end is included
+        whole if the span stays within ``limits`` and ``token_limit``. Otherwise it is excluded, unless the best chunk
+        overlaps it. Only Markdown has such blocks.
         """
         start, end = span
         min_start, max_end = limits
@@ -369,7 +372,7 @@ class _SegmentBuilder:
         return covering
 
     def _iter_chunks(self, ids: Sequence[int], ordinals: Iterable[int]) -> Iterator[ChunkRecord]:
-        """Yield the chunks of a document with some ordinals. ``ids`` are its chunk ids by ordinal."""
+        """Yield the chunks of a document with these ordinals. ``ids`` are the ids of all its chunks, by ordinal."""
         return (self._state.chunks.get(ids[ordinal]) for ordinal in ordinals)
 
 

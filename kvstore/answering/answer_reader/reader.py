@@ -217,8 +217,8 @@ class _CandidateEstimator:
 
         A table row lacks it if its cells have no term from the question and do not name the quality ("weight") that it
         asks for. If any row has an identifier or a name from the question, all rows without one lack it; a name in the
-        title or a heading counts for each row below it. A text with an e-mail address must also have a word of
-        a name from the question nearby.
+        title or a heading counts for each row below it. If the question asks for the e-mail address of a name, a
+        snippet without any word of that name lacks it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]

@@ -15,7 +15,7 @@ from itertools import chain
 
 from ...derived.synonyms.nearest_names import NearestNames
 from ...retrieval.query import Query
-from ...retrieval.recognition import EntityKeys, QuestionEntity
+from ...retrieval.recognition import EntityKeyRequest, QuestionEntity
 from ...structures.ranking import Ranking
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
@@ -92,7 +92,7 @@ def _find_nearest_names(
     entity_groups = [
         [entity for entity, cosine in nearest or () if cosine > 0] for nearest in query.reading.fetch_all(requests)
     ]
-    keys = query.reading.fetch(EntityKeys(list(chain.from_iterable(entity_groups))))
+    keys = query.reading.fetch(EntityKeyRequest(list(chain.from_iterable(entity_groups))))
     return {
         name: [KeyedEntity(entity, keys[entity]) for entity in entities]
         for name, entities in zip(unknown_names, entity_groups, strict=True)

@@ -25,7 +25,7 @@ from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import rank_by_words
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import EntityKeys
+from ...retrieval.recognition import EntityKeyRequest
 from ...structures.ranking import Ranking, append_tails, assign_ranks, best
 from .community_index import COMMUNITIES
 from .community_requests import NearbyCommunity, NearestCommunities
@@ -135,7 +135,7 @@ class DriftStrategy:
         width = int(option(query, self, "width"))
         num_rounds = int(option(query, self, "rounds"))
         entities = _select_unvisited(_iter_strongest_members(primer), visited, width) if num_rounds else []
-        names = query.reading.fetch(EntityKeys(entities))
+        names = query.reading.fetch(EntityKeyRequest(entities))
         for round_number in range(1, num_rounds + 1):
             if not names:
                 break

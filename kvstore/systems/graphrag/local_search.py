@@ -39,7 +39,7 @@ from ...retrieval.lexical_search import (
     rank_by_words,
 )
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import EntityKeys, recognize_entities
+from ...retrieval.recognition import EntityKeyRequest, recognize_entities
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...text.words import count_text_tokens
 from ..descriptions.written_descriptions import EntityDescriptions
@@ -199,7 +199,7 @@ def find_near_entities(
     candidates = _select_highest(scores, limit)
     if not candidates:
         return []
-    keys = query.reading.fetch(EntityKeys(candidates))
+    keys = query.reading.fetch(EntityKeyRequest(candidates))
     best_score = max(scores.values()) or 1.0  # not 0, because it is a divisor
     order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
     return [
