@@ -69,7 +69,7 @@ class AsyncCursor(ClosingContext):
 
     async def close(self) -> None:
         """Drop the remaining rows; closing twice is allowed."""
-        await self._threads.finish(self._target.close)
+        await self._threads.run_to_end(self._target.close)
 
 
 class AsyncAnswerPieces(AsyncStream[str]):
@@ -84,7 +84,7 @@ class AsyncAnswerPieces(AsyncStream[str]):
     @property
     def answer(self) -> Coroutine[Any, Any, Answer]:
         """The whole answer, to be awaited; waits for the remaining pieces."""
-        return self._threads.run(self._call_alone, lambda: self._pieces.answer)
+        return self._threads.run(self._call_exclusively, lambda: self._pieces.answer)
 
 
 class AsyncIngestion(AsyncStream["IngestProgress"]):
@@ -159,7 +159,7 @@ class AsyncSnapshot(ClosingContext, AsyncQueryable):
 
     async def close(self) -> None:
         """Close the snapshot; closing twice is allowed."""
-        await self._threads.finish(self._target.close)
+        await self._threads.run_to_end(self._target.close)
 
 
 class AsyncTransaction(AsyncQueryable):
@@ -196,11 +196,11 @@ class AsyncTransaction(AsyncQueryable):
 
     async def commit(self) -> None:
         """Make the changes durable and visible; an error leaves the store unchanged."""
-        await self._threads.finish(self._target.commit)
+        await self._threads.run_to_end(self._target.commit)
 
     async def rollback(self) -> None:
         """Discard all changes; does nothing if the transaction has ended."""
-        await self._threads.finish(self._target.rollback)
+        await self._threads.run_to_end(self._target.rollback)
 
     async def __aenter__(self) -> Self:
         return self
@@ -210,7 +210,7 @@ class AsyncTransaction(AsyncQueryable):
     ) -> None:
         """Commit, or roll back after an exception; then end the thread of the transaction."""
         try:
-            await self._threads.finish(self._target.__exit__, error_type, error, trace)
+            await self._threads.run_to_end(self._target.__exit__, error_type, error, trace)
         finally:
             self._threads.close()
 
@@ -302,7 +302,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
     async def close(self) -> None:
         """Roll back what BEGIN opened and close the store; waits for calls that run. Closing twice is allowed."""
-        await self._statements.finish(self._target.close)
+        await self._statements.run_to_end(self._target.close)
         self._statements.close()  # other sessions can still use the threads of calls
 
     def snapshot(self) -> Opening[AsyncSnapshot]:
@@ -315,7 +315,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         return Opening(begin())
 
     def transaction(self, *, timeout: float | None = None, models: bool = True) -> Opening[AsyncTransaction]:
-        """Begin the store's only write transaction; wait at most ``timeout`` seconds for another one to end.
+        """Begin a write transaction; wait at most ``timeout`` seconds for the store's current one to end.
 
         Await the result, or enter it with ``async with``. The arguments are those of :meth:`kvstore.Store.transaction`.
         """
@@ -421,6 +421,9 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
 
 def _roll_back(future: Future[Transaction]) -> None:
-    """Roll back the transaction in a finished ``future``, if it was begun; runs in the thread of the transaction."""
+    """Roll back the transaction that is the result of ``future``, if it was begun.
+
+    Runs in the thread of the transaction, after the call that begins it.
+    """
     if not future.cancelled() and future.exception() is None:
         future.result().rollback()

@@ -40,14 +40,14 @@ class CallThreads:
     async def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
         """Call ``function`` in a thread, and return its result.
 
-        If the task is cancelled, a call that runs already goes on to its end, and one that waits for a thread is
-        dropped.
+        If the task is cancelled, a call that is already running continues to its end, and one that waits for a thread
+        is dropped.
         """
-        if self._is_closed:  # the pool takes no more calls; the function itself raises ClosedError
+        if self._is_closed:  # the pool accepts no calls; functions of a closed object raise ClosedError
             return await asyncio.to_thread(function, *args, **kwargs)
         return await asyncio.wrap_future(self.submit(function, *args, **kwargs))
 
-    async def finish(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+    async def run_to_end(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
         """Call ``function`` in a thread, and return its result; wait for its end even if the task is cancelled."""
         if self._is_closed:
             return await self.run(function, *args, **kwargs)
@@ -59,7 +59,7 @@ class CallThreads:
             raise
 
     def close(self) -> None:
-        """Let the threads end when their calls have ended."""
+        """Accept no more calls. The threads end after the calls that they have; this method does not wait for them."""
         self._is_closed = True
         self._pool.shutdown(wait=False)
 
@@ -96,24 +96,24 @@ class Opening(Coroutine[Any, Any, Closing]):
     It is a coroutine, so a task can run it. ``async for`` opens the object, iterates over it and closes it.
     """
 
-    def __init__(self, opening: Coroutine[Any, Any, Closing]) -> None:
-        """Wrap ``opening``, the coroutine that opens and returns the object."""
-        self._opening = opening
+    def __init__(self, coroutine: Coroutine[Any, Any, Closing]) -> None:
+        """Wrap the coroutine that opens and returns the object."""
+        self._coroutine = coroutine
 
     def __await__(self) -> Generator[Any, Any, Closing]:
-        return self._opening.__await__()
+        return self._coroutine.__await__()
 
     def send(self, value: Any, /) -> Any:
-        """Resume the coroutine; called by the task that runs it."""
-        return self._opening.send(value)
+        """Resume the wrapped coroutine with a value, as the protocol of coroutines requires."""
+        return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Raise an error in the coroutine; called by the task that runs it."""
-        return self._opening.throw(*error)
+        """Raise an error in the wrapped coroutine, as the protocol of coroutines requires."""
+        return self._coroutine.throw(*error)
 
     def close(self) -> None:
-        """End the coroutine; called by the task that runs it."""
-        self._opening.close()
+        """Stop the wrapped coroutine, as the protocol of coroutines requires."""
+        self._coroutine.close()
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         """Open the object, yield its items and close it."""
@@ -123,7 +123,7 @@ class Opening(Coroutine[Any, Any, Closing]):
 
     async def __aenter__(self) -> Closing:
         """Open the object and enter its own context."""
-        self._opened = await self._opening
+        self._opened = await self._coroutine
         return await self._opened.__aenter__()
 
     async def __aexit__(
@@ -157,21 +157,21 @@ class AsyncStream(ClosingContext, AsyncIterator[Item]):
         self._threads = threads
         self._lock = threading.Lock()
 
-    def _call_alone(self, function: Callable[[], Result]) -> Result:
-        """Call a function after the previous call has ended.
+    def _call_exclusively(self, function: Callable[[], Result]) -> Result:
+        """Call a function and return its result, after waiting for a previous call to end.
 
-        That call can still run, because a thread does not stop if its task is cancelled.
+        A previous call can still be running, because a thread does not stop if its task is cancelled.
         """
         with self._lock:
             return function()
 
     async def __anext__(self) -> Item:
         """Compute the next item in a thread, and return it."""
-        item: Item = await self._threads.run(self._call_alone, lambda: next(self._items, _END))
+        item: Item = await self._threads.run(self._call_exclusively, lambda: next(self._items, _END))
         if item is _END:
             raise StopAsyncIteration
         return item
 
     async def close(self) -> None:
         """Stop after the current item; closing twice is allowed."""
-        await self._threads.finish(self._call_alone, self._items.close)  # type: ignore[attr-defined]
+        await self._threads.run_to_end(self._call_exclusively, self._items.close)  # type: ignore[attr-defined]

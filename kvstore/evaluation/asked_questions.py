@@ -129,7 +129,10 @@ def ask_questions(
 
 
 def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float) -> AskedQuestion:
-    """Return the outcome of one question from its answer, the processor time ``cpu_ms`` and the time ``ms``."""
+    """Return the outcome of one question from its answer and the times that it took.
+
+    ``cpu_ms`` is the processor time and ``ms`` the elapsed time, both in milliseconds.
+    """
     text = _CITATION_PATTERN.sub("", answer.text)
     hits = [[(span.document, span.start, span.end) for span in hit.spans] for hit in answer.evidence.hits]
     cited = [(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans]
@@ -147,9 +150,10 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
 
 
 def extract_first_sentence(text: str) -> str:
-    """Return the first sentence (by the rules of its language), list item or table row of an answer.
+    """Return the first sentence, list item or table row of an answer's text.
 
-    A heading before it, such as *Can I film here?*, *7. Helicopters:* or *Fees > 4. Yard:*, is not a sentence.
+    The language of its first line decides where sentences end. A heading before it, such as *Can I film here?* or
+    *7. Helicopters:*, is not a sentence.
     """
     line = text.strip().partition("\n")[0]
     sentences = [line[start:end] for start, end in split_sentences(line, detect_language(text))]
@@ -196,12 +200,12 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
 def _compute_near_miss_metrics(
     answerable: Sequence[AskedQuestion], near_misses: Sequence[AskedQuestion]
 ) -> dict[str, Any]:
-    """Return how well refusal and confidence distinguish near misses from answerable questions, by name of the metric.
+    """Return metrics of how well near misses are told apart from answerable questions, by name; empty without any.
 
     A near miss is a question on the topic of the store that no document answers. ``near_refused`` is the fraction of
-    near misses that were refused. With answerable questions, ``auc`` is the AUC of all questions, ``auc_plain`` the AUC
-    of the questions without a negation, and ``near_refused_at_90`` the fraction of near misses below the confidence
-    that 90 % of the answerable questions reach. Without near misses, the result is empty.
+    near misses that were refused. The others need answerable questions: ``auc`` is the area under the ROC curve of the
+    confidence, ``auc_plain`` that of the questions without a negation, and ``near_refused_at_90`` the fraction of near
+    misses below the confidence that 90 % of the answerable questions reach.
     """
     metrics: dict[str, Any] = {}
     if near_misses:
@@ -243,10 +247,10 @@ def compute_area_under_curve(
 
 
 def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
-    """Return the expected calibration error over ten bins of confidence, or None without pairs.
+    """Return the expected calibration error over ``_NUM_BINS`` bins of confidence, or None without ``pairs``.
 
-    It is the mean difference between the confidence and the fraction of right answers in a bin, weighted by the number
-    of answers. Each of ``pairs`` is the confidence of an answer, and True if it is right.
+    Each pair is the confidence of an answer, and True if the answer is right. The error is the mean difference between
+    the mean confidence and the fraction of right answers in a bin, weighted by the number of answers in the bin.
 
     >>> compute_calibration_error([(0.9, True), (0.9, False)])
     0.4
@@ -263,10 +267,10 @@ def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | No
 
 
 def simulate_calibration_error(confidences: Sequence[float]) -> float | None:
-    """Return the mean :func:`compute_calibration_error` of answers with exact confidences; None without answers.
+    """Return the calibration error to expect by chance from answers with these ``confidences``; None without any.
 
-    It is above 0 because a bin has few answers. An answer is right with the probability of its confidence, drawn with a
-    fixed seed.
+    It is the mean :func:`compute_calibration_error` of simulations in which an answer is right with exactly the
+    probability of its confidence. The error is above 0 because a bin has few answers. The random seed is fixed.
 
     >>> simulate_calibration_error([0.5] * 10) > 0.1 > simulate_calibration_error([0.5] * 1000)
     True

@@ -188,7 +188,7 @@ class _Comparison(NamedTuple):
 
 
 def _build_report(store: Store, questions: Sequence[Question], comparisons: Iterable[_Comparison]) -> EvaluationReport:
-    """Return the report on a store, with a row for each value of each setting, and advice on the settings."""
+    """Return the report on a store: a row of metrics for each value of each compared setting, and advice on these."""
     rows: list[ReportRow] = []
     advice: list[Advice] = []
     for compared, current, outcomes_by_name in comparisons:
@@ -211,7 +211,7 @@ def _build_report(store: Store, questions: Sequence[Question], comparisons: Iter
 def _ask_with_label(
     store: Store, questions: Sequence[Question], label: str, progress: EvaluationProgress, **clauses: Any
 ) -> list[AskedQuestion]:
-    """Ask a store the questions, and report the progress under a label."""
+    """Ask a store the questions, and return the outcomes. ``progress`` is called with the label after each question."""
 
     def report_asked(num_asked: int) -> None:
         """Report how many of the questions were asked."""
@@ -235,9 +235,9 @@ def _build_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_c
 
 
 def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:
-    """Return 1 for each answerable question that was answered right, else 0.
+    """Return a score for each answerable question, in order: 1 if it was answered right, else 0.
 
-    A question without gold documents and answer texts counts as right if it was answered.
+    A question without gold documents (those that have the answer) and answer texts counts as right if it was answered.
     """
     scores = []
     for outcome in outcomes:
@@ -248,9 +248,9 @@ def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
 
 def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
-    """Return for each answerable question 1 / the rank of the first hit with the answer, or 0 without such a hit.
+    """Return a score for each answerable question, in order: 1 / the rank of the first hit with the answer, else 0.
 
-    A question without gold documents has the score 1 if it was answered right, else 0.
+    A question without gold documents (those that have the answer) has the score of :func:`_score_correctness`.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     return [
@@ -260,12 +260,12 @@ def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
 
 def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
-    """Return a score for each question, 0 if it was wrongly answered or wrongly refused.
+    """Return a score for each question, in order: 0 if it was wrongly answered or wrongly refused, else its weight.
 
     A question should be refused if it has no answer. Questions with and without an answer have the same total weight.
     """
     is_answerable = [outcome.question.kind == "answerable" for outcome in outcomes]
-    # By True or False: the weight of a question that is answerable or not.
+    # The weight of an answerable question by True, and that of another one by False.
     weights = {value: len(outcomes) / (2 * max(1, is_answerable.count(value))) for value in (True, False)}
     return [
         weights[should_answer] if outcome.answered == should_answer else 0.0
@@ -284,10 +284,10 @@ _SCORES = {
 
 
 def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
-    """Return the value of a setting that is best on the questions at even positions, with its gain at odd positions.
+    """Return advice to use another value of the setting ``compared``; None if the ``current`` value is the best.
 
-    ``compared`` is the setting, and ``scores`` maps each of its values to a score for each question. Returns None if
-    the current value is the best, or if there are no other questions.
+    ``scores`` maps each value to a score for each question. The best value is chosen on the questions at even
+    positions, and its gain is measured on those at odd positions. Returns None if there are none of these.
     """
     even_positions, odd_positions = slice(0, None, 2), slice(1, None, 2)
     totals = {name: math.fsum(values[even_positions]) for name, values in scores.items()}
@@ -307,10 +307,11 @@ def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[flo
 def _ask_other_chunk_sizes(
     store: Store, questions: Sequence[Question], model: str, progress: EvaluationProgress
 ) -> dict[str, list[AskedQuestion]]:
-    """Ask temporary stores of a sample of the documents, with the current chunk size, half of it and its double.
+    """Ask temporary stores with the current chunk size, half of it and twice it, and return the outcomes by chunk size.
 
-    Only questions whose gold documents are in the sample are asked. ``model`` is the language model that answers.
-    Returns the outcomes by chunk size; empty if the embedder is a server or missing, or if no question remains.
+    The stores have a sample of the documents. Only questions whose gold documents (those that have the answer) are in
+    the sample are asked. ``model`` is the language model that answers. The result is empty if the embedder is a server
+    or missing, or if no question remains.
     """
     from ..store.opening import open_store
 

@@ -63,10 +63,10 @@ def make_question(
     span: tuple[int, int] | None = None,
     part: str = "",
 ) -> Question:
-    """Return a question; a text with the words of one of ``answers`` is a right answer.
+    """Return a question whose right answers are the texts with the words of one of ``answers``.
 
-    ``gold`` are the keys of the documents that have the answer, ``span`` is the place of the answer in the only
-    document, in bytes of its text, and ``part`` names the source of the question.
+    ``gold`` are the keys of the documents that have the answer. ``span`` is the place of the answer in the only one of
+    these, in bytes of its text. ``part`` names the source of the question.
     """
     texts = tuple(answers)
     return Question(
@@ -81,9 +81,9 @@ def make_question(
 
 
 def contains_words(gold: str, text: str) -> bool:
-    """True if a text contains the words of ``gold`` in a row or, if ``gold`` is a sentence, 80 % of them.
+    """True if a text contains all words of the expected answer ``gold`` in a row or, for a sentence, 80 % of them.
 
-    A sentence has at least eight words. Case and punctuation do not matter.
+    A text of at least ``_MIN_SENTENCE_WORDS`` words counts as a sentence. Case and punctuation do not matter.
 
     >>> contains_words("the 4th of May", "It was on the 4th of May."), contains_words("4", "It was in 1914.")
     (True, False)
@@ -118,10 +118,11 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def _parse_line(line: str, location: str) -> Question:
-    """Return the question in a line, a JSON object; raises InputError with the line's location if it is invalid.
+    """Return the question in a line of a file, which is a JSON object.
 
-    ``answer`` and ``document`` are short for ``answers`` and ``gold`` with one text. If ``answer`` is null and there is
-    no ``kind``, the question is a near miss.
+    ``location`` is the file and the number of the line, for the InputError if it is invalid. In the object, ``answer``
+    and ``document`` are short for ``answers`` and ``gold`` with one text. If ``answer`` is null and there is no
+    ``kind``, the question is a near miss.
     """
     try:
         row = json.loads(line)
@@ -146,13 +147,13 @@ def _parse_line(line: str, location: str) -> Question:
 
 
 def write_questions(path: Path, questions: Iterable[Question]) -> None:
-    """Write a file of JSON lines, one object per question."""
+    """Write questions to a file, which is replaced if it exists, as one JSON object per line."""
     lines = [json.dumps(_to_json_object(question), ensure_ascii=False) + "\n" for question in questions]
     path.write_text("".join(lines), encoding="utf-8")
 
 
 def _to_json_object(question: Question) -> Mapping[str, Any]:
-    """Return a question as an object of a file of JSON lines; what the question does not have is left out."""
+    """Return a question as an object for a file of JSON lines, without keys for the fields that are empty."""
     row: dict[str, Any] = {"question": question.text, "kind": question.kind, "part": question.part}
     if question.answers:
         row["answers"] = list(question.answers)

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..text.blocks import Block, parse_blocks, to_plain_text, unwrap_links
 from ..text.languages import detect_language
@@ -100,10 +100,10 @@ class _AskableFact:
     is_ambiguous: bool = False
 
     def phrase_question(self, number: int, subject: str | None = None) -> str:
-        """Return a question about the fact, or about the same attribute of another ``subject``.
+        """Return the text of a question about the fact, or about the same attribute of another ``subject``.
 
-        ``number`` selects the phrase. A question about another subject, or about an attribute that other facts also
-        have, names its subject.
+        ``number`` (any integer) selects one of the phrases. If the subject is another one, or if other facts have the
+        same attribute, the question names the subject.
         """
         needs_subject = self.is_ambiguous or subject is not None
         subject = subject or self.subject
@@ -117,7 +117,7 @@ class _AskableFact:
 
 
 def make_questions(store: Store, limit: int = 100) -> list[Question]:
-    """Return at most ``limit`` questions with an answer, and at most half as many near misses, which have no answer.
+    """Return at most ``limit`` questions that documents answer, and at most half as many that none answers.
 
     >>> store.put("tea", "Tea is a drink made from the leaves of a shrub in Assam.")
     True
@@ -145,8 +145,8 @@ def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
 def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
     """Return at most ``limit`` facts that questions can ask for, alternating between the sources (``SOURCES``).
 
-    Documents are in the order of a hash of their keys. A question that two facts of a source answer is dropped. A fact
-    is marked ambiguous if another fact of its source has the same attribute.
+    Documents are in the order of a hash of their keys. Facts of one source that lead to the same question are dropped.
+    A fact is marked ambiguous if another fact of its source has the same attribute.
     """
     facts_by_source: dict[str, list[tuple[int, _AskableFact]]] = {source: [] for source in SOURCES}
     for key in sorted(store.keys(), key=lambda key: (zlib.crc32(key.encode()), key))[:_MAX_DOCUMENTS]:
@@ -199,10 +199,10 @@ def _iter_facts(document: Document) -> Iterator[_AskableFact]:
 def _iter_heading_facts(
     document: Document, blocks: Sequence[Block], subject: str, is_english: bool
 ) -> Iterator[_AskableFact]:
-    """Yield a fact for each heading with prose or a list item below it; the beginning of that text is the answer.
+    """Yield a fact for each heading with a paragraph or a list item below it, the beginning of which is the answer.
 
-    ``blocks`` are the headings, paragraphs, items and tables of the text. ``subject`` is the document's title; without
-    a title, nothing is yielded. Repeated headings, long headings and headings of short texts are skipped. Words of
+    ``blocks`` are the headings, paragraphs, items and tables of the text. ``subject`` is the document's title; nothing
+    is yielded if it is empty. Repeated headings, long headings and headings of short texts are skipped. Words of
     English headings are put in lower case, because they become a part of a question.
     """
     seen: set[str] = set()
@@ -223,20 +223,28 @@ def _iter_heading_facts(
         yield _AskableFact("heading", document.key, subject, attribute, body.start, end, is_english=is_english)
 
 
+class _TableRow(NamedTuple):
+    """The cells of a line of a table, and its span in the document, in characters."""
+
+    cells: list[str]
+    start: int
+    end: int
+
+
 def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
     """Yield a fact for one cell of each row of a table: the first cell is the subject, and the column is the attribute.
 
-    ``key`` and ``text`` are the document's key and text, and ``block`` the table in it. If ``is_english``, questions
-    about the facts are sentences. Rows whose subject or column has no words, or whose cells are too long, are skipped.
+    ``key`` and ``text`` are the document's key and text, and ``block`` the table in it. ``is_english`` is True if the
+    document is in English. Rows whose subject or column has no words, or whose cells are too long, are skipped.
     """
-    lines = []
+    rows = []
     for match in re.finditer(r"[^\n]+", text[block.start : block.end]):  # each line that is not empty
         cells = [to_plain_text(unwrap_links(cell)).strip() for cell in match[0].strip().strip("|").split("|")]
-        lines.append((cells, block.start + match.start(), block.start + match.end()))
-    if len(lines) < 3:
+        rows.append(_TableRow(cells, block.start + match.start(), block.start + match.end()))
+    if len(rows) < 3:
         return  # a header and the line below it, without rows
-    (columns, _, _), _, *rows = lines
-    for row_index, (cells, start, end) in enumerate(rows):
+    columns = rows[0].cells
+    for row_index, (cells, start, end) in enumerate(rows[2:]):
         column_index = 1 + row_index % max(1, len(columns) - 1)  # each row asks for the next column
         if len(cells) != len(columns) or column_index >= len(columns):
             continue
@@ -249,9 +257,9 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
     """Yield a fact for each line ``Name: value`` of a paragraph or item: an attribute of ``subject``, and its value.
 
-    ``subject`` is the document's title, which may be empty, and ``block`` the paragraph or item in its ``text``. If
-    ``is_english``, questions about the facts are sentences. Lines with a long value, or a name that says nothing about
-    its value, such as ``Note``, are skipped.
+    ``subject`` is the document's title, which may be empty, ``key`` and ``text`` are its key and text, and ``block`` is
+    the paragraph or item. ``is_english`` is True if the document is in English. Lines with a long value, or a name that
+    says nothing about its value, such as ``Note``, are skipped.
     """
     for line in re.finditer(r"[^\n]+", text[block.start : block.end]):  # each line that is not empty
         match = _FIELD_PATTERN.match(line[0].strip())
@@ -265,9 +273,9 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
 
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
-    """Yield a fact for each English sentence of a paragraph that states a definition, a date or something else.
+    """Yield a fact for each English sentence of a paragraph that has the form of a definition, a date or a statement.
 
-    ``key`` and ``text`` are the key and the document's text, and ``block`` is the paragraph.
+    ``key`` and ``text`` are the document's key and text, and ``block`` is the paragraph.
     """
     for sentence_index, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end
@@ -291,7 +299,7 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
 
 
 def _is_name(subject: str) -> bool:
-    """True if a subject names something by itself.
+    """True if the subject of a sentence names something by itself, as "the mill" without its article does.
 
     It has content words and no pronoun, and does not begin with a function word or a number.
     """

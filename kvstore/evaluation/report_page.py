@@ -68,7 +68,7 @@ def _format_row(row: ReportRow) -> str:
 
 
 def _format_share(share: float | None) -> str:
-    """Return a fraction as an HTML bar and a number; empty if it is None."""
+    """Return a fraction as an HTML bar with its number; an empty text if it is None."""
     if share is None:
         return ""
     return f'<span class="bar"><i style="width:{100 * share:.0f}%"></i></span>{share:.3f}'

@@ -28,7 +28,7 @@ class Columnar:
     __slots__ = ()
 
     def _get_named_rows(self) -> NamedRows:
-        """Return the names of the columns, the rows, and the types of the columns."""
+        """Return the names of the columns, the rows, and the SQL types of the columns; each subclass defines it."""
         raise NotImplementedError
 
     def to_arrow(self) -> Any:
@@ -64,7 +64,7 @@ class Columnar:
 
 
 def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
-    """Build a ``pyarrow.Table`` from rows; ``types`` are the SQL types of the columns (empty, or None: unknown).
+    """Return a ``pyarrow.Table`` of rows. ``types`` are the SQL types of the columns (empty, or None: unknown).
 
     Raises MissingExtraError without pyarrow.
     """
@@ -73,15 +73,15 @@ def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types:
     column_types = types or [None] * len(columns)
     return pa.table(
         [
-            _build_arrow_column(pa, column_values, declared)
-            for column_values, declared in zip(values, column_types, strict=True)
+            _build_arrow_column(pa, column_values, sql_type)
+            for column_values, sql_type in zip(values, column_types, strict=True)
         ],
         names=list(columns),
     )
 
 
 def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
-    """Build a ``pandas.DataFrame`` from rows; ``types`` are the SQL types of the columns (empty, or None: unknown).
+    """Return a ``pandas.DataFrame`` of rows. ``types`` are the SQL types of the columns (empty, or None: unknown).
 
     Raises MissingExtraError without pandas.
     """
@@ -91,8 +91,8 @@ def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: 
     # Keyed by index first, because two columns can have the same name.
     frame = pd.DataFrame(
         {
-            index: _build_series(pd, column_values, declared)
-            for index, (column_values, declared) in enumerate(zip(values, column_types, strict=True))
+            index: _build_series(pd, column_values, sql_type)
+            for index, (column_values, sql_type) in enumerate(zip(values, column_types, strict=True))
         }
     )
     frame.columns = list(columns)
@@ -113,7 +113,7 @@ def to_plain_text(value: Any) -> str | None:
 
 
 def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Convert rows to columns: return the values of each column, in the order of ``columns``.
+    """Return a list of the values of each column, in the order of ``columns``.
 
     Raises ValueError if a row has a different length than ``columns``.
     """
@@ -129,15 +129,15 @@ def _find_types(values: Iterable[Any]) -> frozenset[type]:
     return frozenset(type(value) for value in values if value is not None)
 
 
-def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
-    """Build a ``pyarrow.Array`` from the values of a column; ``pa`` is the module pyarrow.
+def _build_arrow_column(pa: Any, values: list[Any], sql_type: str | None) -> Any:
+    """Return a ``pyarrow.Array`` of the values of a column; ``pa`` is the module pyarrow.
 
-    ``declared`` is the SQL type (None: unknown), which is used only if all values are NULL. Numbers of several types
-    become floats or integers. Values of other mixed types become text.
+    ``sql_type`` is the type of the column (None: unknown), which is used only if all values are NULL. Numbers of
+    several types become floats or integers. Values of other mixed types become text.
     """
     value_types = _find_types(values)
     if not value_types:
-        name = ARROW_TYPES.get(declared or "")
+        name = ARROW_TYPES.get(sql_type or "")
         return pa.array(values, type=None if name is None else pa.type_for_alias(name))
     if len(value_types) > 1 and value_types <= {bool, int, float}:
         number_type = float if float in value_types else int
@@ -150,14 +150,14 @@ def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any
     return pa.array([to_plain_text(value) for value in values], type=pa.string())
 
 
-def _build_series(pd: Any, values: list[Any], declared: str | None) -> Any:
-    """Build a ``pandas.Series`` from the values of a column; ``pd`` is the module pandas.
+def _build_series(pd: Any, values: list[Any], sql_type: str | None) -> Any:
+    """Return a ``pandas.Series`` of the values of a column; ``pd`` is the module pandas.
 
-    ``declared`` is the SQL type (None: unknown), which is used only if there are no rows.
+    ``sql_type`` is the type of the column (None: unknown), which is used only if there are no rows.
     """
     value_types = _find_types(values)
     if not value_types:
-        return pd.Series(values, dtype="object" if values else _EMPTY_TYPES.get(declared or "", "object"))
+        return pd.Series(values, dtype="object" if values else _EMPTY_TYPES.get(sql_type or "", "object"))
     has_nulls = any(value is None for value in values)
     if value_types == {int}:
         return pd.Series(values, dtype="Int64" if has_nulls else "int64")

@@ -58,9 +58,9 @@ class DrawnHit(NamedTuple):
 def draw_explanation(
     question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = (), *, total_milliseconds: float | None = None
 ) -> str:
-    """Return the SVG of a question, its steps from top to bottom, and its hits.
+    """Return the SVG of how a question was answered: the question, the steps from top to bottom, and the hits.
 
-    ``total_milliseconds`` is the total time, if known; without it, the times of steps are not drawn.
+    ``total_milliseconds`` is the time of all steps (None: unknown, and the times of steps are not drawn either).
     """
     summary = "" if total_milliseconds is None else f"{len(steps)} steps, {_format_milliseconds(total_milliseconds)}"
     max_milliseconds = 0.0
@@ -74,14 +74,14 @@ def draw_explanation(
 
 
 class _DrawnPart(NamedTuple):
-    """The SVG elements of a part of the picture, and the y coordinate of what follows it."""
+    """The SVG elements of a part of the picture, and the y coordinate in pixels at which the next part begins."""
 
     elements: list[str]
     bottom: float
 
 
 def _draw_heading(question: str, summary: str) -> _DrawnPart:
-    """Return the question with a summary below it."""
+    """Draw the question, with a summary below it unless that is empty, at the top of the picture."""
     elements: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, _QUESTION_SIZE, _WIDTH - 2 * _RIGHT_MARGIN, _MAX_LINES):
@@ -94,7 +94,7 @@ def _draw_heading(question: str, summary: str) -> _DrawnPart:
 
 
 def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float) -> _DrawnPart:
-    """Return the steps; the name of the first is at y = ``top``.
+    """Draw the steps below each other, the name of the first at the y coordinate ``top``.
 
     ``max_milliseconds`` is the time of the longest step, which has the longest bar; 0 if times are not drawn.
     """
@@ -108,12 +108,12 @@ def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float)
         elements += _draw_step(step, lines, y, max_milliseconds)
         y += _STEP_HEIGHT + _DETAIL_LINE * len(lines)
     endpoints = f'y1="{svg.format_number(top - _DOT_RISE)}" y2="{svg.format_number(last_y - _DOT_RISE)}"'
-    rail = f'<line class="kv-line" x1="{_RAIL_X}" x2="{_RAIL_X}" {endpoints} stroke-width="2"/>'
-    return _DrawnPart([rail, *dots, *elements], y)  # the dots cover the line
+    line = f'<line class="kv-line" x1="{_RAIL_X}" x2="{_RAIL_X}" {endpoints} stroke-width="2"/>'
+    return _DrawnPart([line, *dots, *elements], y)  # the dots cover the line
 
 
 def _draw_hits(hits: Sequence[DrawnHit], top: float) -> _DrawnPart:
-    """Return the first hits, below y = ``top``."""
+    """Draw the first ``_MAX_HITS`` hits below the y coordinate ``top``, and the number of the others."""
     if not hits:
         return _DrawnPart([], top)
     y = top + _EVIDENCE_GAP

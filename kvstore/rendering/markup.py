@@ -75,7 +75,10 @@ def _decode_and_escape(data: bytes) -> str:
 
 
 def render_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Sequence[str] = ()) -> str:
-    """Return the HTML of a table of the first rows, with long values truncated and remarks below it."""
+    """Return the HTML of a table of the first ``MAX_TABLE_ROWS`` rows, with the remarks below it.
+
+    Long values are truncated. If there are more rows, the first remark says so.
+    """
     head = "".join(f'<th dir="auto">{escape(name)}</th>' for name in columns)
     row_markup: list[str] = []
     has_more = False
@@ -111,8 +114,8 @@ def _render_cell(value: Any) -> str:
 def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
     """Return the HTML of a hierarchy of names as nested lists.
 
-    ``rows`` are (level, name, note), each followed by the rows below it. Level 0 is the outermost. A row that skips
-    levels is put one level below the row before it, and one deeper than ``MAX_DEPTH`` is put at that level.
+    ``rows`` are (level, name, note), each followed by the rows below it in the hierarchy. Level 0 is the outermost. A
+    row that skips levels is put one level below the row before it. No row is deeper than ``MAX_DEPTH``.
     """
     pieces: list[str] = []
     depth = -1

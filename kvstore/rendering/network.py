@@ -41,7 +41,10 @@ class DrawnEdge(NamedTuple):
 
 
 def lay_out_names(names: Sequence[DrawnName], edges: Sequence[DrawnEdge]) -> Positions:
-    """Return the centers of the boxes of names in a picture, in pixels, shape (names, 2); edges draw names together."""
+    """Return a layout of a network: the centers of the names' boxes in pixels, shape (names, 2).
+
+    Names that an edge connects are near each other.
+    """
     return compute_layout(
         len(names), [(edge.source, edge.target) for edge in edges], [*map(_measure_name, names)], _BOX_HEIGHT
     )
@@ -81,9 +84,9 @@ def draw_network(
 
 
 def _draw_legend_line(css_class: str, x: float, y: float, attributes: str) -> str:
-    """Return the SVG of a sample line in the legend, before the text whose baseline is at ``y``.
+    """Return the SVG of a sample line in the legend, left of the text whose baseline is at ``y``.
 
-    It has the ``css_class`` and the SVG ``attributes`` of the lines that the text explains.
+    ``x`` is its left end. It has the ``css_class`` and the SVG ``attributes`` of the lines that the text explains.
     """
     y = y - 4  # the middle of the letters
     return (
@@ -120,7 +123,7 @@ def _draw_box(x: float, y: float, name: DrawnName) -> str:
 
 
 def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: Sequence[float]) -> str:
-    """Return the SVG of a line between the rims of two boxes, with an arrowhead if the edge is solid.
+    """Return the SVG of a line between the borders of two boxes, with an arrowhead if the edge is solid.
 
     ``points`` are the centers of all boxes, and ``widths`` their widths.
     """
@@ -149,8 +152,8 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
 def _find_border_point(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:
     """Return the point where the line from the center of a box to another point crosses the border of the box.
 
-    The center is (``x``, ``y``), and the other point is (``to_x``, ``to_y``). If that is inside the box,
-    it is returned. ``width`` is the width of the box; its height is ``_BOX_HEIGHT``.
+    The center is (``x``, ``y``), and the other point is (``to_x``, ``to_y``). If the other point is inside the box, it
+    is returned. ``width`` is the width of the box; its height is ``_BOX_HEIGHT``.
     """
     dx, dy = to_x - x, to_y - y
     if not dx and not dy:

@@ -20,7 +20,7 @@ class RowCounter:
     """An iterable of rows that counts them."""
 
     def __init__(self, rows: Rows) -> None:
-        """Count ``rows`` in ``count`` as they are iterated."""
+        """Wrap ``rows``; ``count`` is the number of rows that were iterated so far."""
         self._rows = rows
         self.count = 0
 
@@ -63,19 +63,19 @@ _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r
 
 def render_csv(columns: Sequence[str], rows: Rows, delimiter: str = ",") -> Iterator[str]:
     """Yield the header and each row as a record of RFC 4180, with this delimiter and without the line end."""
-    record: list[str] = []
+    written: list[str] = []  # the texts that the CSV writer has written for the current row
 
     class RecordWriter:
         def write(self, text: str) -> None:
-            """Store the text that the CSV writer formats."""
-            record.append(text)
+            """Store a text that the CSV writer has formatted."""
+            written.append(text)
 
-    # Line ends inside a field are quoted.
+    # With this line terminator, the writer quotes fields that contain a line end.
     writer = csv.writer(RecordWriter(), delimiter=delimiter, lineterminator="\r\n")
     for row in chain([columns], rows):
         writer.writerow([_format_field(value) for value in row])
-        yield "".join(record).removesuffix("\r\n")
-        record.clear()
+        yield "".join(written).removesuffix("\r\n")
+        written.clear()
 
 
 def _format_field(value: Any) -> str:
@@ -84,14 +84,15 @@ def _format_field(value: Any) -> str:
 
 
 def _render_jsonl(columns: Sequence[str], rows: Rows) -> Iterator[str]:
-    """Yield each row as a JSON object, in which metadata is an object instead of JSON text."""
+    """Yield each row as a JSON object on one line. Metadata becomes an object instead of a string of JSON."""
     names = number_repeated_names(columns)
     # DESCRIBE returns a row for each property of a document.
     is_description = tuple(columns) == ("property", "value")
     for row in rows:
         values = list(map(_to_json_value, row))
         for index, name in enumerate(columns):
-            if name == "meta" or (is_description and name == "value" and row[0] == "meta"):
+            is_described_metadata = is_description and name == "value" and row[0] == "meta"
+            if name == "meta" or is_described_metadata:
                 values[index] = _parse_metadata(values[index])
         yield json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)
 
@@ -119,8 +120,8 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _render_json(columns: Sequence[str], rows: Rows) -> Iterator[str]:
-    """Yield the lines of a JSON array of the rows."""
-    previous: str | None = None  # each row is yielded after the next is known, because the last one has no comma
+    """Yield the lines of a JSON array with an object for each row."""
+    previous: str | None = None  # a row is yielded when the next one is known, because the last row has no comma
     for line in _render_jsonl(columns, rows):
         yield "[" if previous is None else previous + ","
         previous = line
@@ -128,7 +129,7 @@ def _render_json(columns: Sequence[str], rows: Rows) -> Iterator[str]:
 
 
 def _render_markdown(columns: Sequence[str], rows: Rows) -> Iterator[str]:
-    """Yield a GitHub table; Markdown syntax in cells is escaped, and line ends become ``<br>``."""
+    """Yield the lines of a table in GitHub Markdown. Markdown in cells is escaped, and line ends become ``<br>``."""
     yield _render_markdown_row(columns)
     yield "|" + " --- |" * len(columns)
     for row in rows:
@@ -141,7 +142,7 @@ _MARKDOWN_ESCAPES = str.maketrans(
 
 
 def _render_markdown_row(row: Sequence[Any]) -> str:
-    """Format a row of a Markdown table."""
+    """Return a row of a Markdown table as a line of text, with escaped cells."""
     return "| " + " | ".join(_format_field(value).translate(_MARKDOWN_ESCAPES) for value in row) + " |"
 
 

@@ -46,9 +46,10 @@ _ROW_WIDTH_FACTOR, _MIN_ROW_WIDTH = 138.0, 900.0
 def compute_layout(
     num_boxes: int, edges: Sequence[tuple[int, int]], box_widths: Sequence[float], box_height: float
 ) -> Positions:
-    """Return the centers of boxes, shape (num_boxes, 2), in a layout whose boxes begin at 0 on both axes.
+    """Return the centers of boxes in a layout of the network, in pixels, shape (num_boxes, 2).
 
-    ``edges`` are pairs of box indexes. Components (boxes that edges connect) are put next to each other in rows.
+    ``edges`` are pairs of box indexes. Boxes that edges connect are laid out together; such groups are put next to each
+    other in rows. The smallest coordinate of a box is 0 on both axes.
     """
     neighbors: list[list[int]] = [[] for _ in range(num_boxes)]
     for first_box, second_box in edges:
@@ -118,9 +119,10 @@ def _compute_distances(component: Sequence[int], neighbors: Sequence[Sequence[in
 
 
 def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]]) -> Positions:
-    """Return positions, in pixels, whose distances approximate the distances in the network (stress majorization).
+    """Return positions of nodes, in pixels, whose distances approximate the numbers of edges between the nodes.
 
-    They are in the order of ``component``. ``neighbors[i]`` are the nodes that edges join to node i.
+    The method is stress majorization. Positions are in the order of ``component``, the nodes of a connected component.
+    ``neighbors[i]`` are the nodes that edges join to node i.
     """
     num_nodes = len(component)
     if num_nodes == 1:
@@ -148,9 +150,10 @@ def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]
 
 
 def _compute_initial_positions(distances: Distances) -> Positions:
-    """Return positions on two axes by classical multidimensional scaling (Torgerson 1952).
+    """Return positions of nodes, shape (nodes, 2), by classical multidimensional scaling (Torgerson 1952).
 
-    Each node is also moved by its offset on a small spiral, so that no two nodes are at the same point.
+    ``distances`` are the distances between the nodes. Each node is also moved by its offset on a small spiral, so that
+    no two nodes are at the same point.
     """
     num_nodes = len(distances)
     centering = np.eye(num_nodes) - 1.0 / num_nodes
@@ -168,9 +171,10 @@ def _compute_initial_positions(distances: Distances) -> Positions:
 
 
 def _enlarge_layout(positions: Positions, sizes: Sizes) -> Positions:
-    """Return the centers of boxes, shape (boxes, 2), widened and enlarged until few boxes overlap.
+    """Return the centers of boxes moved away from each other until few boxes overlap.
 
-    ``sizes`` has the width and the height of each box.
+    The layout is widened once, and then enlarged in steps up to ``_MAX_GROWTH``. ``sizes`` has the width and the height
+    of each box.
     """
     widened, growth = positions * (_X_STRETCH, 1.0), 1.0
     while growth < _MAX_GROWTH:
@@ -184,7 +188,7 @@ def _enlarge_layout(positions: Positions, sizes: Sizes) -> Positions:
 
 
 def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:
-    """Return the centers of boxes, pushed apart along the axis with the smaller overlap until none overlap.
+    """Return the centers of boxes after overlapping boxes were pushed apart along the axis on which they overlap less.
 
     ``sizes`` has the width and the height of each box. After ``_MAX_PUSHES`` iterations, boxes may still overlap.
     """
@@ -196,13 +200,15 @@ def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:
         np.fill_diagonal(is_overlapping, False)
         if not is_overlapping.any():
             break
-        sideways = overlaps[..., 0] < overlaps[..., 1]
+        overlaps_less_on_x = overlaps[..., 0] < overlaps[..., 1]
         # If two boxes are aligned, the first one moves left, or up.
-        directions = np.where(np.arange(len(positions))[:, None] < np.arange(len(positions))[None], -1.0, 1.0)
-        push = np.zeros_like(positions)  # the mean of the shifts away from all overlapping boxes
-        for axis, along in ((0, sideways), (1, ~sideways)):
-            signs = np.where(np.abs(gaps[..., axis]) < 1e-6, directions, np.sign(gaps[..., axis]))
-            shifts = np.where(is_overlapping & along, signs * overlaps[..., axis], 0.0)
-            push[:, axis] = 0.5 * shifts.sum(1) / np.maximum((is_overlapping & along).sum(1), 1)
+        indexes = np.arange(len(positions))
+        default_signs = np.where(indexes[:, None] < indexes[None], -1.0, 1.0)
+        push = np.zeros_like(positions)  # half of the mean of the shifts away from all overlapping boxes
+        for axis, is_pushed_on_axis in ((0, overlaps_less_on_x), (1, ~overlaps_less_on_x)):
+            is_pushed = is_overlapping & is_pushed_on_axis
+            signs = np.where(np.abs(gaps[..., axis]) < 1e-6, default_signs, np.sign(gaps[..., axis]))
+            shifts = np.where(is_pushed, signs * overlaps[..., axis], 0.0)
+            push[:, axis] = 0.5 * shifts.sum(1) / np.maximum(is_pushed.sum(1), 1)
         positions += push
     return positions

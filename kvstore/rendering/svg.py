@@ -34,7 +34,7 @@ def escape_text(text: str) -> str:
 
 
 def measure_text(text: str, size: float) -> float:
-    """Return the approximate width of a text in pixels, at a font size."""
+    """Return the approximate width of a text in pixels. ``size`` is the font size in pixels."""
     return size * sum(map(_measure_character, text))
 
 
@@ -50,9 +50,9 @@ def _measure_character(character: str) -> float:
 
 
 def truncate(text: str, size: float, width: float) -> str:
-    """Return the beginning of a text that fits a width in pixels, with an ellipsis if it is truncated.
+    """Return a text, or its beginning and an ellipsis if it is wider than ``width`` pixels.
 
-    ``size`` is the font size.
+    ``size`` is the font size in pixels.
     """
     if measure_text(text, size) <= width:
         return text
@@ -67,9 +67,9 @@ def truncate(text: str, size: float, width: float) -> str:
 
 
 def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]:
-    """Break a text into at most ``max_lines`` lines of at most ``width`` pixels, and truncate the last line.
+    """Break a text into at most ``max_lines`` lines of at most ``width`` pixels; return the lines.
 
-    ``size`` is the font size.
+    Text beyond the last line is replaced by an ellipsis. ``size`` is the font size in pixels.
     """
     lines: list[str] = []
     remaining = " ".join(text.split())
@@ -102,7 +102,7 @@ def render_text(
 
 
 def format_number(value: float) -> str:
-    """Format a coordinate with one decimal, which is as precise as a picture shows; a decimal of 0 is left out."""
+    """Return a coordinate as text with at most one decimal, which is precise enough for a picture."""
     return f"{value:.1f}".removesuffix(".0")
 
 
