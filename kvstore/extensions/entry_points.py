@@ -177,23 +177,21 @@ def _scan_packages() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugi
         try:
             entry_points = list(distribution.entry_points)
         except Exception as error:
-            problem_plugins.append(
-                Plugin("package", "", package, version, f"its entry points cannot be read: {format_error(error)}")
-            )
+            problem = f"its entry points cannot be read: {format_error(error)}"
+            problem_plugins.append(Plugin("package", "", package, version, problem))
             continue
         for entry_point in entry_points:
-            if entry_point.group in kind_by_group:
-                entry_points_by_kind[kind_by_group[entry_point.group]].setdefault(entry_point.name, []).append(
-                    entry_point
-                )
+            kind = kind_by_group.get(entry_point.group)
+            if kind is not None:
+                entry_points_by_kind[kind].setdefault(entry_point.name, []).append(entry_point)
             elif entry_point.group.startswith(_GROUP_PREFIX):
                 problem = f"kvstore has no such entry points; there are {', '.join(kind_by_group)}"
                 problem_plugins.append(Plugin("package", entry_point.group, package, version, problem))
-    ordered = {kind: dict(sorted(points_by_name.items())) for kind, points_by_name in entry_points_by_kind.items()}
-    for points_by_name in ordered.values():
-        for entry_points in points_by_name.values():
+    sorted_by_name = {kind: dict(sorted(by_name.items())) for kind, by_name in entry_points_by_kind.items()}
+    for by_name in sorted_by_name.values():
+        for entry_points in by_name.values():
             entry_points.sort(key=_get_package)
-    return ordered, problem_plugins
+    return sorted_by_name, problem_plugins
 
 
 def _declares_plugins(distribution: Distribution) -> bool:

@@ -247,8 +247,11 @@ class MaintainedIndex(Index):
         return replace(record, state={}) if record.is_created else None
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
-        """Return the status of the index for SHOW INDEXES: exact, being built, or being dropped."""
-        change = state.counters.change
+        """Return the status of the index for SHOW INDEXES: exact, being built, or being dropped.
+
+        Until the index is exact, it counts as built from no change (0), and as stale by all changes.
+        """
+        change = state.counters.change  # the number of the last commit
         if record.state.get("dropping"):
             return IndexStatus(
                 self.name, "dropping", built=0, stale=change, detail=f"run DROP INDEX {self.name} to finish"

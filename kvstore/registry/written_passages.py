@@ -45,6 +45,10 @@ class SourcePassage(NamedTuple):
     text: str
     chunks: range
 
+    def list_source_texts(self) -> list[str]:
+        """Return the texts that must support what a model writes about the passage: title, headings and text."""
+        return [self.title or "", *self.headings, self.text]
+
 
 def compute_passage_digest(title: str | None, headings: Sequence[str], text: str) -> bytes:
     """Return the digest (BLAKE2b, 16 bytes) of a passage as a prompt shows it: title, headings and text.
@@ -176,31 +180,10 @@ class WrittenFact(DocumentFact[ModelTexts]):
         from ..models.json_schema import build_array_schema, build_object_schema
         from ..models.quoting import Quotation
         from ..models.structured import StructuredPrompt
-        from ..models.text_checks import check_text
         from ..models.token_estimate import token_estimate
 
-        sources = [[passage.title or "", *passage.headings, passage.text] for passage in passages]
-        quotation = Quotation(part for parts in sources for part in parts)
+        quotation = Quotation(text for passage in passages for text in passage.list_source_texts())
         labels = [self.label_passage(number, passage) for number, passage in enumerate(passages, 1)]
-
-        def check(value: Any) -> dict[bytes, tuple[str, ...]]:
-            """Return the usable texts of an answer by passage digest; raise ValueError if it has none."""
-            texts: dict[bytes, tuple[str, ...]] = {}
-            first_error: ValueError | None = None
-            for labeled_output in value["passages"]:
-                try:
-                    index = _parse_label(labeled_output["passage"], labels)
-                    check_passage_text = partial(check_text, sources=sources[index], prompt=self.task)
-                    passage = passages[index]
-                    passage_texts = self.convert_entry(labeled_output[self.kind], passage, check_passage_text)
-                except ValueError as error:
-                    first_error = first_error or error
-                else:
-                    texts.setdefault(passage.digest, passage_texts)
-            if first_error is not None and not texts:
-                raise first_error
-            return texts
-
         quoted_passages = [
             f"Passage {number}: {to_printable(' '.join(self.describe_passage(passage).split()))}\n"
             f"{quotation.quote(replace_quotes(to_printable(passage.text)))}"
@@ -225,7 +208,33 @@ class WrittenFact(DocumentFact[ModelTexts]):
         ]
         # No valid answer is twice as long as its passages; the rest is for the JSON around the texts.
         answer_tokens = 200 + 2 * sum(token_estimate(passage.text) for passage in passages)
+        check = partial(self._convert_answer, passages=passages, labels=labels)
         return StructuredPrompt(self.kind, messages, schema, check, answer_tokens, requested_schema)
+
+    def _convert_answer(
+        self, answer: Any, passages: Sequence[SourcePassage], labels: Sequence[str]
+    ) -> dict[bytes, tuple[str, ...]]:
+        """Return the usable texts in a model's answer about passages, by the digest of the passage.
+
+        ``answer`` has the label of a passage, one of ``labels``, before the output about it. Raises ValueError if no
+        text is usable.
+        """
+        from ..models.text_checks import check_text
+
+        texts: dict[bytes, tuple[str, ...]] = {}
+        first_error: ValueError | None = None
+        for labeled_output in answer["passages"]:
+            try:
+                passage = passages[_parse_label(labeled_output["passage"], labels)]
+                check = partial(check_text, sources=passage.list_source_texts(), prompt=self.task)
+                passage_texts = self.convert_entry(labeled_output[self.kind], passage, check)
+            except ValueError as error:
+                first_error = first_error or error
+            else:
+                texts.setdefault(passage.digest, passage_texts)
+        if first_error is not None and not texts:
+            raise first_error
+        return texts
 
     def _build_few_shot_messages(self, quotation: Quotation) -> list[dict[str, str]]:
         """Return the few-shot messages: the example passages from a user, and the expected JSON from the assistant.

@@ -1,7 +1,7 @@
-"""Edges of the passage graph: their features, the kinds of links, and the arrays that a walk reads.
+"""Edges of the passage graph: their mention bits, the kinds of links, and the arrays that a walk reads.
 
-The row of a chunk has the entities that it names, and the row of an entity has the chunks that name it. The features
-of an edge, a bit field, say how the chunk names the entity. See :mod:`.graph` for the format on disk.
+The row of a chunk has the entities that it names, and the row of an entity has the chunks that name it. The *mention
+bits* of an edge, a bit field, say how the chunk names the entity. See :mod:`.graph` for the format on disk.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-#: The entities that a chunk names, each with the features of its edge.
+#: The entities that a chunk names, each with the mention bits of its edge.
 EdgeRow = Mapping[int, int]
 UInt64Array = npt.NDArray[np.uint64]
 
-# Features of an edge, a bit field: the numbers of mentions with a capital or a digit (or in a script without capitals),
-# of such mentions inside a longer one, and of other mentions; then flags for names above the chunk, or in triples.
+# Mention bits of an edge, from the lowest: the numbers of mentions with a capital or a digit (or in a script without
+# capitals), of such mentions inside a longer one, and of other mentions; then flags for names above the chunk, or in
+# triples.
 CAPITALIZED = 0x000F
 INSIDE_SHIFT, INSIDE = 4, 0x0030
 LOWER_SHIFT, LOWER = 6, 0x00C0
@@ -26,11 +27,11 @@ TITLE_PART = 0x0200
 HEADING_WHOLE = 0x0400
 HEADING_PART = 0x0800
 TRIPLE = 0x1000  # an imported triple of the document names it
-#: Features that do not follow from the text of a chunk alone.
-CONTEXT_FEATURES = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRIPLE
-#: Bits of a set of features, and the number of sets.
-FEATURE_BITS = 13
-FEATURE_SETS = 1 << FEATURE_BITS
+#: Mention bits that do not follow from the text of a chunk alone.
+CONTEXT_BITS = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRIPLE
+#: The number of bits, and of their different values.
+NUM_MENTION_BITS = 13
+NUM_MENTION_VALUES = 1 << NUM_MENTION_BITS
 
 #: A limit on the number of chunks of an entity that no entity reaches.
 NO_CHUNK_LIMIT = 1 << 62
@@ -43,32 +44,35 @@ TITLE_LINK = 1
 SYNONYM_LINK = 4
 
 
-def mask_informative(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
-    """Return the mask of the edges with ``features`` other than mentions in lower case, which are often plain words."""
-    is_informative: npt.NDArray[np.bool_] = (features & ~np.uint16(LOWER)) != 0
+def mask_informative(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
+    """Return the mask of the edges whose chunk names the entity in another way than in lower case.
+
+    A name in lower case is often an ordinary word. ``mention_bits`` say how the chunk of each edge names the entity.
+    """
+    is_informative: npt.NDArray[np.bool_] = (mention_bits & ~np.uint16(LOWER)) != 0
     return is_informative
 
 
 class ChunkRows(NamedTuple):
-    """The rows of some chunks, concatenated: the entities that chunk *i* names, and the features of those edges.
+    """The rows of some chunks, concatenated: the entities that chunk *i* names, and for each the bits that say how.
 
     Row *i* is the slice from ``bounds[i]`` to ``bounds[i + 1]``.
     """
 
     bounds: npt.NDArray[np.int64]
     entities: npt.NDArray[np.uint32]
-    features: npt.NDArray[np.uint16]
+    mention_bits: npt.NDArray[np.uint16]
 
 
 class EntityRows(NamedTuple):
-    """The rows of some entities, concatenated: the chunks that name entity *i*, and the features of those edges.
+    """The rows of some entities, concatenated: the chunks that name entity *i*, and for each the bits that say how.
 
     Row *i* is the slice from ``bounds[i]`` to ``bounds[i + 1]``.
     """
 
     bounds: npt.NDArray[np.int64]
     chunks: UInt64Array
-    features: npt.NDArray[np.uint16]
+    mention_bits: npt.NDArray[np.uint16]
 
 
 class LinkRows(NamedTuple):

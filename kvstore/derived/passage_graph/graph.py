@@ -1,6 +1,6 @@
 """The passage graph: the chunks that name an entity and how, and the entities linked with each other.
 
-In: for a chunk its entities, with the *features* of each edge (counted by :mod:`.rows`); links between entities. On
+In: for a chunk its entities, with the *mention bits* of each edge (counted by :mod:`.rows`); links between entities. On
 disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in the blocks of
 :mod:`~kvstore.structures.filter.block_lists`), ``entity_heads`` (by entity: its *degree*, that is its only chunk, or
 the number of its chunks, and a flag for links) and ``entity_links`` (entity, other entity, kind → count, in both
@@ -26,11 +26,11 @@ from ...storage import records
 from ...storage.view import View, ViewReader, ViewWriter, WriteView
 from ...structures.filter.block_lists import BlockLists
 from .edges import (
-    CONTEXT_FEATURES,
-    FEATURE_BITS,
-    FEATURE_SETS,
+    CONTEXT_BITS,
     LOWER,
     NO_CHUNK_LIMIT,
+    NUM_MENTION_BITS,
+    NUM_MENTION_VALUES,
     TRIPLE,
     ChunkRows,
     EdgeRow,
@@ -56,18 +56,22 @@ _LINKED_FLAG = 1 << 62
 _PAYLOAD_MASK = _LINKED_FLAG - 1
 _TOTAL_MASK = (1 << 31) - 1
 _INFORMATIVE_SHIFT = 31
-# The edge from an entity to a chunk is packed into one number: the chunk id, then the features in the low bits.
-_CHUNK_EDGE_FEATURE_BITS = 16
-_CHUNK_EDGE_FEATURE_MASK = (1 << _CHUNK_EDGE_FEATURE_BITS) - 1
+# The edge from an entity to a chunk is packed into one number: the chunk id, then the mention bits in the low bits.
+_CHUNK_EDGE_SHIFT = 16
+_CHUNK_EDGE_MENTION_MASK = (1 << _CHUNK_EDGE_SHIFT) - 1
 
 #: Chunks whose rows are changed in one batch.
 CHUNKS_PER_BATCH = 4096
 
-#: The bits of a packed edge that hold the features.
-_FEATURE_MASK = FEATURE_SETS - 1
+#: Selects the mention bits of a packed edge.
+_MENTION_MASK = NUM_MENTION_VALUES - 1
 _LINK_KEY = struct.Struct(">IIB")
 _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
 _COUNT = struct.Struct("<I")
+
+
+#: The row of a chunk: each entity that it names, with bits that say how.
+_Edges = set[tuple[int, int]]
 
 
 class StoredDegrees:
@@ -79,8 +83,8 @@ class StoredDegrees:
         """Decode ``values``, one number per entity.
 
         A number with _SEVERAL_FLAG has two counts: of the entity's chunks, and of its informative chunks, which do not
-        mention it only in lower case. A number without the flag is the packed edge (chunk and features) to the entity's
-        only chunk, or 0 if it has no chunk.
+        mention it only in lower case. A number without the flag is the packed edge (chunk id and mention bits) to the
+        entity's only chunk, or 0 if it has no chunk.
         """
         self.values = values
         self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_SEVERAL_FLAG)) != 0
@@ -94,12 +98,12 @@ class StoredDegrees:
         self.informative: npt.NDArray[np.int64] = np.where(
             self._has_several,
             self._payloads >> _INFORMATIVE_SHIFT,
-            (self._payloads & _CHUNK_EDGE_FEATURE_MASK & ~LOWER) != 0,
+            (self._payloads & _CHUNK_EDGE_MENTION_MASK & ~LOWER) != 0,
         )
 
     @property
     def only_edges(self) -> npt.NDArray[np.int64]:
-        """The packed edge (chunk id and features) to an entity's only chunk; 0 if the entity has several chunks."""
+        """For each entity, its only chunk and how that names it, packed in a number; 0 if it has several chunks."""
         return np.where(self._has_several, 0, self._payloads)
 
     @property
@@ -112,7 +116,7 @@ class StoredDegrees:
 class DecodedDegree(NamedTuple):
     """The decoded degree of an entity: how many chunks name it (``total``), and how many not only in lower case.
 
-    ``only_chunk`` is its only chunk, with the ``features`` of the edge to it; both are 0 if it has several chunks.
+    ``only_chunk`` is its only chunk, and ``mention_bits`` say how that names it; both are 0 if it has several chunks.
     """
 
     entity: int
@@ -120,7 +124,7 @@ class DecodedDegree(NamedTuple):
     informative: int
     has_links: bool
     only_chunk: int
-    features: int
+    mention_bits: int
 
 
 class PassageGraph(ViewReader):
@@ -135,7 +139,7 @@ class PassageGraph(ViewReader):
         self._page_indexes: dict[int, int] = {}
 
     def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
-        """Return the entities that each chunk names, with features (bits: how it names them); none if it is unknown."""
+        """Return the entities that each chunk names, with bits that say how; an unknown chunk has an empty row."""
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
@@ -143,8 +147,8 @@ class PassageGraph(ViewReader):
         packed_edges = np.frombuffer(b"".join(rows), np.uint64)
         return ChunkRows(
             np.concatenate(([0], np.cumsum(lengths))),  # the bounds of the rows
-            (packed_edges >> np.uint64(FEATURE_BITS)).astype(np.uint32),
-            (packed_edges & np.uint64(_FEATURE_MASK)).astype(np.uint16),
+            (packed_edges >> np.uint64(NUM_MENTION_BITS)).astype(np.uint32),
+            (packed_edges & np.uint64(_MENTION_MASK)).astype(np.uint16),
         )
 
     def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
@@ -159,7 +163,7 @@ class PassageGraph(ViewReader):
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return a row for each of ``entities``: the chunks that name it, with features (bits: how a chunk names it).
+        """Return a row for each of ``entities``: the chunks that name it, with bits that say how.
 
         ``entities`` can be in any order, and ``degrees`` are their numbers of chunks. A row is in order of chunk ids;
         it is empty if the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its
@@ -178,7 +182,7 @@ class PassageGraph(ViewReader):
         order = np.argsort(row_indexes, kind="stable")
         edges = edges[order]
         bounds = np.searchsorted(row_indexes[order], np.arange(len(entities) + 1))
-        return EntityRows(bounds, edges >> np.uint64(_CHUNK_EDGE_FEATURE_BITS), edges.astype(np.uint16))
+        return EntityRows(bounds, edges >> np.uint64(_CHUNK_EDGE_SHIFT), edges.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """Return the links of entities, in the order of ``entities``, then by linked entity and kind."""
@@ -199,12 +203,12 @@ class PassageGraph(ViewReader):
     def list_triple_chunks(self, entity: int) -> list[int]:
         """Return the chunks that name an entity because of a triple of their document (their text can name it too)."""
         entities = np.array([entity], np.uint32)
-        _, chunks, features = self.read_entity_rows(entities, self.read_degrees(entities), NO_CHUNK_LIMIT)
-        triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
+        _, chunks, mention_bits = self.read_entity_rows(entities, self.read_degrees(entities), NO_CHUNK_LIMIT)
+        triple_chunks: list[int] = chunks[(mention_bits & TRIPLE) != 0].tolist()
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Yield every chunk that names any entity, with its entities, each with features (bits: how it is named)."""
+        """Yield every chunk that names any entity, with its entities, each with bits that say how it is named."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
@@ -217,8 +221,8 @@ class PassageGraph(ViewReader):
             columns = (entities, degrees.total, degrees.informative, degrees.has_links, degrees.only_edges)
             for entity, total, informative, has_links, edge in zip(*map(np.ndarray.tolist, columns), strict=True):
                 if total or has_links:
-                    only_chunk, features = edge >> _CHUNK_EDGE_FEATURE_BITS, edge & _CHUNK_EDGE_FEATURE_MASK
-                    yield DecodedDegree(entity, total, informative, has_links, only_chunk, features)
+                    only_chunk, mention_bits = edge >> _CHUNK_EDGE_SHIFT, edge & _CHUNK_EDGE_MENTION_MASK
+                    yield DecodedDegree(entity, total, informative, has_links, only_chunk, mention_bits)
 
     def iter_links(self) -> Iterator[tuple[int, Link]]:
         """Yield (entity, link to another entity) for every link, in both directions."""
@@ -227,10 +231,10 @@ class PassageGraph(ViewReader):
             yield entity, Link(other_entity, kind, _decode_link_count(key, value))
 
     def iter_listed_edges(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (entity, chunk, features: how the chunk names it) for each edge of the entities with several chunks."""
+        """Yield (entity, chunk, bits that say how the chunk names it) for the entities with several chunks."""
         for entity, _, block in self._lists.scan():
             for edge in block.tolist():
-                yield entity, edge >> _CHUNK_EDGE_FEATURE_BITS, edge & _CHUNK_EDGE_FEATURE_MASK
+                yield entity, edge >> _CHUNK_EDGE_SHIFT, edge & _CHUNK_EDGE_MENTION_MASK
 
     def _read_pages(self, page_numbers: Set[int]) -> None:
         """Read the pages of degrees with these numbers into the cache, unless they are cached."""
@@ -259,14 +263,14 @@ class GraphWriter(ViewWriter, PassageGraph):
     def __init__(self, view: WriteView) -> None:
         """Start without changes; the graph is read and written through ``view``."""
         super().__init__(view)
-        #: By entity, the packed edges (chunk and features) added to its row and removed from it.
+        #: By entity, the packed edges (chunk and mention bits) added to its row and removed from it.
         self._added: dict[int, list[int]] = {}
         self._removed: dict[int, list[int]] = {}
         #: By entity, other entity and kind, the change of the count of a link.
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Replace the rows of chunks: the entities that each chunk names, with features (bits: how it names them).
+        """Replace the rows of chunks: the entities that each chunk names, with bits that say how.
 
         The record of a chunk with an empty row is deleted.
         """
@@ -275,37 +279,35 @@ class GraphWriter(ViewWriter, PassageGraph):
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
         """Remove ``removed_entities``, given by chunk, from the rows of chunks, the entities that a chunk names."""
 
-        def filter_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
+        def filter_row(chunk: int, old_row: _Edges) -> _Edges:
             """Return the row of a chunk without its removed entities."""
             removed = removed_entities[chunk]
-            return {(entity, features) for entity, features in old_row if entity not in removed}
+            return {(entity, mention_bits) for entity, mention_bits in old_row if entity not in removed}
 
         self._change_chunks(removed_entities, filter_row)
 
     def put_mentions(self, counts: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
         """Replace the counts of mentions in the rows of chunks: how often and how each chunk mentions its entities.
 
-        ``counts`` has by chunk a bit field (features) with the new counts of each entity. The stored bits for titles,
-        headings and triples stay. ``removed_entities`` are no longer in any row.
+        ``counts`` has, by chunk and entity, bits with the new counts. The stored bits that say that a title, a heading
+        or a triple names the entity stay. ``removed_entities`` are no longer in any row.
         """
 
-        def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
-            """Return the new row of a chunk: the new features, and the old ones of title, headings and triples."""
+        def merge_row(chunk: int, old_row: _Edges) -> _Edges:
+            """Return the new row of a chunk: the new counts, and the old bits for title, headings and triples."""
             row = dict(counts[chunk])
-            for entity, features in old_row:
-                if features & CONTEXT_FEATURES and entity not in removed_entities:
-                    row[entity] = row.get(entity, 0) | features & CONTEXT_FEATURES
+            for entity, mention_bits in old_row:
+                if mention_bits & CONTEXT_BITS and entity not in removed_entities:
+                    row[entity] = row.get(entity, 0) | mention_bits & CONTEXT_BITS
             return set(row.items())
 
         self._change_chunks(counts, merge_row)
 
-    def _change_chunks(
-        self, chunks: Iterable[int], update_row: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
-    ) -> None:
-        """Write new rows (edges) of some chunks, and collect the changes for the rows of their entities.
+    def _change_chunks(self, chunks: Iterable[int], update_row: Callable[[int, _Edges], _Edges]) -> None:
+        """Write new rows of some chunks, and collect the changes for the rows of their entities.
 
-        ``update_row(chunk, old_row)`` returns the new row of a chunk. A row is a set of pairs of an entity and the
-        features of the edge, which say how the chunk names it.
+        ``update_row(chunk, old_row)`` returns the new row of a chunk: a set of (entity, bits that say how the chunk
+        names it).
         """
         remaining_chunks = iter(chunks)
         while batch := list(islice(remaining_chunks, CHUNKS_PER_BATCH)):
@@ -318,15 +320,12 @@ class GraphWriter(ViewWriter, PassageGraph):
                     continue
                 # Most rows are new or removed; these need no set differences.
                 removed, added = (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
-                packed_chunk = chunk << _CHUNK_EDGE_FEATURE_BITS
+                packed_chunk = chunk << _CHUNK_EDGE_SHIFT
                 for changes, edges in ((self._removed, removed), (self._added, added)):
-                    for entity, features in edges:
-                        changes.setdefault(entity, []).append(packed_chunk | features)
-                if new_row:
-                    packed = pack_numbers(sorted([entity << FEATURE_BITS | features for entity, features in new_row]))
-                    new_values[key] = records.seal(packed)
-                else:
-                    new_values[key] = None
+                    for entity, mention_bits in edges:
+                        changes.setdefault(entity, []).append(packed_chunk | mention_bits)
+                packed_edges = sorted([entity << NUM_MENTION_BITS | mention_bits for entity, mention_bits in new_row])
+                new_values[key] = records.seal(pack_numbers(packed_edges)) if packed_edges else None
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
 
     def change_link(self, entity: int, other_entity: int, kind: int, change: int) -> None:
@@ -403,8 +402,8 @@ class GraphWriter(ViewWriter, PassageGraph):
     ) -> dict[int, int]:
         """Write the changes of block lists, and return the new degrees of the entities that had a list before.
 
-        ``lists`` has the packed edges (chunk and features) removed from each entity's list and those added to it. A
-        list that is left with fewer than two edges is deleted; the degree is then the packed edge instead of two
+        ``lists`` has the packed edges (chunk id and mention bits) removed from each entity's list and those added to
+        it. A list that is left with fewer than two edges is deleted; the degree is then the packed edge instead of two
         counts.
         """
         degrees: dict[int, int] = {}
@@ -450,8 +449,8 @@ class GraphWriter(ViewWriter, PassageGraph):
 
 
 def _count_informative(edges: list[int]) -> int:
-    """Return how many ``edges`` (packed chunk and features) have any feature besides mentions in lower case."""
-    return sum(1 for edge in edges if edge & _CHUNK_EDGE_FEATURE_MASK & ~LOWER)
+    """Return how many ``edges`` (chunk and mention bits, packed) are informative: not only mentions in lower case."""
+    return sum(1 for edge in edges if edge & _CHUNK_EDGE_MENTION_MASK & ~LOWER)
 
 
 def _make_chunk_error(entity: int) -> CorruptionError:
@@ -477,8 +476,8 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _list_edges(row: bytes) -> list[tuple[int, int]]:
-    """Return (entity, features: bits for how the chunk names it) for each edge in ``row``, packed as u64."""
-    return [(number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q")]
+    """Return (entity, bits that say how the chunk names it) for each edge in ``row``, packed as u64."""
+    return [(number >> NUM_MENTION_BITS, number & _MENTION_MASK) for number in memoryview(row).cast("Q")]
 
 
 def _decode_link_count(key: bytes, value: memoryview) -> int:

@@ -142,8 +142,8 @@ def _list_chunks(graph: PassageGraph, entities: EntityIds) -> UInt64Array:
 
     Chunks that mention the entities only in lower case are omitted, unless there are no others.
     """
-    _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), NO_CHUNK_LIMIT)
-    is_informative = mask_informative(features)
+    _, chunks, mention_bits = graph.read_entity_rows(entities, graph.read_degrees(entities), NO_CHUNK_LIMIT)
+    is_informative = mask_informative(mention_bits)
     return np.unique(chunks[is_informative] if is_informative.any() else chunks)
 
 
@@ -158,9 +158,9 @@ def _list_cooccurrences(
     # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
     code_arrays = [np.empty(0, np.int64)]
     for start in range(0, len(chunks), CHUNKS_PER_BATCH):
-        bounds, entities, features = graph.read_chunk_rows(chunks[start : start + CHUNKS_PER_BATCH])
+        bounds, entities, mention_bits = graph.read_chunk_rows(chunks[start : start + CHUNKS_PER_BATCH])
         chunk_indexes = np.repeat(np.arange(start, start + len(bounds) - 1), np.diff(bounds))
-        is_informative = mask_informative(features)
+        is_informative = mask_informative(mention_bits)
         other_entities = display_entities.resolve(entities[is_informative])
         codes = other_entities.astype(np.int64) << 32 | chunk_indexes[is_informative]
         code_arrays.append(np.unique(codes[other_entities != entity]))

@@ -297,8 +297,8 @@ class _WeightedRows:
         self._bias = bias
         self._num_chunks = max(1, reader.counters.chunks)
         self._weights = weights
-        #: The weights of steps in both directions, by features of the edge; see :func:`_compute_feature_weights`.
-        self._chunk_to_entity_weights, self._entity_to_chunk_weights = _compute_feature_weights(weights)
+        #: The weights of steps in both directions, by the bits of the edge; see :func:`_compute_mention_weights`.
+        self._chunk_to_entity_weights, self._entity_to_chunk_weights = _compute_mention_weights(weights)
         #: The weight of each kind of link, by its number.
         self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK, edges.SYNONYM_LINK))
         self._link_weights[edges.TITLE_LINK] = weights.title_link
@@ -334,8 +334,8 @@ class _WeightedRows:
 
     def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _WalkRows:
         """Return the edges of chunks (``nodes``) for the compiled code: steps to their entities, with weights."""
-        (bounds, entities, features), degrees = surroundings
-        weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), features] * self._compute_rarity(degrees)
+        (bounds, entities, mention_bits), degrees = surroundings
+        weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), mention_bits] * self._compute_rarity(degrees)
         return _WalkRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
 
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _WalkRows:
@@ -344,8 +344,8 @@ class _WeightedRows:
         Passes the requested cosines to the bias, if there is one.
         """
         nodes = make_entity_nodes(entities)
-        (bounds, chunks, features), degrees = surroundings.rows, surroundings.degrees
-        weights = self._entity_to_chunk_weights[np.repeat(_flag_lower_only(degrees), np.diff(bounds)), features]
+        (bounds, chunks, mention_bits), degrees = surroundings.rows, surroundings.degrees
+        weights = self._entity_to_chunk_weights[np.repeat(_flag_lower_only(degrees), np.diff(bounds)), mention_bits]
         if self._bias is not None:
             self._bias.add_cosines(surroundings.compared, surroundings.cosines)
             weights = weights * self._bias.get_factors(chunks)
@@ -392,28 +392,28 @@ class _WeightedRows:
 def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
     """Return, for each entity, 1 if its chunks mention it only in lower case, else 0.
 
-    The number is the row of the entity in the tables of weights that :func:`_compute_feature_weights` returns.
+    The number is the row of the entity in the tables of weights that :func:`_compute_mention_weights` returns.
     """
     is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return is_lower_only
 
 
 @lru_cache(maxsize=8)
-def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
+def _compute_mention_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
     """Return two tables of weights: of steps from chunk to entity, and from entity to chunk.
 
-    A table has a column for each value of the features of an edge (bits for how the chunk names the entity), and two
-    rows. The second row is for entities that the store mentions only in lower case.
+    A table has a column for each value of the mention bits of an edge, which say how the chunk names the entity. It has
+    two rows; the second row is for entities that the store mentions only in lower case.
     """
-    features = np.arange(edges.FEATURE_SETS)
-    # The lowest bits of the features count the mentions in the chunk, by spelling.
-    num_capitalized = features & edges.CAPITALIZED
-    num_lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
+    mention_bits = np.arange(edges.NUM_MENTION_VALUES)
+    # The lowest bits count the mentions in the chunk, by spelling.
+    num_capitalized = mention_bits & edges.CAPITALIZED
+    num_lower = (mention_bits & edges.LOWER) >> edges.LOWER_SHIFT
     counts = num_capitalized + np.array([[weights.lower], [1.0]]) * num_lower
-    inside = np.where(features & edges.INSIDE, weights.inside, 0.0)
+    inside = np.where(mention_bits & edges.INSIDE, weights.inside, 0.0)
     # The exponent can be negative, so 0 is replaced; ``np.where`` drops the result for it.
     chunk_to_entity = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
-    chunk_to_entity += np.where(features & edges.TRIPLE, weights.triple_name, 0.0)
+    chunk_to_entity += np.where(mention_bits & edges.TRIPLE, weights.triple_name, 0.0)
     entity_to_chunk = chunk_to_entity.copy()
     chunk_to_entity[1] *= weights.common
     for flag, weight in (
@@ -422,5 +422,5 @@ def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
         (edges.HEADING_WHOLE, weights.heading_whole),
         (edges.HEADING_PART, weights.heading_part),
     ):
-        entity_to_chunk += np.where(features & flag, weight, 0.0)
+        entity_to_chunk += np.where(mention_bits & flag, weight, 0.0)
     return chunk_to_entity, entity_to_chunk

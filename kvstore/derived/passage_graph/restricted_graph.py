@@ -41,9 +41,9 @@ class RestrictedPassageGraph(PassageGraph):
 
     def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
         """Return the rows of chunks (the entities they name); the row of a chunk of an excluded document is empty."""
-        bounds, entities, features = super().read_chunk_rows(chunks)
+        bounds, entities, mention_bits = super().read_chunk_rows(chunks)
         is_visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
-        return ChunkRows(_shrink_bounds(bounds, is_visible), entities[is_visible], features[is_visible])
+        return ChunkRows(_shrink_bounds(bounds, is_visible), entities[is_visible], mention_bits[is_visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
         """Return the chunks that name each entity, without those of documents that the query excludes.
@@ -51,9 +51,9 @@ class RestrictedPassageGraph(PassageGraph):
         ``degrees`` are the entities' numbers of chunks in the whole store. The row of an entity in more than
         ``max_chunks`` chunks is empty.
         """
-        bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
+        bounds, chunks, mention_bits = super().read_entity_rows(entities, degrees, max_chunks)
         is_visible = self._allowed.get_chunk_mask(chunks)
-        return EntityRows(_shrink_bounds(bounds, is_visible), chunks[is_visible], features[is_visible])
+        return EntityRows(_shrink_bounds(bounds, is_visible), chunks[is_visible], mention_bits[is_visible])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of entities, counted over the documents that the query allows, without link flags.
@@ -62,8 +62,8 @@ class RestrictedPassageGraph(PassageGraph):
         in lower case.
         """
         degrees = self.read_degrees(entities)
-        bounds, _, features = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)
-        informative_bounds = _shrink_bounds(bounds, mask_informative(features))
+        bounds, _, mention_bits = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)
+        informative_bounds = _shrink_bounds(bounds, mask_informative(mention_bits))
         counts = zip(np.diff(bounds).tolist(), np.diff(informative_bounds).tolist(), strict=True)
         return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 

@@ -1,7 +1,7 @@
 """The rows of the passage graph, computed from a document and the known names.
 
 In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
-entities with features, and the pairs of entities that the document links. :mod:`.structure` maintains exactly this
+entities with mention bits, and the pairs of entities that the document links. :mod:`.structure` maintains exactly this
 function in every commit.
 
 Function words are left out, and a mention inside a longer one ("York" in "New York") is counted separately. The names
@@ -30,7 +30,7 @@ from . import edges
 
 Owner = TypeVar("Owner")
 
-#: The maximum counts in the features of an edge, a bit field: of mentions with a capital, inside longer ones and in
+#: The maximum counts in the mention bits of an edge: of mentions with a capital, inside longer ones and in
 #: lower case; and the positions of their bits.
 _MAX_COUNTS = edges.CAPITALIZED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
 _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
@@ -81,28 +81,28 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}  # by section (-1: none) and entity
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
-        """Return the entities that a chunk names, each with a bit field (features) that says how it is named.
+        """Return the entities that a chunk names, each with bits that say how it is named.
 
         A chunk names the entities in its text, title and headings. It also names both entities of a triple of the
         document if it mentions one of them. ``unmentioned`` are the pairs of entities of which no chunk mentions
         either; the first chunk of the document names them.
         """
-        features = encode_mention_counts(chunk)
+        mention_bits = encode_mention_counts(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
-            features[entity] = features.get(entity, 0) | flags
+            mention_bits[entity] = mention_bits.get(entity, 0) | flags
         if not self._pairs:  # the case of most documents
-            return features
+            return mention_bits
         mentioned = {entity for entity, _, _ in chunk.mentions}
         for pair in self._pairs:
             if not mentioned.isdisjoint(pair) or (chunk.id == self._first_chunk and pair in unmentioned):
                 for entity in pair:
-                    features[entity] = features.get(entity, 0) | edges.TRIPLE
-        return features
+                    mention_bits[entity] = mention_bits.get(entity, 0) | edges.TRIPLE
+        return mention_bits
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
         """Return the entities in the headings of a section and its ancestors, each with bits that say how. Cached.
 
-        The bits (features of an edge) say whether the name is the whole heading or a part of it.
+        The bits (mention_bits of an edge) say whether the name is the whole heading or a part of it.
         """
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:

@@ -141,13 +141,13 @@ class GraphStructure:
         """
         return {
             PASSAGE_ENTITIES: (
-                (names.name_chunk(chunk), names.name_entity(entity), features)
+                (names.name_chunk(chunk), names.name_entity(entity), mention_bits)
                 for chunk, row in content.iter_chunk_rows()
-                for entity, features in row.items()
+                for entity, mention_bits in row.items()
             ),
             ENTITY_PASSAGES: (
-                (names.name_entity(entity), names.name_chunk(chunk), features)
-                for entity, chunk, features in content.iter_listed_edges()
+                (names.name_entity(entity), names.name_chunk(chunk), mention_bits)
+                for entity, chunk, mention_bits in content.iter_listed_edges()
             ),
             ENTITY_DEGREES: (
                 (
@@ -156,7 +156,7 @@ class GraphStructure:
                     degree.informative,
                     degree.has_links,
                     names.name_chunk(degree.only_chunk) if degree.only_chunk else None,
-                    degree.features,
+                    degree.mention_bits,
                 )
                 for degree in content.iter_degrees()
             ),

@@ -191,9 +191,9 @@ def _select_start_names(
     # A name in one of n chunks has the information log n. A name in more than ``max_chunks`` of them has too little.
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
-        entity
-        for entity in names
-        if spreads[entity.key].chunks > 0 and (entity.key in compared or spreads[entity.key].chunks <= max_chunks)
+        name
+        for name in names
+        if spreads[name.key].chunks > 0 and (name.key in compared or spreads[name.key].chunks <= max_chunks)
     ]
 
 

@@ -71,24 +71,32 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
             vector=self.vector,
         )
         named = NamedNeighborhoodRequest(list(matches), empty_request, _MAX_NAME_CHUNKS).fetch(state)
-        # The names of the best triples come first. If two names are one entity, its better triple counts.
-        match_by_entity: dict[int, TripleMatch] = {}
-        for entity, match in zip(named.entities.tolist(), matches.values(), strict=True):
-            if entity and len(match_by_entity) < _MAX_NAMES:  # 0: not an entity
-                match_by_entity.setdefault(entity, match)
+        match_by_entity = _select_entities(named.entities.tolist(), matches.values())
         surroundings = named.surroundings.entities
         if surroundings is None:  # no name is an entity
             return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
-        # The entity of each row: the rows are grouped by entity, and ``bounds`` are the borders of the groups.
-        row_entities = np.repeat(named.request.entities, np.diff(surroundings.rows.bounds)).tolist()
-        is_joined = np.array([entity in match_by_entity for entity in row_entities], np.bool_)
-        row_matches = [match_by_entity[entity] for entity in row_entities if entity in match_by_entity]
+        # The chunks are grouped by entity, and ``bounds`` are the borders of the groups.
+        chunk_entities = np.repeat(named.request.entities, np.diff(surroundings.rows.bounds)).tolist()
+        is_joined = np.array([entity in match_by_entity for entity in chunk_entities], np.bool_)
+        chunk_matches = [match_by_entity[entity] for entity in chunk_entities if entity in match_by_entity]
         return JoinedChunks(
             chunks=surroundings.rows.chunks[is_joined],
-            matches=scale_to_best(np.array([match.score for match in row_matches])),
+            matches=scale_to_best(np.array([match.score for match in chunk_matches])),
             cosines=surroundings.cosines[is_joined].astype(np.float64),
-            pairs=[match.names for match in row_matches],
+            pairs=[match.names for match in chunk_matches],
         )
+
+
+def _select_entities(entities: Iterable[int], matches: Iterable[TripleMatch]) -> dict[int, TripleMatch]:
+    """Return the first ``_MAX_NAMES`` of the entities, each with the first of its matches.
+
+    ``entities`` has the entity of a name for each of the ``matches``, best first; 0 is a name of no entity.
+    """
+    match_by_entity: dict[int, TripleMatch] = {}
+    for entity, match in zip(entities, matches, strict=True):
+        if entity and len(match_by_entity) < _MAX_NAMES:
+            match_by_entity.setdefault(entity, match)
+    return match_by_entity
 
 
 def _select_other_names(matches: Iterable[TripleMatch], question_key: str) -> dict[str, TripleMatch]:

@@ -220,7 +220,7 @@ def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]
     graph = state.get_part(GRAPH)
     entity_ids = np.array(entities, np.uint32)
     rows = graph.read_entity_rows(entity_ids, graph.read_degrees(entity_ids), _MAX_ENTITY_CHUNKS)
-    is_informative = mask_informative(rows.features)
+    is_informative = mask_informative(rows.mention_bits)
     row_ranges = [slice(start, stop) for start, stop in zip(rows.bounds[:-1], rows.bounds[1:], strict=True)]
     return [rows.chunks[row_range][is_informative[row_range]].tolist() for row_range in row_ranges]
 

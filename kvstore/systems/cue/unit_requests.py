@@ -26,11 +26,11 @@ from .units import UNITS, StoredUnit
 
 #: The maximum number of chunks of an entity on a path; an entity with more is ignored.
 _MAX_CHUNKS = 2000
-#: Features (bit flags) of an edge of the passage graph if the title names the entity, and if a unit can name it.
+#: Bits of an edge of the passage graph, which say how a chunk names an entity: in its title, and possibly in a unit.
 _TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
 _MENTION_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
 
-#: The chunks that can mention an entity in a unit, each with the features (bit flags) of its edge to the entity.
+#: The chunks that can mention an entity in a unit, each with the mention bits of its edge to the entity.
 _FlagsByChunk = Mapping[int, int]
 
 
@@ -167,13 +167,13 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     def _read_mention_flags(self, state: State) -> dict[int, _FlagsByChunk]:
         """Return, by entity, the chunks that can mention it in a unit (sentence), each with flags of the mention.
 
-        Only chunks that the query's condition allows are returned. The flags are the features of the edge between
+        Only chunks that the query's condition allows are returned. The flags are the mention bits of the edge between
         entity and chunk in the passage graph. An entity in more than :data:`_MAX_CHUNKS` chunks gets no chunks.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)
-        bounds, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
-        is_mention = (features & _MENTION_FLAGS) != 0
+        bounds, chunks, mention_bits = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
+        is_mention = (mention_bits & _MENTION_FLAGS) != 0
         if state.allowed is not None:
             is_mention &= state.allowed.get_chunk_mask(chunks)
         # The edges of entity i are from ``bounds[i]`` to before ``bounds[i + 1]``.
@@ -181,7 +181,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         for entity, start, stop in zip(self.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mask = is_mention[start:stop]
             flags_by_entity[entity] = dict(
-                zip(chunks[start:stop][mask].tolist(), features[start:stop][mask].tolist(), strict=True)
+                zip(chunks[start:stop][mask].tolist(), mention_bits[start:stop][mask].tolist(), strict=True)
             )
         return flags_by_entity
 

@@ -80,8 +80,7 @@ class _WrittenUnits(WrittenListFact):
         text = replace_quotes(to_printable(passage.text))
         sentences = [" ".join(sentence.split()) for sentence in iter_written_sentences(text)] or [text]
         usable = select_usable_indexes(sentences, range(len(sentences)))[:_MAX_SENTENCES]
-        sources = [passage.title or "", *passage.headings, passage.text]
-        check_sentence = partial(check_text, sources=sources, prompt=SENTENCE_TASK)
+        check_sentence = partial(check_text, sources=passage.list_source_texts(), prompt=SENTENCE_TASK)
         return build_sentence_prompt(
             self.kind,
             [sentences[index] for index in usable],

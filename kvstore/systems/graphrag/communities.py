@@ -467,14 +467,14 @@ class Communities(StoredCommunities):
         """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
-        bounds, entities, features = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
+        bounds, entities, mention_bits = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
         mention_chunks = np.repeat(order, np.diff(bounds))
         nodes, mention_nodes = np.unique(self._display.resolve(entities), return_inverse=True)
         finest, degrees = self._find_finest(nodes.tolist())
         # Mentions in lower case only do not count, as in the graph.
-        is_counted = mask_informative(features) & (degrees[mention_nodes] > 0)
+        is_counted = mask_informative(mention_bits) & (degrees[mention_nodes] > 0)
         mention_nodes, mention_chunks = mention_nodes[is_counted], mention_chunks[is_counted]
-        weights = compute_home_weights(compute_strengths(features[is_counted]), degrees[mention_nodes])
+        weights = compute_home_weights(compute_strengths(mention_bits[is_counted]), degrees[mention_nodes])
         return assign_homes(
             len(chunks), mention_chunks, self.tree.map_to_levels(finest, self.levels)[:, mention_nodes], weights
         )

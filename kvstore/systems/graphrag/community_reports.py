@@ -167,25 +167,25 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
     chunks; no model writes it, but sentences are selected.
     """
     reader = _ChunkReader(state, tree)
-    members = _list_named_members(tree)
-    relations = _group_relations(tree)
+    # All of these are by community, or by pair of nodes.
+    members, relations, report_chunks = _list_named_members(tree), _group_relations(tree), _select_report_chunks(tree)
     assertions = _find_assertions(state, reader)
-    report_chunks = _select_report_chunks(tree)
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):  # a child has a greater number than its parent
-        material = materials.pop(community, _ReportMaterial())  # what its children have passed on
+        material = materials.pop(community, _ReportMaterial())  # the reports of its children are in it already
         chunk_indexes = report_chunks.get(community, [])
         own_sentences = [sentence for chunk_index in chunk_indexes for sentence in reader.iter_sentences(chunk_index)]
         material.sentences += own_sentences
         material.relations += _match_sentences(relations.get(community, ()), own_sentences, assertions)
-        # The children were visited in descending order.
+        summary = _select_summary(material.sentences)
+        findings = _select_findings(material.relations)
+        # What a model would write a report from: a digest of it shows whether such a report is still valid. The
+        # children were visited in descending order.
         sources = dict.fromkeys(span for spans in reversed(material.spans) for span in spans)
         sources.update((reader.get_span(chunk_index), None) for chunk_index in chunk_indexes)
         names = [tree.graph.keys[node] for node in members[community]]
         documents = dict.fromkeys(span.document for span in sources)
         descriptions = [sentence for _, sentence in iter_descriptions(state, set(names), documents)]
-        summary = _select_summary(material.sentences)
-        findings = _select_findings(material.relations)
         parent = int(tree.parents[community])
         if parent != NO_COMMUNITY:
             materials.setdefault(parent, _ReportMaterial()).inherit(summary, findings)

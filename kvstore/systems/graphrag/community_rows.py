@@ -56,24 +56,20 @@ def build_community_rows(
     for community, report in sorted(reports):
         parent = int(tree.parents[community])
         key = records.encode_u32(community)
-        rows[COMMUNITIES].append(
-            (
-                key,
-                [  # in the order of the fields in the module's docstring
-                    int(tree.levels[community]),
-                    None if parent == NO_COMMUNITY else parent,
-                    children.get(community, []),
-                    len(members[community]) // 2,  # the list alternates entities and weights
-                    chunk_counts[community],
-                    document_counts[community],
-                    ratings[community],
-                    report.content,
-                    first_members[community],
-                    [list(span) for span in report.summary],
-                    [[*finding.entities, finding.weight, *finding.span] for finding in report.findings],
-                ],
-            )
-        )
+        fields = [  # in the order of the module's docstring
+            int(tree.levels[community]),
+            None if parent == NO_COMMUNITY else parent,
+            children.get(community, []),
+            len(members[community]) // 2,  # the list alternates entities and weights
+            chunk_counts[community],
+            document_counts[community],
+            ratings[community],
+            report.content,
+            first_members[community],
+            [list(span) for span in report.summary],
+            [[*finding.entities, finding.weight, *finding.span] for finding in report.findings],
+        ]
+        rows[COMMUNITIES].append((key, fields))
         rows[MEMBERS].append((key, members[community]))
         if community in homes:
             rows[CHUNK_HOMES].append((key, homes[community]))

@@ -53,7 +53,7 @@ class EntityGraph:
 
     ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents`` is the
     document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
-    ``features[i]``, bits that say how; both are indexes, and mentions are sorted by chunk and then node. ``edges`` has
+    ``mention_bits[i]``, which say how; both are indexes, and mentions are sorted by chunk and then node. ``edges`` has
     an edge if it is among the strongest of either end.
     """
 
@@ -63,7 +63,7 @@ class EntityGraph:
     documents: IntArray
     mention_chunks: IntArray
     mention_nodes: IntArray
-    features: npt.NDArray[np.uint16]
+    mention_bits: npt.NDArray[np.uint16]
     edges: Edges
 
     @cached_property
@@ -74,15 +74,15 @@ class EntityGraph:
     @cached_property
     def strengths(self) -> npt.NDArray[np.float64]:
         """The strength of each mention: it grows with the number of occurrences, and is greatest in a title."""
-        return compute_strengths(self.features)
+        return compute_strengths(self.mention_bits)
 
 
-def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
-    """Return how strongly chunks mention entities, from the ``features`` (bit fields) of their passage-graph edges.
+def compute_strengths(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
+    """Return how strongly chunks mention entities, from the ``mention_bits`` of their edges in the passage graph.
 
     It is ln(1 + mentions with a capital + half of the mentions inside longer names), plus a bonus in a title.
     """
-    bits = features.astype(np.int64)
+    bits = mention_bits.astype(np.int64)
     inside_counts = (bits & INSIDE) >> INSIDE_SHIFT
     # The bits of CAPITALIZED count the mentions with a capital.
     strengths: npt.NDArray[np.float64] = np.log1p((bits & CAPITALIZED) + 0.5 * inside_counts)
@@ -105,15 +105,15 @@ def build_mention_graph(state: State) -> EntityGraph:
     """Build the entity graph of a state with its mentions (which chunks mention which entities), but without edges."""
     passage_graph = state.get_part(GRAPH)
     chunks, documents = _list_chunks(state)
-    mention_chunks, entities, features = _read_mentions(passage_graph, chunks)
+    mention_chunks, entities, mention_bits = _read_mentions(passage_graph, chunks)
     entities = load_display_entities(state).resolve(entities)
-    mention_chunks, entities, features = _merge_mentions(mention_chunks, entities, features)
+    mention_chunks, entities, mention_bits = _merge_mentions(mention_chunks, entities, mention_bits)
     keys, node_entities = _order_nodes(state, entities)
     # The node of an entity (an id) is its index in ``node_entities``, which are sorted by name.
     entity_indexes = np.searchsorted(np.sort(node_entities), entities)
     mention_nodes = np.argsort(node_entities)[entity_indexes]
     order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable")
-    mention_chunks, mention_nodes, features = mention_chunks[order], mention_nodes[order], features[order]
+    mention_chunks, mention_nodes, mention_bits = mention_chunks[order], mention_nodes[order], mention_bits[order]
     return EntityGraph(
         entities=node_entities,
         keys=keys,
@@ -121,7 +121,7 @@ def build_mention_graph(state: State) -> EntityGraph:
         documents=documents,
         mention_chunks=mention_chunks,
         mention_nodes=mention_nodes,
-        features=features,
+        mention_bits=mention_bits,
         edges=_sum_edges(len(keys), []),  # no edges
     )
 
@@ -134,12 +134,12 @@ def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], IntArray]:
     return np.array([chunk for ids in chunks for chunk in ids], np.uint64), np.repeat(np.arange(len(sizes)), sizes)
 
 
-#: Parallel arrays of mentions: index of the chunk, id of the entity, features.
+#: Parallel arrays of mentions: index of the chunk, id of the entity, bits that say how the chunk mentions it.
 _MentionArrays = tuple[IntArray, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
-    """Return the mentions of entities in chunks as arrays: chunk index, entity, and features (bits that say how).
+    """Return the mentions of entities in chunks as arrays: chunk index, entity, and bits that say how.
 
     Mentions only in lower case are omitted.
     """
@@ -147,21 +147,21 @@ def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) 
     order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids
     for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):
         chunk_indexes = order[first : first + _CHUNK_BATCH_SIZE]
-        bounds, entities, features = passage_graph.read_chunk_rows(chunks[chunk_indexes])
+        bounds, entities, mention_bits = passage_graph.read_chunk_rows(chunks[chunk_indexes])
         mention_chunks = np.repeat(chunk_indexes, np.diff(bounds))
-        is_informative = mask_informative(features)
-        batches.append((mention_chunks[is_informative], entities[is_informative], features[is_informative]))
-    mention_chunks, entities, features = (np.concatenate(column) for column in zip(*batches, strict=True))
-    return mention_chunks, entities, features
+        is_informative = mask_informative(mention_bits)
+        batches.append((mention_chunks[is_informative], entities[is_informative], mention_bits[is_informative]))
+    mention_chunks, entities, mention_bits = (np.concatenate(column) for column in zip(*batches, strict=True))
+    return mention_chunks, entities, mention_bits
 
 
 def _merge_mentions(
-    mention_chunks: IntArray, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]
+    mention_chunks: IntArray, entities: npt.NDArray[np.uint32], mention_bits: npt.NDArray[np.uint16]
 ) -> _MentionArrays:
     """Merge the mentions of an entity in a chunk, and drop entities with too few or too many chunks to be nodes.
 
-    Chunk ``mention_chunks[i]`` mentions ``entities[i]`` with ``features[i]``, bits that say how (in the title, with a
-    capital, how often). Merged mentions have the greatest of their features. The result, three such arrays, is sorted
+    Chunk ``mention_chunks[i]`` mentions ``entities[i]`` with ``mention_bits[i]``, which say how (in the title, with a
+    capital, how often). Merged mentions have the greatest of their bits. The result, three such arrays, is sorted
     by chunk and entity.
     """
     # A chunk and an entity (a 32-bit integer) are packed into one number, so that sorting groups equal pairs.
@@ -170,12 +170,12 @@ def _merge_mentions(
     codes = codes[order]
     # The first index of each group of equal pairs.
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else np.empty(0, np.int64)
-    features = np.maximum.reduceat(features[order], starts) if len(starts) else features
+    mention_bits = np.maximum.reduceat(mention_bits[order], starts) if len(starts) else mention_bits
     codes = codes[starts]
     mention_chunks, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
     _, entity_indexes, chunk_counts = np.unique(entities, return_inverse=True, return_counts=True)
     is_node = ((chunk_counts >= MIN_NODE_CHUNKS) & (chunk_counts <= MAX_NODE_CHUNKS))[entity_indexes]
-    return mention_chunks[is_node], entities[is_node], features[is_node]
+    return mention_chunks[is_node], entities[is_node], mention_bits[is_node]
 
 
 def _order_nodes(state: State, entities: npt.NDArray[np.uint32]) -> tuple[list[str], npt.NDArray[np.uint32]]:

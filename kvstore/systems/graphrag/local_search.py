@@ -53,8 +53,8 @@ _NUM_NEAREST = 20
 _MAX_ENTITY_CHUNKS = 2000
 #: The maximum number of chunks found by entities whose cosines are read.
 _MAX_CANDIDATES = 200
-#: Features of an entity mentioned in the chunk's own text, rather than in its title or heading.
-_OWN_TEXT_FEATURES = CAPITALIZED | INSIDE | TRIPLE
+#: Mention bits of an entity that is mentioned in the chunk's own text, rather than in its title or heading.
+_OWN_TEXT_BITS = CAPITALIZED | INSIDE | TRIPLE
 #: The weight of an entity that the question does not name.
 _UNNAMED_WEIGHT = 0.5
 #: The maximum number of ancestors and descendants listed for a node of the forest.
@@ -218,18 +218,16 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
     chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]
     no_entities = np.empty(0, np.uint32)
     requests = [NeighborhoodRequest(chunks, no_entities, max_chunks=0, with_links=False) for chunks in chunk_lists]
-    neighborhoods = query.reading.fetch_all(requests)
-    for ranking, (in_chunks, _) in zip(rankings, neighborhoods, strict=True):
-        rows = in_chunks.rows
-        rarities = _compute_rarities(query, in_chunks.degrees).tolist()
-        entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
+    for ranking, (in_chunks, _) in zip(rankings, query.reading.fetch_all(requests), strict=True):
+        rows = in_chunks.rows  # the mentions of chunk i of the ranking are from ``bounds[i]`` to ``bounds[i + 1]``
+        is_in_own_text = (rows.mention_bits & np.uint16(_OWN_TEXT_BITS)) != 0
+        rarities = _compute_rarities(query, in_chunks.degrees)
+        mentions = list(zip(rows.entities.tolist(), rarities.tolist(), is_in_own_text.tolist(), strict=True))
         max_score = max(score for _, score in ranking) or 1.0  # not 0, because it is a divisor
-        # The mentions of chunk i of the ranking are rows.bounds[i] to rows.bounds[i + 1].
-        for chunk_index, (_, score) in enumerate(ranking):
-            for mention in range(rows.bounds[chunk_index], rows.bounds[chunk_index + 1]):
-                if is_own_text[mention] and entities[mention] not in excluded:
-                    gain = rarities[mention] * max(0.0, score) / max_score
-                    scores[entities[mention]] = scores.get(entities[mention], 0.0) + gain
+        for (_, score), (start, stop) in zip(ranking, pairwise(rows.bounds.tolist()), strict=True):
+            for entity, rarity, is_counted in mentions[start:stop]:
+                if is_counted and entity not in excluded:
+                    scores[entity] = scores.get(entity, 0.0) + rarity * max(0.0, score) / max_score
     return scores
 
 
@@ -272,7 +270,7 @@ def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> l
         _select_candidates(
             query,
             search,
-            EntityRows(rows.bounds[first : last + 1], rows.chunks, rows.features),
+            EntityRows(rows.bounds[first : last + 1], rows.chunks, rows.mention_bits),
             np.array([start.weight for start in search.starts]) * rarities[first:last],
         )
         for search, (first, last) in zip(searches, pairwise(bounds), strict=True)
@@ -360,8 +358,10 @@ def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[d
     entities_by_chunk: dict[int, list[int]] = {}
     for index, weight in enumerate(weights.tolist()):
         mentions = slice(rows.bounds[index], rows.bounds[index + 1])
-        for chunk, features in zip(rows.chunks[mentions].tolist(), rows.features[mentions].tolist(), strict=True):
-            if features & ~LOWER:  # mentioned other than only in lower case
+        for chunk, mention_bits in zip(
+            rows.chunks[mentions].tolist(), rows.mention_bits[mentions].tolist(), strict=True
+        ):
+            if mention_bits & ~LOWER:  # mentioned other than only in lower case
                 scores[chunk] = scores.get(chunk, 0.0) + weight
                 entities_by_chunk.setdefault(chunk, []).append(index)
     return scores, entities_by_chunk

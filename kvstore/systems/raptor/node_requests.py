@@ -218,7 +218,10 @@ class _NodeReader:
         return paths
 
     def find_topics(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the topics above each chunk: first topics of similar content, then topics of related content."""
+        """Return the topics (groups of chunks) above each chunk, from both trees.
+
+        Topics of similar content come first, then topics of related content (sentences about the same entities).
+        """
         if self._topics is None:
             return [[] for _ in chunks]
         pairs = zip(self._topics.find_topics_by_chunk(chunks), self._topics.find_related_topics(chunks), strict=True)

@@ -151,11 +151,10 @@ class TopicIndex(GenerationIndex[Topics]):
         tree = topics.tree
         for topic in tree.levels.nonzero()[0].tolist():  # above the finest level
             children = tree.list_children(topic)
-            if not children or any(
-                tree.is_in_related_tree(child) != tree.is_in_related_tree(topic) for child in children
-            ):
+            own_tree = tree.is_in_related_tree(topic)
+            if not children or any(tree.is_in_related_tree(child) != own_tree for child in children):
                 yield f"topic {topic} has no children, or children of the other tree: {children}"
-        for _ in topics.iter_stored():  # raises if one is missing
+        for _ in topics.iter_stored():  # raises CorruptionError if one is missing
             pass
         yield from topics.iter_faults()
 

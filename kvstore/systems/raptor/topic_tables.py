@@ -42,9 +42,9 @@ def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the ``topic_members`` SQL table: the chunks of the finest topics.
+    """Yield the rows of the ``topic_members`` SQL table, in the order of its columns: the chunks of the finest topics.
 
-    There are no rows without a ``topics`` index.
+    The topics of both trees are included. There are no rows without a ``topics`` index.
     """
     topics = bind_generation(reader.state, TOPICS)
     if topics is None:
@@ -63,7 +63,7 @@ def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
 
 
 def _get_tree_name(topics: Topics, topic: int) -> str:
-    """Return the value of the ``tree`` column: ``relatedness`` or ``similarity``."""
+    """Return the value of the ``tree`` column: ``relatedness`` (by entities) or ``similarity`` (by vectors)."""
     return "relatedness" if topics.is_in_related_tree(topic) else "similarity"
 
 

@@ -69,7 +69,10 @@ class TreeColumns:
 
 
 class StoredTopicTrees:
-    """Two trees of topics in parallel arrays: the tree of similar content, then the tree of related content."""
+    """Two trees of topics in parallel arrays: of similar content (chunks), then of related content.
+
+    The topics of related content consist of sentences about the same entities.
+    """
 
     def __init__(
         self, levels: npt.NDArray[np.uint8], parents: IntArray, sizes: IntArray, chunks: Ids, similar_count: int
@@ -123,11 +126,19 @@ class StoredTopicTrees:
         return None if parent == ROOT else parent
 
     def list_level(self, level: int, *, related: bool) -> TopicIds:
-        """Return the topics at a level of the tree of related content if ``related``, else of similar content."""
+        """Return the topics at a level of one tree.
+
+        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
+        chunks.
+        """
         return np.flatnonzero(self._mask_tree(related) & (self.levels == level))
 
     def list_roots(self, *, related: bool) -> TopicIds:
-        """Return the roots of one of the two trees: of related content if ``related``, else of similar content."""
+        """Return the topics without a parent in one tree.
+
+        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
+        chunks.
+        """
         return np.flatnonzero(self._mask_tree(related) & (self.parents == ROOT))
 
     def list_children(self, topic: int) -> list[int]:
@@ -151,7 +162,8 @@ class StoredTopicTrees:
     def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
         """Return, for each chunk, the topics of level 0 (leaf topics) that contain it in one tree, ascending.
 
-        With ``related`` it is the tree of related content, else the tree of similar content.
+        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
+        chunks.
         """
         if related and self.similar_count == len(self):
             return [[] for _ in chunks]
@@ -205,13 +217,17 @@ class StoredTopicTrees:
         return np.unique(ids[leaves < self.similar_count])
 
     def _mask_tree(self, related: bool) -> npt.NDArray[np.bool_]:
-        """Return the mask of the topics of one tree: of related content if ``related``, else of similar content."""
+        """Return the mask of the topics of one tree.
+
+        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
+        chunks.
+        """
         mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == related
         return mask
 
     @cached_property
     def _leaves_by_chunk(self) -> tuple[Ids, IntArray]:
-        """Two parallel arrays: the chunks of the topics of level 0 of both trees, ascending, and the topic of each."""
+        """Two parallel arrays: chunks, ascending, and a topic of level 0 of either tree that contains each of them."""
         leaves = np.repeat(np.arange(len(self)), np.diff(self._stops, prepend=0))
         order = np.argsort(self._chunks, kind="stable")
         return self._chunks[order], leaves[order]

@@ -87,8 +87,8 @@ class Topics:
     def list_level(self, level: int, *, related: bool = False) -> list[int]:
         """Return the topics at a level (0: the finest) that have existing chunks.
 
-        Together they contain every chunk. With ``related``, they are from the tree of related content, and contain
-        every chunk that shares an entity with another.
+        Together they contain every chunk. With ``related``, they are from the tree whose topics are sentences about the
+        same entities, and contain every chunk that shares an entity with another.
         """
         return list(filter(self.is_visible, self.tree.list_level(level, related=related).tolist()))
 
@@ -103,7 +103,8 @@ class Topics:
     def list_roots(self, *, related: bool = False) -> list[int]:
         """Return the topics without a parent in one tree, except topics without an existing chunk.
 
-        With ``related`` it is the tree of related content, else the tree of similar content.
+        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
+        chunks.
         """
         return list(filter(self.is_visible, self.tree.list_roots(related=related).tolist()))
 
@@ -375,7 +376,10 @@ class Topics:
 
     @cached_property
     def _newer_by_topic(self) -> Mapping[int, Sequence[int]]:
-        """For each topic of level 0 (leaf topic), the chunks added after the build that were assigned to it."""
+        """For each topic of level 0 (leaf topic), the chunks added after the build that are assigned to it.
+
+        A chunk belongs to the topic of its nearest older chunk, and to the topics of the entities it mentions.
+        """
         chunks_by_topic: dict[int, list[int]] = {}
         for chunk, topic in self._topic_by_chunk.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
@@ -454,7 +458,7 @@ class Topics:
         return [chunk if leaves else None for chunk, leaves in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, its topics of level 0 (leaf topics) in the tree of similar content, as built."""
+        """Return, for each chunk, its topics of level 0 in the tree of similar content; none if it is newer."""
         return self.tree.find_leaves(chunks, related=False)
 
     @property
