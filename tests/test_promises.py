@@ -70,14 +70,14 @@ NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_bu
 
 #: The sentences that promise a behavior, with the tests that check it.
 PROMISES: dict[str, tuple[str, ...]] = {
-    "It keeps your documents in one directory and answers questions with citations, without a server, a "
+    "kvstore keeps your documents in one directory and answers questions with citations, without a server, a "
     "network connection or a language model.": (
         "test_environment.py::test_an_empty_directory_becomes_a_store",
         "test_retrieval.py::test_an_answer_cites_document_chunk_and_bytes",
         *OFFLINE,
     ),
-    "After any sequence of changes, the content of a store equals that of a new store with the same "
-    "documents, settings, and facts that you stated, such as aliases.": SAME_DUMP,
+    "After any sequence of changes, a store has the same content as a new store with the same documents, "
+    "settings, and facts that you stated, such as aliases.": SAME_DUMP,
     "Deleting a document also deletes all data derived from it: chunks (pieces of its text), vectors, "
     "summaries and graph edges.": (*SAME_DUMP, *INTRODUCED),
     "kvstore also forgets the names of people, places and things that occurred only in that document.": (
@@ -132,15 +132,18 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Only one process at a time can write to a store.": ONE_WRITER,
     "Unless you configure a language model, answers consist of sentences from the documents.": EXTRACTIVE,
-    "It finds entities (people, places and things) in prose in English and eight other languages.": NAMES_BY_RULE,
+    "kvstore finds entities (people, places and things) in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
     "In all other languages, kvstore finds entities only in code, and in structure such as titles, "
     "headings and nested lists.": NAMES_BY_RULE,
-    "It supports Linux with Python 3.11 or newer; see Platforms.": (
+    "kvstore supports Linux with Python 3.11 or newer.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
-    "kvstore refuses most questions about a subject that no document covers (98 % in a test with English "
-    "articles): the answer has abstained = True and names the nearest chunks.": (
+    "kvstore refuses most questions about a subject that no document covers (98 % in a test with English articles).": (
+        "test_answers.py::test_a_missing_fact_is_not_answered",
+        "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
+    ),
+    "The answer then has abstained = True and names the nearest chunks.": (
         "test_answers.py::test_a_missing_fact_is_not_answered",
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
     ),
@@ -152,9 +155,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "The content of a store and its answers depend only on its documents, its settings and its facts.": SAME_DUMP
     + SAME_ANSWERS,
-    "Earlier changes, deleted data, internal ids, times and batches have no influence.": SAME_DUMP + SAME_ANSWERS,
-    "After any sequence of changes, the logical dump of a store equals that of a new store with the same "
-    "documents, facts and settings.": SAME_DUMP,
+    "Earlier changes, deleted data, internal ids, times and batches do not influence the content or the "
+    "answers.": SAME_DUMP + SAME_ANSWERS,
+    "After any sequence of changes, a store and a new store with the same documents, facts and settings have the "
+    "same logical dump.": SAME_DUMP,
     "Tests compare stores by the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
     "Hits with equal scores are ordered by document key and then by position in the text; a limit such as"
     " TOP applies after this ordering.": (
@@ -166,8 +170,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_dump_law.py::test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store",
         *LAST_STATEMENT,
     ),
-    "kvstore records the source documents of all derived data, such as a relation, and removes the data "
-    "together with the last source document.": LAST_STATEMENT,
+    "kvstore records the source documents of all derived data, such as relations.": LAST_STATEMENT,
+    "When the last source document of a relation is deleted, kvstore deletes the relation.": LAST_STATEMENT,
     "An entity (a person, place or thing) is known as long as a document or a stated fact introduces its "
     "name, for example as a title.": INTRODUCED,
     "The commit that removes the last introduction of an entity also removes all its mentions.": INTRODUCED,
@@ -177,7 +181,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_edge_filter.py::test_any_history_gives_the_statuses_of_the_remaining_documents",
         "test_edges.py::test_stating_twice_and_withdrawing_twice_change_nothing",
     ),
-    "It accepts a displaced edge again when the edges that displaced it are removed.": (
+    "kvstore accepts a displaced edge again when the edges that displaced it are removed.": (
         *SAME_DUMP,
         "test_store.py::test_expand_survives_a_cycle_and_reports_truncation",
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
@@ -201,22 +205,25 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
-    "In a store of 20,000 chunks or more, vector search uses a graph whose links depend on this order.": (
+    "In a store of 20,000 chunks or more, vector search uses a graph, and the links in the graph depend on the "
+    "order of changes.": (
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
     "EXPLAIN shows whether a vector search was approximate.": ("test_indexes.py::test_a_search_reports_its_method",),
     "The exact = 1 option makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
-    "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
-    "The REFRESH statement builds these summaries and groups, and kvstore reports how stale they are.": REFRESHED,
-    "Even if groups are stale, queries never return content from deleted documents, and kvstore assigns "
-    "new documents to the existing groups.": REFRESHED,
+    "If every commit updates a kind of data, this data is always equal to the data of a new store with the same "
+    "documents.": SAME_DUMP,
+    "The REFRESH statement builds these summaries and groups, and kvstore reports how many changes the last "
+    "REFRESH does not include.": REFRESHED,
+    "Even if groups are out of date, queries never return content from deleted documents, and kvstore assigns new"
+    " documents to the existing groups.": REFRESHED,
     "kvstore finds entities and relations with rules and a parser.": (
         *OFFLINE,
         *EXTRACTIVE,
     ),
     "With the default settings, kvstore works offline.": OFFLINE,
-    "Before you run a REFRESH or EXTRACT that uses a language model, EXPLAIN can estimate its cost.": (
+    "Before you run a REFRESH or EXTRACT with a language model, you can estimate the number of tokens with EXPLAIN.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
@@ -229,14 +236,17 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
     "To look up the name of an entity, kvstore first finds candidates in a cuckoo filter.": EXACT_LOOKUP,
-    "This hash table stores a twelve-bit hash for each entity name.": EXACT_LOOKUP,
-    "kvstore then compares each candidate with the stored name.": EXACT_LOOKUP,
+    "A cuckoo filter is a hash table that stores a twelve-bit hash for each entity name.": EXACT_LOOKUP,
+    "kvstore then compares the requested name with the full name of each candidate.": EXACT_LOOKUP,
     "By default, kvstore splits each document into chunks of about 100 words.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
-    "A chunk ends at the end of a sentence if possible, and never contains text from both before and "
-    "after a heading.": (
+    "A chunk ends at the end of a sentence if possible.": (
+        "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
+        "test_extraction.py::test_a_chunk_never_crosses_a_heading",
+    ),
+    "No chunk contains text from two sections.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
@@ -244,7 +254,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
     ),
     "Abstracts of higher levels summarize the sections of a document.": FOREST,
-    "If the document has no headings, these abstracts summarize groups of similar text.": FOREST,
+    "If the document has no headings, the higher abstracts summarize groups of similar text.": FOREST,
     "The abstracts of a document form a tree.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
         *FOREST,
@@ -263,7 +273,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
     ),
-    "Each such statement is an edge.": (
+    "A statement that one entity is below another is an edge.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
@@ -278,11 +288,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Readers never wait for a writer and need no server.": ONE_WRITER,
     "LMDB ends a commit by writing one page, so after a crash the store has either the state before the "
     "commit or the state after it.": ("test_crashes.py::test_a_writer_killed_at_any_time",),
-    "LMDB has its limits: it allows one writer at a time and needs a local disk.": ONE_WRITER,
-    "It also needs a memory map as large as the store may become.": (
+    "LMDB allows one writer at a time, and needs a local disk.": ONE_WRITER,
+    "LMDB also needs a memory map that is as large as the store may become.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
-    "The map reserves addresses, but no disk space.": (
+    "The memory map reserves addresses, but no disk space.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
     "kvstore collects these changes in the change buffer, and later writes the changes of many commits at once.": (
@@ -323,10 +333,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
 FIGURES = {
     "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of "
     "refused questions.": ("tools/evaluate_answers.py"),
-    "In our tests, kvstore refuses 93 % of the unanswerable questions about three folders of real "
-    "documents, and 48 % of the unanswerable questions about held-out articles from SQuAD 2.0.": (
-        "tools/evaluate_answers.py"
-    ),
+    "In our tests, kvstore refuses 93 % of the unanswerable questions about three folders of real documents, and "
+    "48 % of the unanswerable questions about articles from the SQuAD 2.0 data set that we did not use for "
+    "tuning.": ("tools/evaluate_answers.py"),
     "Without the answer reader (a small neural network in the kvstore-db-english package), kvstore "
     "refuses only 23 % of the unanswerable questions about the folders, and 7 % of the unanswerable "
     "questions about SQuAD articles.": ("tools/evaluate_answers.py"),
@@ -345,23 +354,25 @@ DESCRIPTIONS = {
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for "
     "retrieval-augmented generation (RAG).",
     "To install the explorer, run pip install '.[explore]'.",
-    "For more about the explorer, see Look at a store.",
+    "For a description of its pages, see Look at a store.",
     "A strategy is a method of finding the chunks that answer a question.",
-    "Some questions are multi-hop: they need several chunks, because one chunk names the subject of the next chunk.",
+    "Some questions are multi-hop.",
+    "Such a question needs several chunks, because one chunk names the subject of the next chunk.",
+    "For other systems, see Platforms.",
+    "The documents cover the topic of such a question, but do not answer it.",
     "Some strategies use communities, which are groups of related entities (people, places and things).",
     "For these strategies, first run the CREATE INDEX communities statement.",
-    "For 2WikiMultiHopQA, the fast-graphrag repository reports these shares for other systems: 0.42 for a"
-    " vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
+    "For 2WikiMultiHopQA, the fast-graphrag repository reports the same measure for other systems: 0.42 for a "
+    "vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
     "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
     "kvstore is not a server.",
     "kvstore does not work on network file systems, because they do not reliably provide file locks and memory maps.",
     "kvstore does not write in parallel.",
     "kvstore does not distribute a store over several machines.",
     "kvstore does not write new text by itself.",
-    "If kvstore does not recognize an unanswerable question, it answers with sentences close to the question, "
-    "so check the cited text.",
-    "kvstore does not always recognize an unanswerable question: a question that no document answers, "
-    "although the documents cover its topic.",
+    "If kvstore does not recognize an unanswerable question, the answer consists of sentences close to the "
+    "question, so check the cited text.",
+    "kvstore does not always recognize an unanswerable question.",
     "kvstore does not run on Windows (except in WSL).",
     "This page lists kvstore's guarantees and the reasons for them.",
     "For how the source code processes a document and a question, see The source.",
