@@ -14,7 +14,8 @@ from hypothesis_profile import num_examples
 from kvstore.errors import CorruptionError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
-from kvstore.structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, VectorSpace, VectorWriter, VerifiedBlocks
+from kvstore.structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, VectorSpace, VectorWriter
+from kvstore.structures.vectors.verified_blocks import VerifiedBlocks
 from kvstore_cext.vector_rows import gather_rows, read_used_rows
 
 DIMENSION = 300

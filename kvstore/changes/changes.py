@@ -144,8 +144,8 @@ class Changes:
         # Classify the edges of deferred trees; this returns the changes in the numbers of accepted edges.
         for (child_entity, parent_entity), change in self.forest.reduction.classify_deferred_trees().items():
             linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
-        for file, digests in pending.files:
-            IngestedFileWriter(self._view).put(file, digests, self.documents)
+        for file in pending.files:
+            IngestedFileWriter(self._view).put(file, self.documents)
         self._update_structures(linker)
         # Most terms occur in every batch, so the postings of documents that are linked later are written less often.
         if self._unlinked is None or self._unlinked.begin_flush_if_due():

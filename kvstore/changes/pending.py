@@ -36,7 +36,7 @@ from ..registry.fact import Key, StatedFact, Value
 from ..settings import FixedSettings
 from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord
-from ..structures.documents.ingested_files import IngestedFile
+from ..structures.documents.ingested_files import CompletedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vector, Vectors
 from ..text.languages import get_stated_language
@@ -124,7 +124,7 @@ class PendingChanges:
     facts: dict[str, dict[Any, Any]] = field(default_factory=partial(defaultdict, dict))
     origins: dict[str, str | None] = field(default_factory=dict)
     metadata: dict[str, MetadataChange] = field(default_factory=dict)
-    files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
+    files: list[CompletedFile] = field(default_factory=list)
     size: int = 0
     #: The digests, by key, of the stored documents whose metadata or facts change, if the changes are kept (to apply
     #: them again): they must not be applied to another document with this key.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..ingest.worker import Job
     from ..readers import RawFact
     from ..settings import FixedSettings
-    from ..structures.documents.ingested_files import IngestedFile
+    from ..structures.documents.ingested_files import CompletedFile
 
 
 class IngestDestination:
@@ -94,7 +94,7 @@ class IngestDestination:
         self,
         batch: Sequence[tuple[FileDocument, str | None]],
         deleted: Sequence[str] = (),
-        files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
+        files: Sequence[CompletedFile] = (),
     ) -> None:
         """Store a batch of documents, delete the documents with the keys ``deleted``, and record files, in one commit.
 

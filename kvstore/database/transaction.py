@@ -17,7 +17,7 @@ from ..errors import ArgumentError, InputError
 from ..extraction.validation import PAIRS_FORMAT, unpack_chunks, validate
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
 from ..structures.documents.document_triples import parse_triples
-from ..structures.documents.ingested_files import IngestedFile
+from ..structures.documents.ingested_files import CompletedFile
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..text.normalize import to_entity_key
 from ..text.stated_names import clean_name
@@ -144,8 +144,8 @@ class Transaction(OwnedTransaction):
         return self._changes.find_document(key) is not None
 
     @in_owner_thread
-    def _record_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
-        """Record which files were ingested completely, each with the digests of its documents."""
+    def _record_files(self, files: Sequence[CompletedFile]) -> None:
+        """Record which files were ingested completely, so that the next ingest need not read them again."""
         self._changes.pending.files.extend(files)
 
     @in_owner_thread

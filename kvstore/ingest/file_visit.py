@@ -20,7 +20,7 @@ from typing import Any
 
 from ..extensions.extras import DISTRIBUTION
 from ..readers import READING, get_reader_version
-from ..structures.documents.ingested_files import IngestedFile
+from ..structures.documents.ingested_files import CompletedFile, IngestedFile
 from . import remote_files
 from .sources import Source
 
@@ -80,8 +80,8 @@ class FileVisit:
         """Add the key and the digest of a document that the file contains to the future record of the file."""
         self._digests[key] = digest
 
-    def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:
-        """Return the record of the completely ingested file, and the digests of the documents that it names, in order.
+    def build_completed_file(self) -> CompletedFile | None:
+        """Return the record of the completely ingested file, with the digests of its documents.
 
         Returns None if the next ingest must read the file again: it failed, may have changed meanwhile, has no document
         or depends on another file, or its path is not valid Unicode, so that its documents have an escaped path.
@@ -98,7 +98,7 @@ class FileVisit:
         if not _is_valid_unicode(self._path):
             return None
         record = IngestedFile(self.location, self._path, signature, self._reading_digest, documents=list(self._digests))
-        return record, list(self._digests.values())
+        return CompletedFile(record, list(self._digests.values()))
 
 
 def _compute_signature(source: Source, path: str) -> list[int]:

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..process.closed_on_exit import ClosedOnExit
 from ..readers import RawFact
 from ..settings import FixedSettings
-from ..structures.documents.ingested_files import IngestedFile
+from ..structures.documents.ingested_files import CompletedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .file_documents import Failure, FileDocument
@@ -139,7 +139,7 @@ class Destination(Protocol):
         self,
         batch: Sequence[tuple[FileDocument, str | None]],
         deleted: Sequence[str] = (),
-        files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
+        files: Sequence[CompletedFile] = (),
     ) -> None:
         """Commit extracted documents, each with its origin folder, and embed the documents without vectors.
 

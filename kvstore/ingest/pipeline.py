@@ -22,7 +22,7 @@ from ..extraction.validation import compute_digest
 from ..readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, find_format
 from ..settings import TIME_LIMIT
 from ..structures.documents.documents import DocumentRecord
-from ..structures.documents.ingested_files import IngestedFile
+from ..structures.documents.ingested_files import CompletedFile, IngestedFile
 from .document_languages import DocumentLanguages
 from .engines import PROCESSES, check_engine
 from .file_documents import Failure, FileDocument, FileItem, make_failure
@@ -156,8 +156,8 @@ class _IngestRun:
         self._is_batch_embedded = True
         #: The number of chunks in the store, which limits the size of a batch; None if it must be read again.
         self._stored_chunks: int | None = None
-        #: The records of files for the next commit, with the digests of their documents.
-        self._files: list[tuple[IngestedFile, list[bytes]]] = []
+        #: The completely read files, to be recorded in the next commit.
+        self._files: list[CompletedFile] = []
         self._reading_digest = compute_reading_digest(format, options)
         #: The documents of this run, by key.
         self._seen_documents: dict[str, _SeenDocument] = {}
@@ -213,9 +213,9 @@ class _IngestRun:
                     if self.report.chunks > chunks_before:
                         yield self._build_progress(num_done, len(sources), visit.source.key)
                 self._pace.end_file(visit.size)
-                record = visit.build_record()
-                if record is not None:
-                    self._files.append(record)
+                completed_file = visit.build_completed_file()
+                if completed_file is not None:
+                    self._files.append(completed_file)
             # Release the workers' resources while the last batch is written.
             next(items, None)
             # Commit the last batch together with the pruned documents, so that a renamed file is never missing.

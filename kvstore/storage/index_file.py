@@ -280,7 +280,7 @@ class LazyIndexFile(Generic[Content]):
         self.problem = ""
         try:
             content = self._read(self.path)
-        except FileNotFoundError:
+        except FileNotFoundError:  # removed since the stamp was computed
             stamp = None
         except IndexUnavailableError as error:
             self.problem = str(error)

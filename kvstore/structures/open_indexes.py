@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .decoded_data import DecodedDataCache
     from .documents.condition_cache import ConditionCache
     from .vectors.vector_cache import VectorCache
-    from .vectors.vectors import VerifiedBlocks
+    from .vectors.verified_blocks import VerifiedBlocks
 
 #: The number of cached generations per kind: a snapshot may still read the previous one.
 _MAX_GENERATIONS = 2
@@ -49,7 +49,7 @@ class OpenIndexes:
     @cached_property
     def verified_blocks(self) -> VerifiedBlocks:
         """The record of the vector blocks whose checksums are verified. Its class is imported on first use."""
-        from .vectors.vectors import VerifiedBlocks
+        from .vectors.verified_blocks import VerifiedBlocks
 
         return VerifiedBlocks()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from typing import NamedTuple
 
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
@@ -34,6 +35,13 @@ class IngestedFile:
     documents: list[str]
 
 
+class CompletedFile(NamedTuple):
+    """The record of a file whose last document is being stored, and the digests of the documents that it names."""
+
+    record: IngestedFile
+    digests: list[bytes]
+
+
 class IngestedFiles(ViewReader):
     """The ingested files of one view, a snapshot or a write transaction."""
 
@@ -54,15 +62,16 @@ class IngestedFiles(ViewReader):
 class IngestedFileWriter(ViewWriter, IngestedFiles):
     """The ingested files of one write transaction."""
 
-    def put(self, file: IngestedFile, digests: list[bytes], documents: Documents) -> None:
+    def put(self, file: CompletedFile, documents: Documents) -> None:
         """Record a file as completely ingested, unless a writer has since changed or removed one of its documents.
 
-        ``digests`` are the digests that its documents were stored with, in the order of ``file.documents``.
-        ``documents`` reads their current digests.
+        ``documents`` reads the current digests of its documents.
         """
-        records_with_digests = zip(map(documents.find_by_key, file.documents), digests, strict=True)
-        if all(record is not None and record.digest == digest for record, digest in records_with_digests):
-            self._write_view.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
+        current_records = map(documents.find_by_key, file.record.documents)
+        current_digests = [record and record.digest for record in current_records]  # None for a missing document
+        if current_digests == file.digests:
+            row = records.pack(asdict(file.record))
+            self._write_view.put(tables.INGESTED_FILES, encode_key(file.record.source), row)
 
     def remove(self, sources: Iterable[str | None]) -> None:
         """Remove the records of the files with these sources, if there are any; None (no source) is ignored."""

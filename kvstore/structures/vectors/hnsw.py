@@ -251,7 +251,7 @@ def _draw_heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
     The result is a function of the label (SplitMix64, Steele et al. 2014). It is distributed as in the paper: each
     layer has 1 / m of the nodes of the layer below.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # the constants and shifts are those of SplitMix64, modulo 2^64
         hashes = labels + np.uint64(SEED) * np.uint64(0x9E3779B97F4A7C15)
         hashes = (hashes ^ hashes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)

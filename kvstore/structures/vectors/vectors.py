@@ -26,6 +26,7 @@ from ...errors import CorruptionError, InputError
 from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
+from .verified_blocks import VerifiedBlocks
 
 #: The vector of one text, and those of several texts as rows.
 Vector = npt.NDArray[np.float32]
@@ -43,8 +44,6 @@ _BODY_START = 8  # the start of the checksummed part
 _MAX_BLOCK_PAGES, _MAX_BLOCK_ROWS, _SUFFICIENT_FILL = 64, 65535, 0.97
 #: The id of a free row.
 FREE_ID = 2**64 - 1
-#: Bit 32 of a recorded checksum, which has 32 bits: it distinguishes a checksum of 0 from a missing one.
-_VERIFIED_FLAG = 1 << 32
 #: The number of blocks that are read between two checks of the mapped memory.
 _READ_BATCH = 256
 
@@ -157,49 +156,6 @@ class _QuantizedBlock(_VectorBlock):
         self.ids[row] = FREE_ID
         self._scales[row] = 0
         self._codes[row] = 0
-
-
-class VerifiedBlocks:
-    """The blocks of a space that were verified in this process, by number, with their checksums.
-
-    A changed checksum means another block. Any thread may read and write it: a lost entry only means another
-    verification.
-    """
-
-    def __init__(self) -> None:
-        """Start without any verified block."""
-        #: By number of the block: its checksum with bit 32 set; 0 if it was not verified.
-        self._checksums = np.zeros(0, np.uint64)
-
-    def __contains__(self, block: tuple[int, int]) -> bool:
-        """True if the block with this number was verified and has had this checksum since."""
-        number, checksum = block
-        checksums = self._checksums
-        return number < len(checksums) and int(checksums[number]) == checksum | _VERIFIED_FLAG
-
-    def mark_verified(self, number: int, checksum: int) -> None:
-        """Record the checksum of a block as verified, given the block's number."""
-        self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
-
-    def get_many(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksum of each verified block, with bit 32 set, and 0 for each other block.
-
-        ``numbers`` are the numbers of the blocks, ascending. Bit 32 distinguishes a checksum of 0 from a missing one.
-        """
-        checksums = self._checksums
-        block_checksums = np.zeros(len(numbers), np.uint64)
-        num_known = int(np.searchsorted(numbers, len(checksums)))
-        block_checksums[:num_known] = checksums[numbers[:num_known]]
-        return block_checksums
-
-    def put_many(self, numbers: npt.NDArray[np.int64], block_checksums: npt.NDArray[np.uint64]) -> None:
-        """Record blocks as verified: their ``numbers``, ascending, and their checksums, with bit 32 set."""
-        checksums = self._checksums
-        if len(numbers) and numbers[-1] >= len(checksums):
-            # Add room for more blocks than these, so that the array rarely grows.
-            checksums = np.concatenate((checksums, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
-        checksums[numbers] = block_checksums
-        self._checksums = checksums
 
 
 class Vectors:
@@ -433,9 +389,11 @@ class VectorWriter(Vectors):
         for block_number, block in self._dirty.items():
             key = records.encode_u32(block_number)
             num_free = int(np.count_nonzero(block.ids == FREE_ID))
-            if num_free in (0, self._rows_per_block) and self._view.get(self.space.free_rows, key) is not None:
+            is_full, is_empty = num_free == 0, num_free == self._rows_per_block
+            # A count of None, or a block of None, removes the record.
+            if (is_full or is_empty) and self._view.get(self.space.free_rows, key) is not None:
                 free_counts[key] = None
-            if num_free == self._rows_per_block:
+            if is_empty:
                 if self._view.get(self.space.blocks, key) is not None:
                     changed_blocks[key] = None
                 continue
