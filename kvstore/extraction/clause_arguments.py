@@ -98,11 +98,12 @@ class ClauseArguments:
         return complements if complements and is_partitive else [noun]
 
     def is_passive(self, verb: int) -> bool:
-        """True if a verb is passive, or a past participle that modifies a noun or clause (``the file read by it``)."""
+        """True if a verb is passive, or a past participle without an auxiliary (``the file read by it``)."""
         word = self._words[verb]
         if self._sentence.has_dependent(verb, "aux:pass", "nsubj:pass"):
             return True
-        is_bare_participle = word.tag == "VBN" and not self._sentence.get_dependent_lemmas(verb, "aux", "nsubj")
+        is_bare_participle = word.tag == "VBN" and not self._sentence.has_dependent(verb, "aux", "nsubj")
+        # It modifies a noun or a clause, or is coordinated with such a participle.
         return is_bare_participle and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
 
     def _find_antecedents(self, noun: int) -> Iterator[int]:

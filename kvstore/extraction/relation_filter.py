@@ -162,16 +162,20 @@ class RelationFilter:
         return first == last and self._words[index].is_proper and "or" in adjacent_words
 
     def _is_indefinite_name(self, index: int) -> bool:
-        """True if a proper name other than an identifier has an indefinite article (``a Bergen baker``, ``a NULL``)."""
+        """True if a proper name has an indefinite article, as in ``a Bergen baker`` and ``a NULL``.
+
+        Identifiers do not count, except those in capitals.
+        """
         word = self._words[index]
         is_name = word.is_proper and (word.text.isupper() or not _is_code(word.text))
         return is_name and bool(self._sentence.get_dependent_lemmas(index, "det") & {"a", "an"})
 
     def _is_title_prefix(self, index: int) -> bool:
-        """True if a name is only the beginning of a title in quotation marks."""
+        """True if a name is only the beginning of a title in quotation marks (``"Anna Smith`` of a longer title)."""
         first, last = self._phrases.find_phrase_bounds(index)
         is_opened = first > 0 and self._words[first - 1].text in _OPENING_QUOTES
-        return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES)
+        is_closed = last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES
+        return is_opened and not is_closed
 
     def _is_instance(self, child: int, parent: int, child_specificity: int, confidence: float) -> bool:
         """True if the sentence clearly states that ``child`` is an instance of the class ``parent``.

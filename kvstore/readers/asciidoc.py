@@ -405,7 +405,7 @@ class _AsciiDocFile:
             first_line = next((line for line in lines if line and not line.startswith("//")), "")
             num_columns = len(_CELL_PATTERN.findall(first_line))
         all_cells: list[str] = []
-        for match in re.finditer(  # a cell: its format (often empty), "|" and its text, such as "2+|Ships of the line"
+        for match in re.finditer(  # a cell: its format (often empty), "|" and its text, as in "2+|Ships of the line"
             rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.S
         ):
             cell_format, text = match[1], match[2].replace("\\|", "|").strip("\n")

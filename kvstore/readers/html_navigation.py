@@ -439,7 +439,7 @@ def is_sectioning(tag: str) -> bool:
 
 
 def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> bool:
-    """True if the attributes of an element hide it.
+    """True if the attributes of an element with this ``tag`` hide it or mark it as decoration.
 
     A hidden tab panel (``role`` is ``tabpanel``) counts as visible, because it can be opened.
     """
@@ -447,11 +447,10 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
         return False
     if "hidden" in attributes and attributes["hidden"] != "until-found":
         return True
-    # Elements hidden from screen readers are visible. They can be icons in a line, but also titles.
+    # An inline element that only screen readers skip is an icon; a block can be a title.
     if attributes.get("aria-hidden") == "true" and tag in INLINE_TAGS:
         return True
-    style = attributes.get("style")
-    return bool(style) and _HIDING_PATTERN.search(style or "") is not None
+    return _HIDING_PATTERN.search(attributes.get("style") or "") is not None
 
 
 def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:

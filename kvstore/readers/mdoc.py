@@ -253,7 +253,7 @@ class MdocInterpreter:
     ) -> None:
         """Add a text to ``output``, with a space on each side unless ``join_before`` or ``join_after``.
 
-        There is no space before it, either, if the page has turned spacing off (``Sm off``).
+        There is no space before it, either, if the page has turned spacing off (``Sm off``) before an earlier text.
         """
         output.add(
             text, join_before=join_before or not (self._is_spaced or self._is_first_unspaced), join_after=join_after

@@ -124,13 +124,14 @@ def _silence_logger(library: str) -> Iterator[None]:
 
 
 def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[PageLine]], tuple[NavigationPart, ...]]:
-    """Return the lines of each page without running heads, running feet and page numbers, and the removed lines.
+    """Return (lines of each page without running heads, running feet and page numbers, removed lines).
 
     A running line is among the first or last of its page. At the same height, other pages have a line that differs only
     in numbers. It must occur on ``_MIN_RUNNING_PAGES`` pages, and on ``_MIN_RUNNING_SHARE`` of the pages between its
     first and last page, because chapter heads change. Two pages are enough for a line with the number of the page. If
     nothing else would be left, all lines are kept.
     """
+    # The (page index, line) pairs by (head or foot, height in steps of the tolerance, text with "#" for each number).
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
     for page_index, lines in enumerate(pages):
         lines_from_top = sorted(lines, key=lambda line: -line.y)  # y grows upward

@@ -148,9 +148,9 @@ class RoffInterpreter:
                 yield RoffLine(name, _BLOCK_MARK_PATTERN.sub("", _strip_comment(args)))
 
     def read_raw_lines(self, end: str) -> Iterator[str]:
-        """Read and yield the lines up to the macro ``end``, uninterpreted, because they are in another language.
+        """Read and yield the lines up to the macro ``end`` without interpreting them.
 
-        Tables and formulas have their own languages.
+        They are tables (tbl) or formulas (eqn), which have languages of their own.
         """
         while self._pending:
             line = self._pending.popleft()
@@ -327,11 +327,12 @@ class RoffInterpreter:
         self._pending.extendleft(reversed(body))
 
     def _count_expansion(self, *expansions: str) -> None:
-        """Subtract the characters of expanded macros or strings, and a fixed cost for each, from the limit of the page.
+        """Subtract the cost of expanding a string, or a macro to several lines, from the limit of the page.
 
-        The fixed cost makes endless empty expansions end too. Raises RoffError above the limit.
+        Its characters count, and a fixed cost for the expansion and for each line, so that endless empty expansions end
+        too. Raises RoffError above the limit.
         """
-        self._characters_left -= _EXPANSION_COST + sum(map(len, expansions)) + _EXPANSION_COST * len(expansions)
+        self._characters_left -= sum(map(len, expansions)) + _EXPANSION_COST * (1 + len(expansions))
         if self._characters_left < 0:
             raise RoffError(
                 f"its definitions expand to more than {_MAX_EXPANDED_CHARACTERS:,} characters, which is the limit; "

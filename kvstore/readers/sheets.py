@@ -16,13 +16,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from ..errors import ReaderError
 from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
-from .tabular import iter_row_documents
+from .tabular import NumberedRow, iter_row_documents
 
 #: The sheets of a workbook by name; the rows of cells are produced on demand.
 Sheets = Mapping[str, Iterator[list[str]]]
@@ -40,13 +40,6 @@ _DEFAULT_NAME_PATTERN = re.compile(
 _DIGIT_PATTERN = re.compile(r"\d")
 #: The maximum number of rows of one cell that can precede the header of a table.
 _MAX_TITLE_ROWS = 5
-
-
-class _SheetRow(NamedTuple):
-    """A nonempty row of a sheet: its number, from 1, and its cells, without trailing empty ones."""
-
-    number: int
-    cells: list[str]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -90,18 +83,18 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
         rows = list(_iter_nonblank_rows(sheets[sheet_name], origin))
     rows = rows[_count_title_rows([row.cells for row in rows]) :]
     width = max((len(row.cells) for row in rows), default=0)
-    padded_rows = ((number, cells + [""] * (width - len(cells))) for number, cells in rows)
+    padded_rows = (NumberedRow(row.number, row.cells + [""] * (width - len(row.cells))) for row in rows)
     yield from iter_row_documents(padded_rows, origin, options)
 
 
-def _split_tables(rows: Sequence[_SheetRow]) -> Iterator[list[list[str]]]:
+def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[list[str]]]:
     """Yield the rows of each table of a sheet, as lists of cells.
 
     After an empty row, a title begins a new table: a row of one cell, above a header of several cells without digits.
     """
     table: list[list[str]] = []
     previous_number = 0
-    no_row = _SheetRow(0, [])
+    no_row = NumberedRow(0, [])
     for row, next_row in zip(rows, [*rows[1:], no_row], strict=False):
         follows_empty_row = row.number > previous_number + 1
         # A row with one nonempty cell, above a row with several.
@@ -142,8 +135,8 @@ def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[S
     return xlsx.open_workbook(stream, origin.name)
 
 
-def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[_SheetRow]:
-    """Yield the nonempty rows of a sheet; cells beyond ``_MAX_COLUMNS`` are dropped.
+def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[NumberedRow]:
+    """Yield the nonempty rows of a sheet, without trailing empty cells and cells beyond ``_MAX_COLUMNS``.
 
     Raises ReaderError if the sheet exceeds a limit. ``origin`` names the file in the error.
     """
@@ -162,4 +155,4 @@ def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[_
                 "which is the limit: split it"
             )
         if cells:
-            yield _SheetRow(number, cells)
+            yield NumberedRow(number, cells)

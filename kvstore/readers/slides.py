@@ -130,12 +130,9 @@ def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
 
     ``depth`` is the number of groups around it; a group that is nested too deeply has no blocks.
     """
-    if hasattr(shape, "shapes"):
-        return (
-            [block for inner_shape in shape.shapes for block in _build_shape_blocks(inner_shape, depth + 1)]
-            if depth < _MAX_DEPTH
-            else []
-        )
+    if hasattr(shape, "shapes"):  # a group
+        inner_shapes = shape.shapes if depth < _MAX_DEPTH else ()
+        return [block for inner_shape in inner_shapes for block in _build_shape_blocks(inner_shape, depth + 1)]
     if getattr(shape, "has_table", False):
         rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in shape.table.rows]
         return [make_table(rows[0], rows[1:])] if any(map(any, rows)) else []

@@ -100,5 +100,5 @@ def _to_seconds(hours: str | None, minutes: str, seconds: str, decimals: str) ->
 
 def _format_time(time: float) -> str:
     """Return a time in seconds as hours, minutes and seconds: ``00:12:05``."""
-    seconds = int(time)
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    minutes, seconds = divmod(int(time), 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ..errors import ReaderError
 from .decoding import check_nul, clean_text, iter_decoded_lines
@@ -31,10 +31,21 @@ _OTHER_DELIMITERS = ";\t"
 _MAX_COLUMNS = 10_000
 
 
-def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield (number of its first line, cells) for each row; for an invalid row, the reason replaces the cells.
+class NumberedRow(NamedTuple):
+    """A row of a table: the number of the row or of its first line, from 1, and its cells.
 
-    Lines are numbered from 1. Blank rows are skipped.
+    An invalid row has no cells; ``error`` is the reason.
+    """
+
+    number: int
+    cells: list[str]
+    error: str = ""
+
+
+def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[NumberedRow]:
+    """Yield the rows of a CSV file, numbered by their first lines. Blank rows are skipped.
+
+    Raises ReaderError if the file is binary or not in the encoding that the options name.
     """
     # The limit is global to the process; raising it only allows longer cells elsewhere.
     csv.field_size_limit(sys.maxsize)
@@ -50,12 +61,12 @@ def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
         except StopIteration:
             return
         except csv.Error as error:
-            yield line_number, _describe_csv_error(error)
+            yield NumberedRow(line_number, [], _describe_csv_error(error))
             continue
         if any("\0" in cell for cell in cells):
-            yield line_number, "contains a NUL character; remove it"
+            yield NumberedRow(line_number, [], "contains a NUL character; remove it")
         elif any(cell.strip() for cell in cells):
-            yield line_number, [clean_text(cell).strip() for cell in cells]
+            yield NumberedRow(line_number, [clean_text(cell).strip() for cell in cells])
 
 
 def _detect_delimiter(header: str, origin: Origin) -> str:
@@ -85,13 +96,10 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     yield from iter_row_documents(_iter_rows(stream, origin, options), origin, options)
 
 
-def iter_row_documents(
-    rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions
-) -> Iterator[Item]:
-    """Yield a document for each valid row, and a ReadFailure for each invalid row.
+def iter_row_documents(rows: Iterator[NumberedRow], origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield a document for each valid row below the header, which is the first row, and a failure for each other row.
 
-    ``rows`` has the line number of each row with its cells or the reason why it is invalid; the first row is the
-    header. Raises ReaderError if the header is invalid, or if no row follows it.
+    Raises ReaderError if the header is invalid, or if no row follows it.
     """
     header = _read_header(rows, origin)
     key_column = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)
@@ -102,11 +110,11 @@ def iter_row_documents(
     default_title = PurePosixPath(origin.name).stem if text_column is None else ""
     is_empty = True
     used_keys: set[str] = set()
-    for line_number, cells in rows:
+    for number, cells, error in rows:
         is_empty = False
-        position = f"{origin.name}:{line_number}"
-        if isinstance(cells, str):
-            yield ReadFailure(position, cells)
+        position = f"{origin.name}:{number}"
+        if error:
+            yield ReadFailure(position, error)
             continue
         if len(cells) != len(header):
             reason = f"has {_format_cell_count(len(cells))}, but the header has {len(header)}; quote or add cells"
@@ -122,7 +130,7 @@ def iter_row_documents(
             yield ReadFailure(position, "has no text; fill in the cell or name another column WITH (text = ...)")
             continue
         meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
-        default_key = f"{origin.key}:{line_number}"
+        default_key = f"{origin.key}:{number}"
         own_key = default_key if key_column is None else cells[key_column] or default_key
         other_key = choose_other_key(own_key, default_key, used_keys)
         yield RawDocument(own_key, title or None, body or title, meta, "text", other_key=other_key)
@@ -135,23 +143,24 @@ def _format_cell_count(count: int) -> str:
     return "1 cell" if count == 1 else f"{count} cells"
 
 
-def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
-    """Read the first row and return the names of its columns; raises ReaderError if they are invalid."""
-    line_number, cells_or_error = next(rows, (1, []))
-    if isinstance(cells_or_error, str):
-        raise ReaderError(f"{origin.name}:{line_number}: the header {cells_or_error}")
-    if not cells_or_error:
+def _read_header(rows: Iterator[NumberedRow], origin: Origin) -> list[str]:
+    """Read the first row and return the names of its columns. Raises ReaderError if it is invalid or missing."""
+    row = next(rows, NumberedRow(1, []))
+    position = f"{origin.name}:{row.number}"
+    if row.error:
+        raise ReaderError(f"{position}: the header {row.error}")
+    if not row.cells:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    if len(cells_or_error) > _MAX_COLUMNS:
+    if len(row.cells) > _MAX_COLUMNS:
         raise ReaderError(
-            f"{origin.name}:{line_number}: the header has {len(cells_or_error):,} columns; the limit is "
-            f"{_MAX_COLUMNS:,}: remove some, or ingest the file AS text"
+            f"{position}: the header has {len(row.cells):,} columns; the limit is {_MAX_COLUMNS:,}: remove some, or "
+            "ingest the file AS text"
         )
-    header = [cell or f"column {number}" for number, cell in enumerate(cells_or_error, 1)]
+    header = [cell or f"column {number}" for number, cell in enumerate(row.cells, 1)]
     counts = Counter(header)
     duplicate = next((name for name in header if counts[name] > 1), None)
     if duplicate is not None:
-        raise ReaderError(f"{origin.name}:{line_number}: the header names the column {duplicate!r} twice; rename one")
+        raise ReaderError(f"{position}: the header names the column {duplicate!r} twice; rename one")
     return header
 
 
@@ -186,10 +195,10 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     pairs: dict[tuple[str, str], None] = {}
     columns: tuple[int, int] | None = None
     width = 2
-    for line_number, cells in _iter_rows(stream, origin, options):
-        position = f"{origin.name}:{line_number}"
-        if isinstance(cells, str):
-            raise ReaderError(f"{position}: {cells}")
+    for number, cells, error in _iter_rows(stream, origin, options):
+        position = f"{origin.name}:{number}"
+        if error:
+            raise ReaderError(f"{position}: {error}")
         if columns is None:
             columns = _find_pair_columns(cells, origin, options)
             width = len(cells) if options.child or options.parent else 2

@@ -72,14 +72,13 @@ def find_title(text: str) -> str | None:
         if all(_UNDERLINE_PATTERN.fullmatch(line) or _is_right_aligned(line, width) for line in lines):
             continue
         min_indent = min(_MIN_CENTERED_INDENT, get_indent(next_lines[0]) + _MIN_FURTHER_INDENT)
-        is_indented = max(map(get_indent, lines)) >= min_indent
-        is_first_field = all(
+        is_centered = len(lines) <= _MAX_TITLE_LINES and max(map(get_indent, lines)) >= min_indent
+        is_first_field = all(  # "Alarm code: 4711" above another such line
             len(paragraph_lines) == 1 and _FIELD_PATTERN.match(paragraph_lines[0])
             for paragraph_lines in (lines, next_lines)
         )
-        if (is_indented and len(lines) <= _MAX_TITLE_LINES) or (
-            len(lines) == 1 and _is_title_like(lines[0]) and not is_first_field
-        ):
+        is_single_title = len(lines) == 1 and _is_title_like(lines[0]) and not is_first_field
+        if is_centered or is_single_title:
             return _format_title(lines)
         # Any other paragraph before the title must have a line in columns, such as the head of a letter.
         if not any(_COLUMNS_PATTERN.search(line.strip()) for line in lines):
@@ -148,6 +147,6 @@ def join_flowed_lines(text: str, delete_space: bool = False) -> str:
 
 
 def get_quote_depth(line: str) -> int:
-    """Return the number of ``>`` at the beginning of a line."""
+    """Return the number of ``>`` at the beginning of a line of mail, the depth of its quotation; 0 without any."""
     prefix = _QUOTE_PREFIX_PATTERN.match(line)
     return prefix[0].count(">") if prefix else 0

@@ -36,7 +36,7 @@ class Assignments(NamedTuple):
 
     def make_error(self, offset: int | None, reason: str) -> ConditionError:
         """Return an error with this ``reason`` for an offset in the query (None: unknown); it points at the source."""
-        if offset in self.expression_ends:  # a parenthesis that the source does not have
+        if offset in self.expression_ends:  # a parenthesis of the query that closes a value or the condition
             reason = f"the {self.expression_ends[offset]} ends too early"
         return ConditionError(self.source, None if offset is None else map_offset(offset, self.offset_map), reason)
 

@@ -178,6 +178,10 @@ class _MarkdownSplitter:
         self._close_block()
         return self._blocks
 
+    def _open_block(self, kind: str, start: int, level: int = 0, continues: bool = False) -> None:
+        """Begin a block at the offset ``start``; the other arguments are its fields. The caller must set its end."""
+        self._kind, self._start, self._level, self._continues = kind, start, level, continues
+
     def _close_block(self) -> None:
         """Append the block that is being read, if any, to the finished blocks."""
         if self._kind:
@@ -226,33 +230,38 @@ class _MarkdownSplitter:
         is_indented = line.startswith(_CODE_INDENTS)
         if not self._kind and is_indented and self._is_unindented and not (self._depth or fence or item or row):
             # Unfenced code after a block that is not indented; inside a list, indentation continues an item.
-            self._kind, self._start, self._end, self._level, self._continues = "code", start, end, 0, False
+            self._open_block("code", start)
+            self._end = end
             return
         underline = _UNDERLINE_PATTERN.match(line) if self._kind == "prose" else None
         if underline is not None and "\n" not in self._text[self._start : self._end]:
             # It makes the line above it a heading.
-            self._kind, self._end, self._level, self._depth = "heading", end, 1 if underline["mark"][0] == "=" else 2, 0
+            self._kind, self._end, self._depth = "heading", end, 0
+            self._level = 1 if underline["mark"][0] == "=" else 2
             self._close_block()
             return
         opens_block = bool(fence or row or item or title)
         # A row continues a table; a line without a marker of its own continues prose or an item.
         if (row is None or self._kind != "table") and (opens_block or self._kind in ("", "table", "heading")):
             self._close_block()
-            self._start, self._level, self._continues, self._is_unindented = start, 0, False, not is_indented
+            self._is_unindented = not is_indented
             if fence is not None:
-                self._kind, self._fence = "code", fence[1]
+                self._open_block("code", start)
+                self._fence = fence[1]
             elif row is not None:
                 # Without the rule below its first row, the table begins in an earlier chunk.
-                self._kind, self._continues = "table", _TABLE_RULE_PATTERN.match(next_line) is None
+                self._open_block("table", start, continues=_TABLE_RULE_PATTERN.match(next_line) is None)
             elif title is not None:
-                self._kind, self._level, self._depth = "heading", len(title[1]), 0
-            elif item is not None:  # two spaces of indentation are a level
-                self._kind, self._level = "item", 1 + len(item[1]) // 2
-                self._depth = self._level
+                self._open_block("heading", start, level=len(title[1]))
+                self._depth = 0
+            elif item is not None:
+                self._depth = 1 + len(item[1]) // 2  # two spaces of indentation are a level
+                self._open_block("item", start, level=self._depth)
             elif self._depth and line[:1].isspace():  # a later block of an item
-                self._kind, self._level = "item", min(self._depth, max(1, (start - position) // 2))
+                self._open_block("item", start, level=min(self._depth, max(1, (start - position) // 2)))
             else:
-                self._kind, self._depth = "prose", 0
+                self._open_block("prose", start)
+                self._depth = 0
         self._end = end
 
 

@@ -145,13 +145,14 @@ class CapitalNames:
         self._runs = [list(self._iter_runs(tokens)) for tokens in self._tokens]
         for tokens in self._tokens:
             self._common.update(fold_text(token) for token in tokens if token[0].islower())
-        for run in (run for runs in self._runs for run in runs):
+        all_runs = [run for runs in self._runs for run in runs]
+        for run in all_runs:
             if self._has_capital_nouns and not _begins_with_adjective(run) and self._has_determiner(run):
                 self._common.add(run.keys[0])
             elif not self._has_capital_nouns and not run.opens_sentence:
                 self._proper.update(run.keys)
         if self._has_capital_nouns:
-            for run in (run for runs in self._runs for run in runs):
+            for run in all_runs:
                 name = self._choose_german_name(run)
                 if name is not None:
                     self._proper.add(name.keys[-1])
@@ -208,7 +209,10 @@ class CapitalNames:
         return end
 
     def _is_start_of_next_line(self, word: str) -> bool:
-        """True if ``word``, the last of a run of capitalized words, is a function word, so it begins the next line."""
+        """True if ``word``, the last of a run of capitalized words, is a function word such as an article.
+
+        It then begins the next line of a list or a form, and is not part of the name.
+        """
         return not word.isupper() and word.lower() in self._words.function_words
 
     def _is_capitalized_function_word(self, token: str) -> bool:

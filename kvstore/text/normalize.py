@@ -170,9 +170,9 @@ def fold(text: str) -> FoldedText:
     """Return ``text`` in normal form (NFKC, case folding, no accents), and the offset in it of each resulting byte."""
     if text.isascii():
         return FoldedText(text.lower().encode(), None)
-    data, offset_bytes = fold_pieces(text, _fold_word)
-    offsets = array("Q")
-    offsets.frombytes(offset_bytes)
+    data, packed_offsets = fold_pieces(text, _fold_word)
+    offsets = array("Q")  # of 64 bits, as fold_pieces packs them
+    offsets.frombytes(packed_offsets)
     return FoldedText(data, offsets)
 
 
