@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..errors import InputError
 from ..sql.literals import format_literal
-from . import statements as s
+from . import statements
 from .cursor import Cursor
 from .query_handlers import omit_none
 from .statement_context import StatementContext
@@ -23,14 +23,14 @@ def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
     return Cursor(kind, rowcount=int(is_changed), message=message if is_changed else "nothing to change")
 
 
-def insert_edge(context: StatementContext, statement: s.InsertEdge) -> Cursor:
+def insert_edge(context: StatementContext, statement: statements.InsertEdge) -> Cursor:
     """Execute INSERT EDGE: place one name under another in a tree. The message says if that changed anything."""
     with context.open_transaction() as transaction:
         is_changed = transaction.put_edge(statement.child, statement.parent, **omit_none(tree=statement.tree))
     return _make_change_cursor("INSERT", is_changed, "1 edge inserted")
 
 
-def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
+def delete_edge(context: StatementContext, statement: statements.DeleteEdge) -> Cursor:
     """Execute DELETE EDGE: undo INSERT EDGE. Raises InputError if the user has not stated this edge."""
     with context.open_transaction() as transaction:
         if not transaction.delete_edge(statement.child, statement.parent, **omit_none(tree=statement.tree)):
@@ -43,7 +43,7 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
     return _make_change_cursor("DELETE", is_changed=True, message="1 edge deleted")
 
 
-def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
+def create_alias(context: StatementContext, statement: statements.CreateAlias) -> Cursor:
     """Execute ALIAS: make a name another name of a known entity."""
     with context.open_transaction() as transaction:
         is_changed = transaction.alias(statement.name, statement.entity)
@@ -52,7 +52,7 @@ def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
     )
 
 
-def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
+def drop_alias(context: StatementContext, statement: statements.DropAlias) -> Cursor:
     """Execute DROP ALIAS: undo ALIAS. Raises InputError if the name is not an alias."""
     with context.open_transaction() as transaction:
         if not transaction.drop_alias(statement.name):
@@ -62,7 +62,7 @@ def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
     )
 
 
-def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
+def merge_entity(context: StatementContext, statement: statements.MergeEntity) -> Cursor:
     """Execute MERGE ENTITY: make two known names one entity."""
     with context.open_transaction() as transaction:
         is_changed = transaction.merge(statement.name, statement.into)
@@ -71,7 +71,7 @@ def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
     )
 
 
-def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cursor:
+def unmerge_entity(context: StatementContext, statement: statements.UnmergeEntity) -> Cursor:
     """Execute UNMERGE ENTITY: undo MERGE ENTITY. Raises InputError if the name is not merged."""
     with context.open_transaction() as transaction:
         if not transaction.unmerge(statement.name):

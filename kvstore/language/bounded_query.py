@@ -21,7 +21,7 @@ from ..database.database import Database
 from ..errors import InputError, KvstoreError, QueryInterruptedError, StatementError
 from ..registry.sql_table import Parameters
 from ..sql.interruption import allow_interruption
-from . import statements as s
+from . import statements
 from .cursor import Cursor, Row
 from .executor import run as run_statement
 from .parser import ParsedStatement, parse
@@ -36,9 +36,20 @@ _Result = TypeVar("_Result")
 
 #: The statements that only read.
 READ_STATEMENTS = (
-    s.Lookup, s.Expand, s.ExpandIndex, s.Search, s.Retrieve, s.Ask, s.Select, s.Show, s.DescribeTable,
-    s.DescribeDocument, s.DescribeEntity, s.DescribeStrategy, s.DescribeItem,
-)  # fmt: skip
+    statements.Lookup,
+    statements.Expand,
+    statements.ExpandIndex,
+    statements.Search,
+    statements.Retrieve,
+    statements.Ask,
+    statements.Select,
+    statements.Show,
+    statements.DescribeTable,
+    statements.DescribeDocument,
+    statements.DescribeEntity,
+    statements.DescribeStrategy,
+    statements.DescribeItem,
+)
 _READ_STATEMENT_NAMES = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, SHOW, DESCRIBE, or EXPLAIN of one of these"
 
 
@@ -46,7 +57,7 @@ class BoundedQueries:
     """The bounded queries of one session."""
 
     def __init__(self) -> None:
-        """Begin without running queries."""
+        """Create the registry of a session without running queries."""
         self._lock = threading.Lock()
         self._running: set[_RunningQuery] = set()
 
@@ -113,7 +124,7 @@ class _RunningQuery:
         self._has_ended = self._is_abandoned = False
 
     def interrupt(self, reason: str) -> None:
-        """Wake the waiting caller with an error that gives ``reason``."""
+        """Wake the waiting caller, which then raises an error with the first ``reason`` that was given."""
         with self._condition:
             self._reason = self._reason or reason
             self._condition.notify_all()
@@ -187,7 +198,7 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
     if len(parsed) != 1:
         raise StatementError(f"query() runs exactly one statement, not {len(parsed)}; use execute() to run several")
     statement = parsed[0].statement
-    read_statement = statement.statement if isinstance(statement, s.Explain) else statement
+    read_statement = statement.statement if isinstance(statement, statements.Explain) else statement
     if not isinstance(read_statement, READ_STATEMENTS):
         raise StatementError(
             f"query() only runs statements that read: {_READ_STATEMENT_NAMES}; run other "
@@ -197,9 +208,9 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
 
 
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
-    """Read at most ``max_rows`` rows of a cursor into a new one.
+    """Return a cursor with at most ``max_rows`` rows (None: all) of another one, which is closed.
 
-    Raises KvstoreError if their texts and bytes together are longer than :data:`MAX_RESULT_BYTES`.
+    Raises KvstoreError if the texts and binary values together are longer than :data:`MAX_RESULT_BYTES`.
     """
     rows: list[Row] = []
     total_length = 0
@@ -228,9 +239,9 @@ def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
 
 
 def _check_limit(name: str, value: Any, requirement: str, *, is_integer: bool = False) -> None:
-    """Raise InputError, with the ``requirement``, unless a limit is None, a positive integer or a timeout in seconds.
+    """Raise InputError unless a limit is None or valid: a positive integer if ``is_integer``, otherwise a timeout.
 
-    ``is_integer``: the limit must be an integer; else it is a timeout.
+    A timeout is a positive number of seconds. ``name`` and ``requirement`` are for the error message.
     """
     is_valid = isinstance(value, int) if is_integer else isinstance(value, (int, float))
     max_value = math.inf if is_integer else threading.TIMEOUT_MAX

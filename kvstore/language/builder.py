@@ -18,50 +18,50 @@ from ..registry.sql_table import SqlValue
 from ..sql.diagnosis import make_statement_error
 from ..sql.literals import Value, parse_word
 from ..sql.tokens import unquote
-from . import statements as s
+from . import statements
 from .parameters import Parameter, build_query
 
-_STATEMENTS: dict[str, Callable[..., s.Statement]] = {
-    "explain": s.Explain,
-    "lookup": lambda *entities, **clauses: s.Lookup(entities, **clauses),
-    "expand": s.Expand,
-    "expand_index": s.ExpandIndex,
-    "search": s.Search,
-    "retrieve": s.Retrieve,
-    "ask": s.Ask,
-    "ingest": s.Ingest,
-    "extract": s.Extract,
-    "insert_document": s.InsertDocument,
-    "update_document": s.UpdateDocument,
-    "update_documents": s.UpdateDocuments,
-    "delete_document": s.DeleteDocument,
-    "delete_documents": s.DeleteDocuments,
-    "insert_edge": s.InsertEdge,
-    "delete_edge": s.DeleteEdge,
-    "merge_entity": s.MergeEntity,
-    "unmerge_entity": s.UnmergeEntity,
-    "create_alias": s.CreateAlias,
-    "drop_alias": s.DropAlias,
-    "create_index": s.CreateIndex,
-    "drop_index": s.DropIndex,
-    "refresh": s.Refresh,
-    "begin": s.Begin,
-    "commit": s.Commit,
-    "rollback": s.Rollback,
-    "select": s.Select,
-    "show": s.Show,
-    "describe_table": s.DescribeTable,
-    "describe_document": s.DescribeDocument,
-    "describe_entity": s.DescribeEntity,
-    "describe_strategy": s.DescribeStrategy,
-    "describe_item": s.DescribeItem,
-    "check": s.Check,
-    "compact": s.Compact,
-    "backup": s.Backup,
-    "export": s.Export,
-    "copy": s.Copy,
-    "import": s.Import,
-    "set": s.SetSetting,
+_STATEMENTS: dict[str, Callable[..., statements.Statement]] = {
+    "explain": statements.Explain,
+    "lookup": lambda *entities, **clauses: statements.Lookup(entities, **clauses),
+    "expand": statements.Expand,
+    "expand_index": statements.ExpandIndex,
+    "search": statements.Search,
+    "retrieve": statements.Retrieve,
+    "ask": statements.Ask,
+    "ingest": statements.Ingest,
+    "extract": statements.Extract,
+    "insert_document": statements.InsertDocument,
+    "update_document": statements.UpdateDocument,
+    "update_documents": statements.UpdateDocuments,
+    "delete_document": statements.DeleteDocument,
+    "delete_documents": statements.DeleteDocuments,
+    "insert_edge": statements.InsertEdge,
+    "delete_edge": statements.DeleteEdge,
+    "merge_entity": statements.MergeEntity,
+    "unmerge_entity": statements.UnmergeEntity,
+    "create_alias": statements.CreateAlias,
+    "drop_alias": statements.DropAlias,
+    "create_index": statements.CreateIndex,
+    "drop_index": statements.DropIndex,
+    "refresh": statements.Refresh,
+    "begin": statements.Begin,
+    "commit": statements.Commit,
+    "rollback": statements.Rollback,
+    "select": statements.Select,
+    "show": statements.Show,
+    "describe_table": statements.DescribeTable,
+    "describe_document": statements.DescribeDocument,
+    "describe_entity": statements.DescribeEntity,
+    "describe_strategy": statements.DescribeStrategy,
+    "describe_item": statements.DescribeItem,
+    "check": statements.Check,
+    "compact": statements.Compact,
+    "backup": statements.Backup,
+    "export": statements.Export,
+    "copy": statements.Copy,
+    "import": statements.Import,
+    "set": statements.SetSetting,
 }
 #: The maximum number of digits of a count, such as LIMIT's: any such number fits into 64 bits.
 _MAX_COUNT_DIGITS = 18
@@ -85,11 +85,11 @@ class Builder:
     """Builds the statements of one text, given the parameters by their offsets in it."""
 
     def __init__(self, text: str, parameters: Mapping[int, Parameter]) -> None:
-        """Prepare for parse trees of ``text``, a script; ``parameters`` has its parameters by offset."""
+        """Create a builder for the parse trees of a script. ``parameters`` has the script's parameters by offset."""
         self._text = text
         self._parameters = parameters
 
-    def build_statement(self, tree: Tree[Terminal]) -> s.Statement:
+    def build_statement(self, tree: Tree[Terminal]) -> statements.Statement:
         """Return the statement of a parse tree, whose ``data`` is the name of its grammar rule."""
         if tree.data == "select":
             (query,) = tree.scan_values(lambda terminal: True)  # its only terminal is the text of the query
@@ -105,16 +105,9 @@ class Builder:
         for child in tree.children:
             assert isinstance(child, Tree)  # statements keep no terminals
             if child.data in _STATEMENTS:
-                # The AS SVG of an EXPLAIN is parsed as a clause of the explained statement.
-                svg_clauses = [
-                    clause
-                    for clause in child.children
-                    if tree.data == "explain" and isinstance(clause, Tree) and clause.data == "as_svg"
-                ]
-                for clause in svg_clauses:
-                    self._add_clause(clauses, clause)
-                own_clauses = [clause for clause in child.children if clause not in svg_clauses]
-                arguments.append(self.build_statement(Tree(child.data, own_clauses, child.meta)))
+                if tree.data == "explain":
+                    self._move_svg_clause(child, clauses)
+                arguments.append(self.build_statement(child))
             elif child.data in ("text", "name", "kind", "count", "value"):
                 arguments.append(self._build_value(child))
             elif child.data == "questions":
@@ -123,8 +116,24 @@ class Builder:
                 self._add_clause(clauses, child)
         return _STATEMENTS[tree.data](*arguments, **clauses)
 
+    def _move_svg_clause(self, explained: Tree[Terminal], clauses: dict[str, Any]) -> None:
+        """Move the clause AS SVG from the parse tree of an explained statement to the ``clauses`` of its EXPLAIN.
+
+        The grammar parses it as a clause of the explained statement.
+        """
+        own_children = []
+        for child in explained.children:
+            if isinstance(child, Tree) and child.data == "as_svg":
+                self._add_clause(clauses, child)
+            else:
+                own_children.append(child)
+        explained.children = own_children
+
     def _add_clause(self, clauses: dict[str, Any], tree: Tree[Terminal]) -> None:
-        """Add a clause, given as its parse tree, to ``clauses`` by its field name; raise StatementError if repeated."""
+        """Add the value of a clause, given as its parse tree, to ``clauses`` under the name of its field.
+
+        Raises StatementError if the clause is repeated.
+        """
         name = _FIELD_NAMES.get(tree.data, tree.data)
         if name in clauses:
             clause = "UP, DOWN or BOTH" if name == "direction" else name.upper()
@@ -207,7 +216,7 @@ class Builder:
 
 
 def _get_offset(terminal: Terminal) -> int:
-    """Return the offset of a terminal in the text."""
+    """Return the character offset of a terminal in the text."""
     assert terminal.start_pos is not None  # parser.py sets the offset of every terminal
     return terminal.start_pos
 
@@ -215,7 +224,7 @@ def _get_offset(terminal: Terminal) -> int:
 def _parse_number(terminal: Terminal, *, negative: bool) -> int | float:
     """Return the value of a number, with its sign changed if ``negative``.
 
-    A whole number is an integer unless it is too long for a count; any other number is a float.
+    It is an int if the number is whole and has at most ``_MAX_COUNT_DIGITS`` digits, and otherwise a float.
     """
     value = int(terminal) if terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS else float(terminal)
     return -value if negative else value

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..extensions.extras import import_extra
 from ..rendering.row_formats import ROW_FORMATS, RowCounter, Rows, number_repeated_names, render_csv
 from ..storage.new_file import create_file_atomically
-from . import statements as s
+from . import statements
 from .cursor import Cursor
 from .executor import load_handler
 from .statement_context import StatementContext
@@ -33,7 +33,7 @@ _TEXT_FORMATS: dict[str, Callable[[Sequence[str], Rows], Iterator[str]]] = {
 }
 
 
-def copy(context: StatementContext, statement: s.Copy) -> Cursor:
+def copy(context: StatementContext, statement: statements.Copy) -> Cursor:
     """Execute COPY: write the rows of a statement to a new file.
 
     Raises InputError for an unknown suffix or an existing path, MissingExtraError for Parquet and Arrow without
@@ -54,7 +54,7 @@ def copy(context: StatementContext, statement: s.Copy) -> Cursor:
 
 
 def _write_rows(cursor: Cursor, path: Path, suffix: str) -> int:
-    """Write the rows of a cursor to a file in the format of ``suffix``; return the number of rows."""
+    """Write the rows of a cursor to a file in the format of ``suffix`` (``.csv``), and return the number of rows."""
     if suffix in TABLE_SUFFIXES:
         table = cursor.to_arrow().rename_columns(number_repeated_names(cursor.columns))
         with path.open("wb") as table_file, open_table_writer(suffix, table_file, table.schema) as writer:

@@ -22,19 +22,21 @@ _TYPES = ((str, "TEXT"), (int, "INTEGER"), (float, "REAL"), (bytes, "BLOB"), ((l
 
 
 def infer_types(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str | None, ...]:
-    """Return the type of each column: the ``declared`` type if there is one, else the type of its values in ``rows``.
+    """Return the SQL type of each column: the ``declared`` type if it is not None, else the type of its values.
 
-    The type is None if there are no values, or if they have several types.
+    The type is None if a column of ``rows`` has no values, or if they have several types.
     """
-    return tuple(type or _infer_type(row[column] for row in rows) for column, type in enumerate(declared))
+    return tuple(
+        declared_type or _infer_type(row[column] for row in rows) for column, declared_type in enumerate(declared)
+    )
 
 
 def _infer_type(values: Iterable[Any]) -> str | None:
-    """Return the common SQLite type of some values, or None without values or if their types differ.
+    """Return the common SQL type of some values, such as ``TEXT``; None without values or if their types differ.
 
     Integers and floats together are REAL.
     """
-    type_names = {name for value in values for kind, name in _TYPES if isinstance(value, kind)}
+    type_names = {name for value in values for python_type, name in _TYPES if isinstance(value, python_type)}
     if type_names == {"INTEGER", "REAL"}:
         return "REAL"
     return type_names.pop() if len(type_names) == 1 else None
@@ -69,7 +71,11 @@ class Cursor(Columnar):
         failed: bool = False,
         release: Callable[[], None] | None = None,
     ) -> None:
-        """Create a cursor of ``rows``; ``release`` is called when it is closed. Other arguments are attributes."""
+        """Create a cursor of ``rows``. The other arguments are the attributes that the class describes.
+
+        ``types`` is None to infer them from the rows, if these are a sequence. ``release`` is called once, when the
+        cursor is closed (None: nothing to release).
+        """
         self.kind = kind
         self.columns = tuple(columns)
         if types is None:
@@ -167,7 +173,7 @@ class Cursor(Columnar):
         return markup.render_table(self.columns, rows, remarks=[*filter(None, [self.message]), *self.problems])
 
     def _read_ahead(self, max_rows: int) -> list[Row]:
-        """Return the next rows without consuming them."""
+        """Return the next ``max_rows`` rows without consuming them: they can still be fetched."""
         rows = self.fetchmany(max_rows)
         self._rows = chain(rows, self._rows)
         return rows

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..registry import SYSTEMS, get_strategy, list_strategies
 from ..sql import descriptions
 from ..structures.spending import Spending
-from . import statements as s
+from . import statements
 from .cursor import Cursor, Row
 from .query_handlers import select
 from .statement_context import StatementContext
@@ -24,7 +24,7 @@ from .statement_context import StatementContext
 _PROPERTIES = ("property", "value")
 
 
-def show(context: StatementContext, statement: s.Show) -> Cursor:
+def show(context: StatementContext, statement: statements.Show) -> Cursor:
     """Execute SHOW: list tables, indexes, strategies, settings or statistics."""
     match statement.subject:
         case "tables":
@@ -36,7 +36,7 @@ def show(context: StatementContext, statement: s.Show) -> Cursor:
                 ),
             )
         case "indexes":
-            return select(context, s.Select("SELECT kind, state, built, stale, detail FROM indexes"))
+            return select(context, statements.Select("SELECT kind, state, built, stale, detail FROM indexes"))
         case "strategies":
             return _make_list_cursor(
                 ("name", "description"), ((strategy.name, strategy.description) for strategy in list_strategies())
@@ -51,12 +51,12 @@ def show(context: StatementContext, statement: s.Show) -> Cursor:
 
 
 def _make_list_cursor(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -> Cursor:
-    """Return a cursor over rows that are all read at once; ``kind`` is the first word of the statement."""
+    """Return a cursor of rows, which are all read now; ``kind`` is the first word of the statement."""
     row_list = list(rows)
     return Cursor(kind, columns, row_list, rowcount=len(row_list))
 
 
-def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cursor:
+def describe_table(context: StatementContext, statement: statements.DescribeTable) -> Cursor:
     """Execute DESCRIBE of a table: list its columns."""
     try:
         columns = descriptions.get_table(statement.table).columns
@@ -65,12 +65,12 @@ def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cur
     return _make_list_cursor(("column", "type", "index"), map(astuple, columns), "DESCRIBE")
 
 
-def describe_document(context: StatementContext, statement: s.DescribeDocument) -> Cursor:
+def describe_document(context: StatementContext, statement: statements.DescribeDocument) -> Cursor:
     """Execute DESCRIBE DOCUMENT: list the properties of a document, such as its size and its metadata."""
     return _make_property_cursor(context.target.describe_document(statement.key))
 
 
-def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> Cursor:
+def describe_entity(context: StatementContext, statement: statements.DescribeEntity) -> Cursor:
     """Execute DESCRIBE ENTITY: list the properties of an entity, such as its trees and its temperature."""
     return _make_property_cursor(context.target.describe_entity(statement.name))
 
@@ -85,7 +85,7 @@ def list_described_kinds() -> list[str]:
     return [description.name for system in SYSTEMS.values() for description in system.descriptions]
 
 
-def describe_item(context: StatementContext, statement: s.DescribeItem) -> Cursor:
+def describe_item(context: StatementContext, statement: statements.DescribeItem) -> Cursor:
     """Execute DESCRIBE for a topic, a community or another item of an index."""
     return _make_property_cursor(context.target.describe(statement.kind, statement.key))
 
@@ -95,12 +95,16 @@ def _make_property_cursor(properties: Mapping[str, Any]) -> Cursor:
 
     The elements of a list are joined with semicolons, and a mapping becomes JSON.
     """
-    rows = ((name, "; ".join(value) if isinstance(value, list) else value) for name, value in properties.items())
-    rows = ((name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value) for name, value in rows)
+    rows: list[Row] = []
+    for name, value in properties.items():
+        if isinstance(value, list):
+            rows.append((name, "; ".join(value)))
+        else:
+            rows.append((name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value))
     return _make_list_cursor(_PROPERTIES, rows, "DESCRIBE")
 
 
-def describe_strategy(context: StatementContext, statement: s.DescribeStrategy) -> Cursor:
+def describe_strategy(context: StatementContext, statement: statements.DescribeStrategy) -> Cursor:
     """Execute DESCRIBE STRATEGY: list the description and the options of a strategy."""
     strategy = get_strategy(statement.strategy)
     rows: list[Row] = [("name", strategy.name), ("description", strategy.description)]

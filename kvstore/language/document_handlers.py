@@ -22,7 +22,7 @@ from ..sql.assignments import parse_assignments
 from ..sql.literals import format_literal
 from ..sql.relational import Selection
 from ..sql.suggestions import make_document_error
-from . import statements as s
+from . import statements
 from .cursor import Cursor
 from .query_handlers import omit_none
 from .statement_context import StatementContext
@@ -41,10 +41,10 @@ def list_ingest_options() -> list[str]:
     return [*INGEST_OPTIONS, *(field.name for field in fields(ReadOptions))]
 
 
-def select_reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
-    """Return the options of INGEST that are for the reader.
+def select_reader_options(context: StatementContext, statement: statements.Ingest) -> dict[str, Any]:
+    """Return the options of an INGEST that are for the readers of files; the readers check their names.
 
-    Raises StatementError for a likely misspelling of an option of INGEST itself.
+    Raises StatementError for an unknown option that is probably a misspelled option of INGEST itself.
     """
     options = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
     all_options = list_ingest_options()
@@ -55,8 +55,11 @@ def select_reader_options(context: StatementContext, statement: s.Ingest) -> dic
     return options
 
 
-def select_ingest_patterns(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
-    """Return the patterns of the options ``include`` and ``exclude`` that the statement has, by option."""
+def select_ingest_patterns(context: StatementContext, statement: statements.Ingest) -> dict[str, Any]:
+    """Return the values of the options ``include`` and ``exclude`` (patterns of file names) that an INGEST has.
+
+    Raises StatementError for a value that is not a pattern.
+    """
     patterns = {name: statement.options[name] for name in ("include", "exclude") if name in statement.options}
     for name, pattern in patterns.items():
         if not (isinstance(pattern, str) and pattern.strip("/")):
@@ -64,8 +67,11 @@ def select_ingest_patterns(context: StatementContext, statement: s.Ingest) -> di
     return patterns
 
 
-def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
-    """Execute INGEST, and return the counts of its report as one row."""
+def ingest(context: StatementContext, statement: statements.Ingest) -> Cursor:
+    """Execute INGEST, and return the numbers of documents, chunks and failures of its report as one row.
+
+    Raises TransactionError inside a transaction, and StatementError for an invalid option.
+    """
     context.require_no_transaction("INGEST commits batch by batch")
     options = select_reader_options(context, statement)
     ingest_options: dict[str, Any] = {
@@ -95,7 +101,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
     return Cursor("INGEST", columns, [row], rowcount=report.documents, message=message, problems=problems)
 
 
-def insert_document(context: StatementContext, statement: s.InsertDocument) -> Cursor:
+def insert_document(context: StatementContext, statement: statements.InsertDocument) -> Cursor:
     """Execute INSERT DOCUMENT: store a new document. Raises DocumentExistsError if the key is in use."""
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
@@ -109,10 +115,13 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
     return Cursor("INSERT", rowcount=1, message="1 document inserted")
 
 
-def update_document(context: StatementContext, statement: s.UpdateDocument) -> Cursor:
-    """Execute UPDATE DOCUMENT: change the stated properties of a document. Raises DocumentNotFoundError."""
+def update_document(context: StatementContext, statement: statements.UpdateDocument) -> Cursor:
+    """Execute UPDATE DOCUMENT: change those properties of a document that the statement states.
+
+    Raises DocumentNotFoundError if the key is unknown, and StatementError for invalid metadata.
+    """
     meta = _parse_meta(context, statement.meta)
-    changes_text = (statement.text, statement.title) != (None, None)
+    changes_text = (statement.text, statement.title) != (None, None)  # only texts need the embedder
     with context.open_transaction(models=changes_text) as transaction:
         is_changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
     return Cursor(
@@ -120,17 +129,20 @@ def update_document(context: StatementContext, statement: s.UpdateDocument) -> C
     )
 
 
-def update_documents(context: StatementContext, statement: s.UpdateDocuments) -> Cursor:
+def update_documents(context: StatementContext, statement: statements.UpdateDocuments) -> Cursor:
     """Execute UPDATE documents: assign values of SQL expressions to the documents that satisfy its condition.
 
-    An error changes nothing, even in a transaction that BEGIN opened.
+    If a value is invalid, nothing is changed, even in a transaction that BEGIN opened.
     """
     assignments = parse_assignments(statement.assignments)
-    with context.open_transaction(models=assignments.columns != ("meta",)) as transaction:
+    changes_text = assignments.columns != ("meta",)  # only texts need the embedder
+    with context.open_transaction(models=changes_text) as transaction:
         with transaction.state() as state:
             reader = TableReader(state, context.database.settings_table)
+            # The key and the new values of each document.
             rows = list(Selection(assignments.query, (), reader, assignments.make_error))
-        if context.database._open_transaction is not None:  # it stays open after an error
+        if context.database._open_transaction is not None:
+            # An error does not end this transaction, so all values are checked before the first change.
             for key, properties in _iter_updates(context, assignments.columns, rows):
                 transaction._check_update(key, **properties)
         updates = _iter_updates(context, assignments.columns, rows)
@@ -141,9 +153,9 @@ def update_documents(context: StatementContext, statement: s.UpdateDocuments) ->
 def _iter_updates(
     context: StatementContext, columns: Sequence[str], rows: Iterable[Sequence[SqlValue]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the key and the other arguments of :meth:`.Transaction.update` for each changed document.
+    """Yield the key of each document to change, and the other arguments of :meth:`.Transaction.update` by name.
 
-    ``rows`` have the key and the new values of ``columns``. Raises StatementError for a value of a wrong type.
+    Each of ``rows`` has a key and the new values of ``columns``. Raises StatementError for a value of a wrong type.
     """
     for key, *values in rows:
         properties = {
@@ -173,9 +185,9 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _parse_meta(context: StatementContext, text: str | None, name: str = "META") -> dict[str, Any] | None:
-    """Return the mapping that META states, or None without META. Raises StatementError for an invalid text.
+    """Return the metadata in a text of JSON, or None if the text is None. Raises StatementError if it is invalid.
 
-    ``name`` is what the error calls the text.
+    ``name`` is the name of the text in the error message.
     """
     if text is None:
         return None
@@ -188,7 +200,7 @@ def _parse_meta(context: StatementContext, text: str | None, name: str = "META")
     return meta
 
 
-def delete_document(context: StatementContext, statement: s.DeleteDocument) -> Cursor:
+def delete_document(context: StatementContext, statement: statements.DeleteDocument) -> Cursor:
     """Execute DELETE DOCUMENT. Raises DocumentNotFoundError if the key is unknown."""
     with context.open_transaction() as transaction:
         if not (statement.key and transaction.delete(statement.key)):
@@ -197,23 +209,26 @@ def delete_document(context: StatementContext, statement: s.DeleteDocument) -> C
     return Cursor("DELETE", rowcount=1, message="1 document deleted")
 
 
-def delete_documents(context: StatementContext, statement: s.DeleteDocuments) -> Cursor:
+def delete_documents(context: StatementContext, statement: statements.DeleteDocuments) -> Cursor:
     """Execute DELETE FROM documents: delete the documents that satisfy a condition."""
     with context.open_transaction() as transaction:
         num_deleted = transaction.delete_where(statement.where)
     return Cursor("DELETE", rowcount=num_deleted, message=f"{format_count(num_deleted, 'document')} deleted")
 
 
-def begin(context: StatementContext, statement: s.Begin) -> Cursor:
-    """Execute BEGIN: open a transaction in this thread."""
+def begin(context: StatementContext, statement: statements.Begin) -> Cursor:
+    """Execute BEGIN: open a transaction in this thread. Raises TransactionError if one is open already."""
     if context.database._open_transaction is not None:
         raise TransactionError("a transaction is already open; COMMIT or ROLLBACK ends it")
     context.database._open_transaction = context.database.transaction()
     return Cursor("BEGIN", message="transaction begun")
 
 
-def commit(context: StatementContext, statement: s.Commit) -> Cursor:
-    """Execute COMMIT: commit the transaction that BEGIN opened in this thread."""
+def commit(context: StatementContext, statement: statements.Commit) -> Cursor:
+    """Execute COMMIT: commit the transaction that BEGIN opened in this thread.
+
+    Raises TransactionError if there is none, or if an error has ended it.
+    """
     transaction = _pop_transaction(context)
     if not transaction.open:
         raise TransactionError("an error ended the transaction, and none of its changes were committed")
@@ -221,8 +236,11 @@ def commit(context: StatementContext, statement: s.Commit) -> Cursor:
     return Cursor("COMMIT", message="transaction committed")
 
 
-def rollback(context: StatementContext, statement: s.Rollback) -> Cursor:
-    """Execute ROLLBACK: discard the transaction that BEGIN opened in this thread."""
+def rollback(context: StatementContext, statement: statements.Rollback) -> Cursor:
+    """Execute ROLLBACK: discard the transaction that BEGIN opened in this thread.
+
+    Raises TransactionError if there is none.
+    """
     _pop_transaction(context).rollback()
     return Cursor("ROLLBACK", message="transaction rolled back")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..database.database import Database
 from ..errors import StatementError, TransactionError
 from ..registry.sql_table import Parameters
-from . import statements as s
+from . import statements
 from .cursor import Cursor
 from .parser import ParsedStatement, parse
 from .statement_context import Progress, StatementContext
@@ -26,46 +26,46 @@ if TYPE_CHECKING:
 
 #: The module and the function that run each statement. A handler is imported when its statement first runs.
 _HANDLERS: dict[type[object], str] = {
-    s.Lookup: "query_handlers:lookup",
-    s.Expand: "query_handlers:expand",
-    s.ExpandIndex: "index_handlers:expand_index",
-    s.Search: "query_handlers:search",
-    s.Retrieve: "query_handlers:retrieve",
-    s.Ask: "query_handlers:ask",
-    s.Select: "query_handlers:select",
-    s.Ingest: "document_handlers:ingest",
-    s.Extract: "extraction_handlers:extract",
-    s.InsertDocument: "document_handlers:insert_document",
-    s.UpdateDocument: "document_handlers:update_document",
-    s.UpdateDocuments: "document_handlers:update_documents",
-    s.DeleteDocument: "document_handlers:delete_document",
-    s.DeleteDocuments: "document_handlers:delete_documents",
-    s.Begin: "document_handlers:begin",
-    s.Commit: "document_handlers:commit",
-    s.Rollback: "document_handlers:rollback",
-    s.InsertEdge: "alias_handlers:insert_edge",
-    s.DeleteEdge: "alias_handlers:delete_edge",
-    s.MergeEntity: "alias_handlers:merge_entity",
-    s.UnmergeEntity: "alias_handlers:unmerge_entity",
-    s.CreateAlias: "alias_handlers:create_alias",
-    s.DropAlias: "alias_handlers:drop_alias",
-    s.CreateIndex: "index_handlers:create_index",
-    s.DropIndex: "index_handlers:drop_index",
-    s.Refresh: "index_handlers:refresh",
-    s.SetSetting: "maintenance_handlers:set_setting",
-    s.Backup: "maintenance_handlers:backup",
-    s.Compact: "maintenance_handlers:compact",
-    s.Export: "maintenance_handlers:export",
-    s.Copy: "copy_handler:copy",
-    s.Import: "maintenance_handlers:import_file",
-    s.Show: "description_handlers:show",
-    s.DescribeTable: "description_handlers:describe_table",
-    s.DescribeDocument: "description_handlers:describe_document",
-    s.DescribeEntity: "description_handlers:describe_entity",
-    s.DescribeStrategy: "description_handlers:describe_strategy",
-    s.DescribeItem: "description_handlers:describe_item",
-    s.Check: "maintenance_handlers:check",
-    s.Explain: "explain_handlers:explain",
+    statements.Lookup: "query_handlers:lookup",
+    statements.Expand: "query_handlers:expand",
+    statements.ExpandIndex: "index_handlers:expand_index",
+    statements.Search: "query_handlers:search",
+    statements.Retrieve: "query_handlers:retrieve",
+    statements.Ask: "query_handlers:ask",
+    statements.Select: "query_handlers:select",
+    statements.Ingest: "document_handlers:ingest",
+    statements.Extract: "extraction_handlers:extract",
+    statements.InsertDocument: "document_handlers:insert_document",
+    statements.UpdateDocument: "document_handlers:update_document",
+    statements.UpdateDocuments: "document_handlers:update_documents",
+    statements.DeleteDocument: "document_handlers:delete_document",
+    statements.DeleteDocuments: "document_handlers:delete_documents",
+    statements.Begin: "document_handlers:begin",
+    statements.Commit: "document_handlers:commit",
+    statements.Rollback: "document_handlers:rollback",
+    statements.InsertEdge: "alias_handlers:insert_edge",
+    statements.DeleteEdge: "alias_handlers:delete_edge",
+    statements.MergeEntity: "alias_handlers:merge_entity",
+    statements.UnmergeEntity: "alias_handlers:unmerge_entity",
+    statements.CreateAlias: "alias_handlers:create_alias",
+    statements.DropAlias: "alias_handlers:drop_alias",
+    statements.CreateIndex: "index_handlers:create_index",
+    statements.DropIndex: "index_handlers:drop_index",
+    statements.Refresh: "index_handlers:refresh",
+    statements.SetSetting: "maintenance_handlers:set_setting",
+    statements.Backup: "maintenance_handlers:backup",
+    statements.Compact: "maintenance_handlers:compact",
+    statements.Export: "maintenance_handlers:export",
+    statements.Copy: "copy_handler:copy",
+    statements.Import: "maintenance_handlers:import_file",
+    statements.Show: "description_handlers:show",
+    statements.DescribeTable: "description_handlers:describe_table",
+    statements.DescribeDocument: "description_handlers:describe_document",
+    statements.DescribeEntity: "description_handlers:describe_entity",
+    statements.DescribeStrategy: "description_handlers:describe_strategy",
+    statements.DescribeItem: "description_handlers:describe_item",
+    statements.Check: "maintenance_handlers:check",
+    statements.Explain: "explain_handlers:explain",
 }
 
 
@@ -107,7 +107,7 @@ def explain(database: Database, sql: str, parameters: Parameters = (), *, analyz
     from . import explain_handlers
 
     parsed = parse(sql, parameters)
-    if len(parsed) != 1 or isinstance(parsed[0].statement, s.Explain):
+    if len(parsed) != 1 or isinstance(parsed[0].statement, statements.Explain):
         raise StatementError(f"EXPLAIN takes exactly one statement: {explain_handlers.EXPLAINABLE}")
     context = StatementContext(database, sql, parsed[0].start, parsed[0].offset_map)
     with context.locate_errors():
@@ -128,7 +128,11 @@ def run(
     context = StatementContext(database, sql, parsed.start, parsed.offset_map, progress, on_text)
     statement = parsed.statement
     transaction = context.database._open_transaction
-    if transaction is not None and not transaction.open and not isinstance(statement, (s.Commit, s.Rollback)):
+    if (
+        transaction is not None
+        and not transaction.open
+        and not isinstance(statement, (statements.Commit, statements.Rollback))
+    ):
         raise TransactionError("an error ended the transaction and undid its changes; ROLLBACK, then BEGIN again")
     with context.locate_errors():
         return load_handler(type(statement))(context, statement)

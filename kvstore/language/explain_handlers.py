@@ -24,7 +24,7 @@ from ..retrieval.question_clauses import SEARCH_TOP
 from ..storage.measured_view import MeasuredView
 from ..structures.filter import addresses
 from ..text.normalize import to_entity_key
-from . import statements as s
+from . import statements
 from .cursor import Cursor
 from .document_handlers import select_ingest_patterns, select_reader_options
 from .extraction_handlers import list_extraction_steps
@@ -38,7 +38,7 @@ EXPLAINABLE = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or
 MAX_LEFT_OUT = 20
 
 
-def explain(context: StatementContext, statement: s.Explain) -> Cursor:
+def explain(context: StatementContext, statement: statements.Explain) -> Cursor:
     """Execute EXPLAIN: return the steps of a statement as rows, or as one SVG picture."""
     if statement.as_svg:
         return Cursor("EXPLAIN", ("svg",), [(_draw_steps(context, statement),)], rowcount=1)
@@ -48,7 +48,7 @@ def explain(context: StatementContext, statement: s.Explain) -> Cursor:
     return Cursor("EXPLAIN", columns, rows, rowcount=len(rows))
 
 
-def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
+def _draw_steps(context: StatementContext, statement: statements.Explain) -> str:
     """Return the SVG picture of the steps of a statement and of its hits."""
     from ..rendering.explained import DrawnHit, DrawnStep, draw_explanation
 
@@ -73,17 +73,20 @@ class _ExplainedSteps(NamedTuple):
     hits: Sequence[Hit] = ()
 
 
-def list_steps(context: StatementContext, statement: s.Statement, *, analyze: bool) -> list[Step]:
-    """Return the steps of a statement; with ``analyze`` also their costs, and a last step for the whole statement."""
+def list_steps(context: StatementContext, statement: statements.Statement, *, analyze: bool) -> list[Step]:
+    """Return the steps of a statement. With ``analyze``, they have costs, and the last one is the whole statement."""
     return _explain_statement(context, statement, analyze=analyze).steps
 
 
-def _explain_statement(context: StatementContext, statement: s.Statement, *, analyze: bool) -> _ExplainedSteps:
-    """Return the steps of a statement, with the total cost if ``analyze``, and the hits of a retrieval."""
-    # Only ANALYZE counts as a use of the statement; a plain EXPLAIN must not leave any trace.
+def _explain_statement(context: StatementContext, statement: statements.Statement, *, analyze: bool) -> _ExplainedSteps:
+    """Return the steps of a statement, and the hits if it retrieves any.
+
+    With ``analyze``, the last step has the total cost.
+    """
+    # Lookups of entities are counted only for ANALYZE; a plain EXPLAIN changes nothing.
     recording = nullcontext() if analyze else context.database._session.pause_recording()
     with recording, _measure_pages(context) as (measured_context, measured_view):
-        if isinstance(statement, s.Select):
+        if isinstance(statement, statements.Select):
             return _ExplainedSteps(_list_select_steps(measured_context, statement, analyze))
         start = time.perf_counter()
         explained = _collect_steps(measured_context, statement, analyze)
@@ -95,46 +98,49 @@ def _explain_statement(context: StatementContext, statement: s.Statement, *, ana
 
 
 def _make_total_step(count: int | None, milliseconds: float, measured_view: MeasuredView | None) -> Step:
-    """Return the step that reports the rows and the cost of a whole statement.
+    """Return the last step of EXPLAIN ANALYZE, which reports the cost of the whole statement.
 
-    ``measured_view`` has counted the pages; None if they were not counted.
+    ``count`` is its number of rows (None: unknown). ``measured_view`` has counted the pages of the data file that were
+    read (None: they were not counted).
     """
     pages = None if measured_view is None else measured_view.pages
     return Step("run", "the whole statement", count, milliseconds, pages)
 
 
-def _collect_steps(context: StatementContext, statement: s.Statement, analyze: bool) -> _ExplainedSteps:
+def _collect_steps(context: StatementContext, statement: statements.Statement, analyze: bool) -> _ExplainedSteps:
     """Return the steps of a statement other than SELECT. Raises StatementError if it cannot be explained.
 
     With ``analyze``, ASK sends the question to the language model, and INGEST, EXTRACT and REFRESH cannot be explained.
     """
     match statement:
-        case s.Lookup():
+        case statements.Lookup():
             return _ExplainedSteps(_list_lookup_steps(context, statement))
-        case s.Expand():
+        case statements.Expand():
             return _ExplainedSteps(_list_expand_steps(context, statement))
-        case s.Search():
+        case statements.Search():
             using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
-            retrieved = retrieve_evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where))
+            retrieved = retrieve_evidence(
+                context, statements.Retrieve(statement.text, using, top=top, where=statement.where)
+            )
             return _ExplainedSteps(retrieved.steps, retrieved.hits)
-        case s.Retrieve():
+        case statements.Retrieve():
             # Unlike retrieve(), weigh() also traces the steps of the confidence.
             evidence, _ = context.target.weigh(statement.question, **build_retrieval_clauses(context, statement))
             if evidence.is_overview:  # weigh() makes an overview without USING, as ASK does
                 evidence = retrieve_evidence(context, statement)
             return _ExplainedSteps(evidence.steps, evidence.hits)
-        case s.Ask():
+        case statements.Ask():
             return _explain_ask(context, statement, analyze)
-        case s.Ingest() if not analyze:
+        case statements.Ingest() if not analyze:
             return _ExplainedSteps(_list_ingest_steps(context, statement))
-        case s.Extract() if not analyze:
+        case statements.Extract() if not analyze:
             return _ExplainedSteps(list_extraction_steps(context, statement))
-        case s.Refresh() if not analyze:
+        case statements.Refresh() if not analyze:
             return _ExplainedSteps(list_refresh_steps(context, statement))
     raise context.make_error(f"EXPLAIN takes {EXPLAINABLE}; EXPLAIN ANALYZE does not run the last three")
 
 
-def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
+def _list_ingest_steps(context: StatementContext, statement: statements.Ingest) -> list[Step]:
     """Return the steps of an ingest, estimated from a sample of the files, and the requests it would send."""
     context.require_writable("EXPLAIN INGEST cannot read files")
     options = select_reader_options(context, statement)
@@ -161,8 +167,8 @@ def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[S
     return [*steps, *(Step("fail", failure) for failure in forecast.failures)]
 
 
-def _explain_ask(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
-    """Return the steps of an answer. Without ``analyze`` the prompt is shown instead of sent to the language model."""
+def _explain_ask(context: StatementContext, statement: statements.Ask, analyze: bool) -> _ExplainedSteps:
+    """Return the steps and the hits of an ASK. Without ``analyze``, the prompt is a step and is not sent to a model."""
     model = context.database.language_model(statement.model)
     if model is None or analyze:
         evidence = ask_question(context, statement).evidence
@@ -175,9 +181,10 @@ def _explain_ask(context: StatementContext, statement: s.Ask, analyze: bool) -> 
 
 @contextmanager
 def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext, MeasuredView | None]]:
-    """Yield the context of the statement on a state whose page reads are counted, and the view that counts them.
+    """Yield the context of the statement on a snapshot that counts the pages it reads, and the view with the count.
 
-    In an open transaction, pages are not counted (None), because they are not in the file yet.
+    The context generates no text for the user. In an open transaction, whose pages are not in the file yet, the context
+    reads the transaction, and the view is None.
     """
     if context.database._open_transaction is not None:
         yield replace(context, on_text=None), None
@@ -186,8 +193,8 @@ def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext
         yield replace(context, state=snapshot, on_text=None), snapshot._start_measuring_pages()
 
 
-def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
-    """Return the steps of a LOOKUP, as in CFT-RAG (section 3).
+def _list_lookup_steps(context: StatementContext, statement: statements.Lookup) -> list[Step]:
+    """Run a LOOKUP, and return its steps for each name, as in CFT-RAG (section 3).
 
     The cuckoo filter has the temperature of a name (the number of its lookups) and its block list (the addresses of its
     tree nodes and abstracts).
@@ -221,8 +228,8 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
     return trace.steps
 
 
-def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
-    """Return the steps of an EXPAND: one, which walks the trees of an entity and counts its relatives."""
+def _list_expand_steps(context: StatementContext, statement: statements.Expand) -> list[Step]:
+    """Run an EXPAND, and return its only step: the walk over the trees of the entity, with the number of relatives."""
     with context.target.state() as state:
         trace = Trace(state.lmdb)
         with trace.step("walk trees") as step:
@@ -232,10 +239,10 @@ def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[S
     return trace.steps
 
 
-def _list_select_steps(context: StatementContext, statement: s.Select, analyze: bool) -> list[Step]:
-    """Return the steps of SQLite's plan, indented by nesting.
+def _list_select_steps(context: StatementContext, statement: statements.Select, analyze: bool) -> list[Step]:
+    """Return the steps of SQLite's plan for a query, indented by nesting.
 
-    With ``analyze``, the cost of each table and of the whole query is added.
+    With ``analyze``, the query is run, and steps with the cost of each table and of the whole query follow.
     """
     steps: list[Step] = []
     depths = {0: -1}  # by SQLite's id of a plan step; 0 is the parent of the outermost steps

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..registry import get_written_fact, get_written_facts
 from ..retrieval.evidence import Step
-from . import statements as s
+from . import statements
 from .cursor import Cursor
 from .query_handlers import omit_none
 from .statement_context import StatementContext
@@ -21,7 +21,7 @@ def list_extraction_kinds() -> list[str]:
     return list(get_written_facts())
 
 
-def extract(context: StatementContext, statement: s.Extract) -> Cursor:
+def extract(context: StatementContext, statement: statements.Extract) -> Cursor:
     """Execute EXTRACT, and return the counts of its report as one row."""
     context.require_no_transaction("EXTRACT commits every answer by itself")
     report = context.database.extract(
@@ -32,8 +32,8 @@ def extract(context: StatementContext, statement: s.Extract) -> Cursor:
     return Cursor("EXTRACT", columns, [row], rowcount=report.passages, problems=tuple(report.failures))
 
 
-def list_extraction_steps(context: StatementContext, statement: s.Extract) -> list[Step]:
-    """Return an estimate of what EXTRACT would send and write, without sending or writing."""
+def list_extraction_steps(context: StatementContext, statement: statements.Extract) -> list[Step]:
+    """Return the steps of an EXTRACT, with estimates of what it would send to a model; nothing is sent or written."""
     forecast = context.database.forecast_extract(statement.kind, **_collect_limits(statement))
     model = context.database.language_model(statement.model)
     written_detail = (
@@ -64,6 +64,6 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
     ]
 
 
-def _collect_limits(statement: s.Extract) -> dict[str, Any]:
-    """Return the clauses that limit an EXTRACT, as arguments of the methods."""
+def _collect_limits(statement: statements.Extract) -> dict[str, Any]:
+    """Return the clauses of an EXTRACT that select passages and limit tokens, as arguments by name."""
     return omit_none(share=statement.share, within=statement.within, by=statement.by, where=statement.where)

@@ -23,7 +23,7 @@ from ..sql import condition as conditions
 from ..sql.diagnosis import MAX_COPIED, make_statement_error
 from ..sql.literals import format_literal
 from ..sql.tokens import Token, iter_tokens, unquote
-from . import statements as s
+from . import statements
 from .builder import Builder
 from .parameters import Parameter
 
@@ -132,15 +132,16 @@ def _load_grammar() -> Lark:
 def get_keywords() -> frozenset[str]:
     """Return every keyword of the language in capitals, including the first words of a query."""
     keywords = {terminal.name for terminal in _load_grammar().terminals if str(terminal.pattern.value).isalpha()}
-    return frozenset(keywords | s.QUERY_WORDS)
+    return frozenset(keywords | statements.QUERY_WORDS)
 
 
 def _make_unexpected_error(
     text: str, token: Token | None, expected: set[str], tokens: Sequence[Token] = ()
 ) -> StatementError:
-    """Return the error for ``token`` (None: the end of the text); ``expected`` are the grammar's terminals valid there.
+    """Return the error for an invalid ``token``, or for the end of the text if it is None.
 
-    ``tokens`` are the tokens of the statement, for a hint if it is a statement of another database (empty: no hint).
+    ``expected`` are the terminals of the grammar (keywords and kinds of tokens) that are valid there. ``tokens`` are
+    those of the statement, for a hint if it is a statement of another database (empty: no hint).
     """
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
     names.sort(key=lambda name: (not name.isupper(), name))  # keywords first
@@ -171,7 +172,10 @@ def _make_unexpected_error(
 
 
 def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | None:
-    """Return a hint for another database's statement, if ``token`` is among the words that identify it."""
+    """Return a hint if ``tokens`` begin with a statement of another database, such as VACUUM, else None.
+
+    ``token`` is the invalid token. It must be one of the words that identify such a statement.
+    """
     first_tokens = tokens[:_MAX_HINT_WORDS]
     words = [first_token.text.upper() for first_token in first_tokens]
     token_index = next(
@@ -187,17 +191,18 @@ def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | No
 
 
 def _list_keywords(terminals: Iterable[str]) -> list[str]:
-    """Return the keywords among some terminals of the grammar; for the terminal QUERY, the first words of a query."""
+    """Return the keywords among some terminals of the grammar. QUERY stands for the first words of a query."""
     keywords = [terminal for terminal in terminals if terminal in get_keywords()]
-    return keywords + sorted(s.QUERY_WORDS) if "QUERY" in terminals else keywords
+    return keywords + sorted(statements.QUERY_WORDS) if "QUERY" in terminals else keywords
 
 
 def parse_by_grammar(
     text: str, tokens: list[Token], parameters: dict[int, Parameter]
-) -> tuple[s.Statement, conditions.OffsetMap]:
-    """Return the statement that ``tokens`` form, and a map from offsets in its condition to offsets in ``text``.
+) -> tuple[statements.Statement, conditions.OffsetMap]:
+    """Return the statement that ``tokens`` of ``text`` form, and the map that locates errors in its condition.
 
-    The map is empty if the statement has no condition. ``parameters`` has the parameters by offset in ``text``.
+    The map is from offsets in the condition to offsets in ``text``; it is empty without a condition. ``parameters`` has
+    the parameters by offset in ``text``. Raises StatementError for invalid tokens.
     """
     parser: Any = _load_grammar().parse_interactive()
     position = 0
@@ -213,11 +218,11 @@ def parse_by_grammar(
 
 
 def list_expected_terminals(text: str) -> frozenset[str]:
-    """Return the terminals that may follow ``text``, the beginning of a statement: keywords in capitals, and others.
+    """Return the terminals (keywords in capitals, and kinds of tokens) that may follow the beginning of a statement.
 
     QUERY means that a query may begin, CONDITION that a condition may begin. QUERY_TEXT and CONDITION_TEXT mean that
-    one may continue; the latter comes with the keywords of the clauses that may follow. Nothing may follow invalid
-    text.
+    one may continue; the latter comes with the keywords of the clauses that may follow. The result is empty if ``text``
+    is invalid.
     """
     first_tokens = list(islice(_iter_first_statement(text), _NUM_FIRST_TOKENS))
     if len(first_tokens) == _NUM_FIRST_TOKENS:
@@ -241,9 +246,9 @@ def _iter_first_statement(text: str) -> Iterator[Token]:
 
 
 def _list_terminals_after(text: str, tokens: list[Token], *, is_cut: bool = False) -> frozenset[str] | None:
-    """Return the terminals that may follow the tokens of the beginning of a statement; none if they are invalid.
+    """Return the terminals that may follow ``tokens``, the beginning of a statement; empty if they are invalid.
 
-    Return None if more tokens follow (``is_cut``) and decide whether these are valid.
+    ``is_cut`` is True if the text has more tokens. Return None if these decide which terminals may follow.
     """
     parser: Any = _load_grammar().parse_interactive()
     parameters = {token.start: Parameter("", None) for token in tokens}
@@ -271,7 +276,10 @@ def _list_terminals_after(text: str, tokens: list[Token], *, is_cut: bool = Fals
 
 
 def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:
-    """Return a terminal of the grammar, ``kind``, for a token, or for ``text`` from the token's start to ``end``."""
+    """Return a terminal of the grammar for a token. ``kind`` is the terminal's name, such as ``STRING``.
+
+    A terminal of several tokens begins with ``token``, has this ``text``, and ends at character ``end``.
+    """
     return Terminal(
         kind, token.text if text is None else text, start_pos=token.start, end_pos=token.end if end is None else end
     )
@@ -292,9 +300,10 @@ class _ReadTerminal(NamedTuple):
 def _feed_token(
     parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> _ReadTerminal:
-    """Feed the terminal that begins at ``position`` to the parser, and return it.
+    """Feed the next terminal, which begins with token ``position`` of ``tokens``, to the parser, and return it.
 
-    ``parameters`` has the parameters by offset.
+    A query and a condition are one terminal each. ``parameters`` has the parameters by offset in ``text``. Raises
+    StatementError if the terminal is invalid here.
     """
     token = tokens[position]
     conditions.check_token(text, token)
@@ -314,7 +323,7 @@ def _feed_token(
 
 
 def _read_query(text: str, tokens: list[Token], position: int) -> _ReadTerminal:
-    """Return the query that begins at ``position``, as one terminal."""
+    """Return the query that begins with token ``position`` as one terminal. SQLite parses it later."""
     end_position = _find_query_end(tokens, position)
     for token in tokens[position:end_position]:
         conditions.check_token(text, token)
@@ -325,9 +334,9 @@ def _read_query(text: str, tokens: list[Token], position: int) -> _ReadTerminal:
 def _read_expression(
     kind: str, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> _ReadTerminal:
-    """Return the condition or assignments (``kind``) that begin at ``position``, as one terminal.
+    """Return the condition or the assignments (``kind``) that begin with token ``position`` as one terminal.
 
-    Its text has the values of the parameters in place of them.
+    In its text, the parameters are replaced by literals of their values. Raises StatementError if it is empty.
     """
     end_position = conditions.find_condition_end(text, tokens, position, with_where=kind == "ASSIGNMENTS")
     if end_position == position:
@@ -340,11 +349,14 @@ def _read_expression(
 
 def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
     """True if a token begins a query, which SQLite parses; ``choices`` are the terminals that are valid there."""
-    return "QUERY" in choices and token.kind == "word" and token.text.upper() in s.QUERY_WORDS
+    return "QUERY" in choices and token.kind == "word" and token.text.upper() in statements.QUERY_WORDS
 
 
 def _find_query_end(tokens: Sequence[Token], position: int) -> int:
-    """Return the index of the ``)`` that encloses the query that begins at ``position``, else the number of tokens."""
+    """Return the index of the token after the query that begins with token ``position``.
+
+    A query ends before the ``)`` that closes the parenthesis around it, or else with the last token.
+    """
     depth = 0
     for index in range(position, len(tokens)):
         depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
@@ -354,7 +366,10 @@ def _find_query_end(tokens: Sequence[Token], position: int) -> int:
 
 
 def _get_terminal_name(token: Token, choices: Mapping[str, Any]) -> str:
-    """Return the grammar's name for ``token`` if the terminals ``choices`` are valid there."""
+    """Return the name of the terminal for ``token``. A word is a keyword only if that is among ``choices``.
+
+    ``choices`` are the terminals that are valid at the token.
+    """
     if token.kind == "word":
         word = token.text.upper()
         return word if word in choices and word in get_keywords() else "NAME"

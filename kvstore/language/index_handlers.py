@@ -13,7 +13,7 @@ from dataclasses import astuple
 from ..registry import INDEXES, list_generation_indexes
 from ..retrieval.evidence import Step
 from ..sql.literals import format_literal
-from . import statements as s
+from . import statements
 from .cursor import Cursor
 from .query_handlers import omit_none
 from .statement_context import StatementContext
@@ -24,35 +24,39 @@ OUTLINE_COLUMNS = ("level", "title", "count", "detail")
 
 
 def list_index_kinds() -> Mapping[str, Sequence[str]]:
-    """Return the kinds of index that a statement may name, with the options of each."""
+    """Return the names of the options of each kind of index that a statement may name, by kind."""
     # An index that is built along with another one is not named in statements.
     return {kind.name: list(kind.options) for kind in INDEXES.values() if not getattr(kind, "companion_of", "")}
 
 
 def list_outlined_kinds() -> list[str]:
-    """Return the kinds of index whose groups EXPAND lists, each above its members, such as ``topics``."""
+    """Return the kinds of index that EXPAND accepts, such as ``topics``; it lists their groups as an outline."""
     return [kind.name for kind in list_generation_indexes() if kind.has_outline]
 
 
-def create_index(context: StatementContext, statement: s.CreateIndex) -> Cursor:
+def create_index(context: StatementContext, statement: statements.CreateIndex) -> Cursor:
     """Execute CREATE INDEX: build an index of a kind, such as ``synonyms``."""
     context.require_no_transaction("CREATE INDEX commits by itself")
     context.database.create_index(statement.kind, statement.options, progress=context.progress)
     return Cursor("CREATE", message=f"index {statement.kind.lower()} created")
 
 
-def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
+def drop_index(context: StatementContext, statement: statements.DropIndex) -> Cursor:
     """Execute DROP INDEX: remove an index and its contents."""
     context.require_no_transaction("DROP INDEX commits by itself")
     context.database.drop_index(statement.kind)
     return Cursor("DROP", message=f"index {statement.kind.lower()} dropped")
 
 
-def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
-    """Execute REFRESH, and return the kinds of indexes that changed; with a model, also what it wrote for each kind."""
+def refresh(context: StatementContext, statement: statements.Refresh) -> Cursor:
+    """Execute REFRESH, and return a row for each kind of index that was rebuilt.
+
+    With a model, the rows also report the texts that the model wrote, the tokens that were sent and received, and
+    failures.
+    """
     context.require_no_transaction("REFRESH commits by itself")
     model_clauses = omit_none(model=statement.model, within=statement.within)
-    # A list of the kinds, whose attribute ``written`` has the reports of what the model wrote.
+    # A list of the kinds; its attribute ``written`` has a report for each kind that the model wrote texts of.
     kinds = context.database.refresh(statement.index, progress=context.progress, **model_clauses)
     message = None if kinds else "nothing to refresh"
     if not model_clauses:
@@ -69,8 +73,8 @@ def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
     return Cursor("REFRESH", ("kind", *WRITING_COLUMNS), rows, rowcount=len(rows), message=message, problems=failures)
 
 
-def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
-    """Execute EXPAND of an index, such as EXPAND TOPICS: return a row for each group, each above its members."""
+def expand_index(context: StatementContext, statement: statements.ExpandIndex) -> Cursor:
+    """Execute EXPAND of an index, such as EXPAND TOPICS: return its groups as an outline, one row per group."""
     if statement.kind.lower() not in list_outlined_kinds():
         *choices, last_choice = "an entity in single quotes", *(kind.upper() for kind in list_outlined_kinds())
         expectation = f"{', '.join(choices)} or {last_choice}" if choices else last_choice
@@ -81,8 +85,8 @@ def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))
 
 
-def list_refresh_steps(context: StatementContext, statement: s.Refresh) -> list[Step]:
-    """Return the steps of a REFRESH as estimated: the groups to build, and the requests to a model; sends nothing."""
+def list_refresh_steps(context: StatementContext, statement: statements.Refresh) -> list[Step]:
+    """Return the steps of a REFRESH, with estimates of its groups and requests to a model; nothing is sent or built."""
     model = context.database.language_model(statement.model)
     name = "a model (none is set)" if model is None else model.name
     steps = []

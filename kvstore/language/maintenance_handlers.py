@@ -13,7 +13,7 @@ from ..arguments import format_count
 from ..changes.facts import list_fact_kinds
 from ..database.exchange import TABLE_SUFFIXES
 from ..sql.literals import format_literal
-from . import statements as s
+from . import statements
 from .cursor import Cursor, Row
 from .statement_context import StatementContext
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..changes.facts import ExportReport
 
 
-def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
+def set_setting(context: StatementContext, statement: statements.SetSetting) -> Cursor:
     """Execute SET: change a setting of the session."""
     if statement.name == "base_url":
         context.require_writable("SET cannot change the address of models")
@@ -29,7 +29,7 @@ def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
     return Cursor("SET", message=f"{statement.name} = {format_literal(statement.value)}")
 
 
-def check(context: StatementContext, statement: s.Check) -> Cursor:
+def check(context: StatementContext, statement: statements.Check) -> Cursor:
     """Execute CHECK, and return a row for each problem; with REPAIR, rebuild the derived data."""
     if statement.repair:
         return _repair(context)
@@ -46,7 +46,7 @@ def check(context: StatementContext, statement: s.Check) -> Cursor:
 
 
 def _repair(context: StatementContext) -> Cursor:
-    """Execute CHECK REPAIR, and return each problem with its outcome."""
+    """Execute CHECK REPAIR, and return a row for each problem with its outcome: repaired, lost or remains."""
     context.require_no_transaction("CHECK REPAIR makes its own commit")
     report = context.database.repair()
     rows: list[Row] = [(problem, "repaired") for problem in report.found if problem not in report.remaining]
@@ -62,14 +62,14 @@ def _repair(context: StatementContext) -> Cursor:
     return Cursor("CHECK", ("problem", "outcome"), rows, rowcount=len(rows), message=message, failed=failed)
 
 
-def backup(context: StatementContext, statement: s.Backup) -> Cursor:
+def backup(context: StatementContext, statement: statements.Backup) -> Cursor:
     """Execute BACKUP: copy the store to a new directory."""
     context.require_writable("BACKUP cannot write a file")
     context.database.backup(statement.path)
     return Cursor("BACKUP", message=f"copied to {statement.path}")
 
 
-def export(context: StatementContext, statement: s.Export) -> Cursor:
+def export(context: StatementContext, statement: statements.Export) -> Cursor:
     """Execute EXPORT of the whole store, or of one table if the statement or the suffix of the file asks for it."""
     context.require_writable("EXPORT cannot write a file")
     if statement.table is not None or Path(statement.path).suffix.lower() in TABLE_SUFFIXES:
@@ -82,7 +82,7 @@ def export(context: StatementContext, statement: s.Export) -> Cursor:
     return Cursor("EXPORT", rowcount=report.documents, message=f"{_format_counts(report)} written to {statement.path}")
 
 
-def compact(context: StatementContext, statement: s.Compact) -> Cursor:
+def compact(context: StatementContext, statement: statements.Compact) -> Cursor:
     """Execute COMPACT, and return the size of the data file before and after it."""
     context.require_no_transaction("COMPACT waits until no process writes")
     report = context.database.compact()
@@ -90,7 +90,7 @@ def compact(context: StatementContext, statement: s.Compact) -> Cursor:
     return Cursor("COMPACT", ("bytes_before", "bytes_after"), [row], rowcount=1)
 
 
-def import_file(context: StatementContext, statement: s.Import) -> Cursor:
+def import_file(context: StatementContext, statement: statements.Import) -> Cursor:
     """Execute IMPORT of a file that EXPORT wrote."""
     context.require_no_transaction("IMPORT commits batch by batch")
     report = context.database.import_(statement.path)

@@ -16,7 +16,7 @@ from ..registry.sql_table import Parameters, SqlValue
 from ..sql.diagnosis import describe_parameter_error, make_statement_error
 from ..sql.tokens import Token, iter_tokens
 from ..text.patterns import compile_lazily
-from . import statements as s
+from . import statements
 
 #: White space of the language that is not white space in SQLite.
 _FOREIGN_SPACE_PATTERN = compile_lazily(r"[^\S \t\n\f\r]")
@@ -30,7 +30,11 @@ class Parameter(NamedTuple):
 
 
 def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parameters) -> dict[int, Parameter]:
-    """Return the parameters of a script by offset; raise StatementError for a missing, surplus or invalid value."""
+    """Return the value of each parameter of a script, by the offset of its token in ``text``.
+
+    ``parameters`` is a sequence for ``?`` or a mapping for ``:name``. Raises StatementError for a missing, surplus or
+    invalid value.
+    """
     if isinstance(parameters, (str, bytes)):
         raise StatementError("parameters must be a sequence or a mapping; for one value write (value,)")
     is_named = isinstance(parameters, Mapping)
@@ -72,8 +76,11 @@ def _check_value(text: str, offset: int, value: Any) -> SqlValue:
     return value
 
 
-def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parameter]) -> s.Select:
-    """Return the query in characters ``start`` to ``end`` of ``text``, with the values of the parameters in it."""
+def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parameter]) -> statements.Select:
+    """Return the query in characters ``start`` to ``end`` of a script, with the values of its parameters.
+
+    ``parameters`` has those of the whole script, by offset.
+    """
     query_parameters = [parameter for offset, parameter in parameters.items() if start <= offset < end]
     values_by_name = {parameter.name: parameter.value for parameter in query_parameters if parameter.name}
     query = text[start:end]
@@ -83,4 +90,4 @@ def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parame
             _FOREIGN_SPACE_PATTERN.sub(" ", token.text) if token.kind == "space" else token.text
             for token in iter_tokens(query)
         )
-    return s.Select(query, values_by_name or tuple(parameter.value for parameter in query_parameters))
+    return statements.Select(query, values_by_name or tuple(parameter.value for parameter in query_parameters))

@@ -16,25 +16,33 @@ from ..sql import condition as conditions
 from ..sql.diagnosis import make_statement_error
 from ..sql.literals import format_literal
 from ..sql.tokens import Token, split_statements
-from . import statements as s
+from . import statements
 from .parameters import Parameter, bind_parameters, build_query
 from .questions import find_plain_question, find_unquoted_question
 
 _EXPLAIN_WORDS = frozenset({"EXPLAIN", "ANALYZE"})
 #: Statements that can store something in an empty store, or prepare for it.
-_FILLING_STATEMENTS = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.CreateIndex, s.Begin, s.SetSetting)
+_FILLING_STATEMENTS = (
+    statements.Ingest,
+    statements.Import,
+    statements.InsertDocument,
+    statements.InsertEdge,
+    statements.CreateIndex,
+    statements.Begin,
+    statements.SetSetting,
+)
 
 
 class ParsedStatement(NamedTuple):
     """A statement, its offset in the text, and the map from offsets in its condition to offsets in the text."""
 
-    statement: s.Statement
+    statement: statements.Statement
     start: int
     offset_map: conditions.OffsetMap
 
 
 def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
-    """Return the statements of a script, in which they are separated by ``;``.
+    """Return the parsed statements of a script, in which ``;`` separates them.
 
     ``parameters`` are the values of ``?`` (a sequence, in order over the whole script) or of ``:name`` (a mapping).
     Raises StatementError for the first error, including a wrong number or type of parameters.
@@ -49,18 +57,18 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
     if question is not None:
         start = len(text) - len(text.lstrip())
         raise make_statement_error(text, start, f"to ask a question, write ASK {format_literal(question)};")
-    statements = list(split_statements(text))
-    for tokens in statements:
+    token_lists = list(split_statements(text))  # the tokens of each statement
+    for tokens in token_lists:
         _require_quotes(text, tokens)
-    parameter_tokens = [token for tokens in statements for token in tokens if token.kind == "parameter"]
+    parameter_tokens = [token for tokens in token_lists for token in tokens if token.kind == "parameter"]
     parameters_by_offset = bind_parameters(text, parameter_tokens, parameters)
-    return [_parse_statement(text, tokens, parameters_by_offset) for tokens in statements]
+    return [_parse_statement(text, tokens, parameters_by_offset) for tokens in token_lists]
 
 
 def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
-    """Raise StatementError if the question of a statement such as ASK is not in quotes.
+    """Raise StatementError if the text after ASK, RETRIEVE or SEARCH is not in quotes. ``tokens`` are of the statement.
 
-    This is checked before anything else, because the question mark would be taken for a parameter.
+    This is checked before parameters, because the question mark of the text would be taken for one.
     """
     index = next((index for index, token in enumerate(tokens) if token.text.upper() not in _EXPLAIN_WORDS), 0)
     question = find_unquoted_question(text[tokens[index].start :])
@@ -71,33 +79,33 @@ def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
-    """True if a statement of a script can store something in an empty store; checks the paths of INGEST and IMPORT.
+    """True if a statement of a script can store something in an empty store, or prepares for it.
 
-    Raises StatementError for an invalid script, and ReaderError or InputError if INGEST or IMPORT names nothing
-    readable.
+    Raises StatementError for an invalid script, and ReaderError or InputError if the path of an INGEST or IMPORT cannot
+    be read.
     """
-    statements = [parsed.statement for parsed in parse(text, parameters)]
-    for statement in statements:
-        if isinstance(statement, s.Ingest):
+    script = [parsed.statement for parsed in parse(text, parameters)]
+    for statement in script:
+        if isinstance(statement, statements.Ingest):
             from ..ingest.sources import check_source
 
             check_path("a path to ingest", statement.path)
             check_source(statement.path, statement.format)
-        elif isinstance(statement, s.Import):
+        elif isinstance(statement, statements.Import):
             from ..database.exchange import check_export
 
             check_path("a path to import", statement.path)
             check_export(statement.path)
-    return any(isinstance(statement, _FILLING_STATEMENTS) for statement in statements)
+    return any(isinstance(statement, _FILLING_STATEMENTS) for statement in script)
 
 
 def _parse_statement(text: str, tokens: list[Token], parameters: dict[int, Parameter]) -> ParsedStatement:
-    """Return one statement of a text; a query stays unparsed, because SQLite parses it.
+    """Return the statement that ``tokens`` of a text form. A query is not parsed, because SQLite parses it.
 
     ``parameters`` has the parameters by offset in ``text``.
     """
     start = tokens[0].start
-    if tokens[0].kind == "word" and tokens[0].text.upper() in s.QUERY_WORDS:
+    if tokens[0].kind == "word" and tokens[0].text.upper() in statements.QUERY_WORDS:
         for token in tokens:
             conditions.check_token(text, token)
         return ParsedStatement(build_query(text, start, tokens[-1].end, parameters), start, offset_map=())

@@ -15,7 +15,7 @@ from ..errors import InputError, StatementError
 from ..registry.table_reader import TableReader
 from ..sql.diagnosis import make_statement_error
 from ..sql.relational import Selection
-from . import statements as s
+from . import statements
 from .cursor import Cursor, Row, infer_types
 from .statement_context import StatementContext
 
@@ -80,7 +80,7 @@ def _make_typed_cursor(
     return Cursor(kind, tuple(columns), rows, types=tuple(columns.values()), rowcount=count, message=message)
 
 
-def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
+def lookup(context: StatementContext, statement: statements.Lookup) -> Cursor:
     """Execute LOOKUP; if nothing is found, the message suggests known names."""
     locations = context.target.lookup(*statement.entities, **omit_none(limit=statement.limit))
     message = None
@@ -92,14 +92,14 @@ def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
     return _make_typed_cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), len(locations), message)
 
 
-def expand(context: StatementContext, statement: s.Expand) -> Cursor:
-    """Execute EXPAND of an entity, and return a row for each relative."""
+def expand(context: StatementContext, statement: statements.Expand) -> Cursor:
+    """Execute EXPAND of an entity, and return a row for each of its ancestors and descendants."""
     clauses = omit_none(depth=statement.depth, tree=statement.tree, limit=statement.limit)
     relatives = context.target.expand(statement.entity, direction=statement.direction, **clauses)
     return _make_typed_cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
 
 
-def search(context: StatementContext, statement: s.Search) -> Cursor:
+def search(context: StatementContext, statement: statements.Search) -> Cursor:
     """Execute SEARCH, and return a row for each hit; the last column repeats the ordinal by its deprecated name."""
     hits = context.target.search(
         statement.text, **omit_none(using=statement.using, where=statement.where, top=statement.top)
@@ -112,7 +112,7 @@ def _to_hit_row(hit: Hit) -> Row:
     return hit.rank, hit.score, hit.document, hit.ordinal, hit.text
 
 
-def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
+def retrieve(context: StatementContext, statement: statements.Retrieve) -> Cursor:
     """Execute RETRIEVE, and return a row for each hit; the last column repeats the ordinal by its deprecated name."""
     evidence = retrieve_evidence(context, statement)
     rows = ((*_to_hit_row(hit), hit.path, hit.kind, _to_span_mappings(hit.spans), hit.ordinal) for hit in evidence.hits)
@@ -124,12 +124,14 @@ def _to_span_mappings(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
     return [asdict(span) | {"chunk": span.ordinal} for span in spans]
 
 
-def retrieve_evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
+def retrieve_evidence(context: StatementContext, statement: statements.Retrieve) -> Evidence:
     """Run a RETRIEVE with its clauses, and return the evidence (hits and steps) that it finds."""
     return context.target.retrieve(statement.question, **build_retrieval_clauses(context, statement))
 
 
-def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
+def build_retrieval_clauses(
+    context: StatementContext, statement: statements.Retrieve | statements.Ask
+) -> dict[str, Any]:
     """Return the clauses of a RETRIEVE or ASK as arguments of the methods. Raises StatementError for a bad reranker."""
     from ..retrieval.query import get_reranker
 
@@ -148,7 +150,7 @@ def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s
     )
 
 
-def ask(context: StatementContext, statement: s.Ask) -> Cursor:
+def ask(context: StatementContext, statement: statements.Ask) -> Cursor:
     """Execute ASK, and return the answer and its citations as one row."""
     answer = ask_question(context, statement)
     with context.target.state() as state:
@@ -185,7 +187,7 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
     return _make_typed_cursor("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(answer.remarks) or None)
 
 
-def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
+def ask_question(context: StatementContext, statement: statements.Ask) -> Answer:
     """Ask the question of an ASK with its clauses, and return the answer."""
     clauses = build_retrieval_clauses(context, statement)
     return context.target.ask(
@@ -195,7 +197,7 @@ def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
     )
 
 
-def select(context: StatementContext, statement: s.Select) -> Cursor:
+def select(context: StatementContext, statement: statements.Select) -> Cursor:
     """Execute SELECT; a long result is read from a snapshot while the caller fetches its rows."""
     transaction = context.database._open_transaction
     if transaction is not None:  # its state changes with the next statement, so read all rows now
@@ -223,10 +225,12 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
     return Cursor("SELECT", selection.columns, chain(first_rows, selection), types=types, release=release)
 
 
-def run_query(context: StatementContext, statement: s.Select, reader: TableReader, prefix: str = "") -> Selection:
-    """Return the rows of a query on one state, with ``prefix``, such as EXPLAIN QUERY PLAN, prepended to the query.
+def run_query(
+    context: StatementContext, statement: statements.Select, reader: TableReader, prefix: str = ""
+) -> Selection:
+    """Start a query on the state of ``reader``, and return its rows.
 
-    Errors point at the position in the user's text.
+    ``prefix``, such as EXPLAIN QUERY PLAN, is prepended to the query. Errors point at the position in the user's text.
     """
     start = context.text.find(statement.text, context.start)
 

@@ -38,7 +38,7 @@ def find_plain_question(text: str) -> str | None:
 
 
 def find_unquoted_question(text: str) -> str | None:
-    """Return the unquoted text after a word such as ASK, or None if the text is quoted or the word is missing.
+    """Return the text after ASK, RETRIEVE or SEARCH that lacks its quotes; None if it has them, or without such a word.
 
     >>> find_unquoted_question("ASK who's there? TOP 3;"), find_unquoted_question("ASK 'who?';")
     ("who's there?", None)

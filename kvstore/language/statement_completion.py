@@ -102,13 +102,16 @@ class _Suggestion(NamedTuple):
     kind: str
 
 
-def _label(texts: Iterable[str], kind: str) -> Iterator[_Suggestion]:
+def _make_suggestions(texts: Iterable[str], kind: str) -> Iterator[_Suggestion]:
     """Yield a suggestion of this kind for each text."""
     return (_Suggestion(text, kind) for text in texts)
 
 
 def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
-    """Return the offset of the last statement of a text, and the last token if it may be unfinished, else None."""
+    """Return the character offset of the last statement of a text, and the last token if the user may be typing it.
+
+    The token is None if it is finished, such as white space or a string with its closing quote.
+    """
     statement_start, last_token = 0, None
     for token in iter_tokens(typed_text):
         if token.kind == "semicolon":
@@ -133,25 +136,25 @@ def _iter_suggestions(statement: str, typed: str, catalog: StatementCatalog) -> 
     allowed = language.list_expected_terminals(statement) - _find_used_clauses(words)
     columns = _list_assignable_columns(words)
     if columns is not None:
-        yield from _filter_matching(_label(columns, "column"), typed.lstrip('"'))
+        yield from _filter_matching(_make_suggestions(columns, "column"), typed.lstrip('"'))
         return
     if typed.startswith("'"):
         yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
         return
     if typed.startswith('"') and allowed & {"QUERY_TEXT", *_EXPRESSIONS}:
         names = dict.fromkeys(column for columns in catalog.list_tables().values() for column in columns)
-        yield from _label((f'"{name}"' for name in names if name.startswith(typed[1:])), "column")
+        yield from _make_suggestions((f'"{name}"' for name in names if name.startswith(typed[1:])), "column")
         return
     name_prefix = typed.lstrip('"')
     if "QUERY_TEXT" in allowed:
         yield from _filter_matching(_iter_query_words(words, catalog), name_prefix)
         return
     if allowed & _EXPRESSIONS:
-        yield from _filter_matching(_label(catalog.list_tables()["documents"], "column"), name_prefix)
-        yield from _filter_matching(_label(sorted(_EXPRESSION_WORDS), "keyword"), name_prefix)
-    yield from _filter_matching(_label(sorted(allowed & language.get_keywords()), "keyword"), name_prefix)
+        yield from _filter_matching(_make_suggestions(catalog.list_tables()["documents"], "column"), name_prefix)
+        yield from _filter_matching(_make_suggestions(sorted(_EXPRESSION_WORDS), "keyword"), name_prefix)
+    yield from _filter_matching(_make_suggestions(sorted(allowed & language.get_keywords()), "keyword"), name_prefix)
     if "QUERY" in allowed:
-        yield from _filter_matching(_label(("SELECT", "VALUES", "WITH"), "keyword"), name_prefix)
+        yield from _filter_matching(_make_suggestions(("SELECT", "VALUES", "WITH"), "keyword"), name_prefix)
     if "NAME" in allowed:
         yield from _filter_matching(_iter_names(words, catalog), name_prefix)
     if "STRING" in allowed and "NAME" not in allowed:
@@ -159,9 +162,10 @@ def _iter_suggestions(statement: str, typed: str, catalog: StatementCatalog) -> 
 
 
 def _list_assignable_columns(words: Sequence[str]) -> list[str] | None:
-    """Return the columns that UPDATE documents can still assign, or None unless an assignment begins after ``words``.
+    """Return the columns that can follow ``words``, the beginning of an UPDATE documents, as the next to assign.
 
-    The list is empty after a column, where only ``=`` is valid.
+    The list is empty after a column, where only ``=`` is valid. Return None if the words are of another statement, or
+    end inside a value or after WHERE.
     """
     if list(words[:3]) != ["UPDATE", "DOCUMENTS", "SET"]:
         return None
@@ -179,9 +183,9 @@ def _list_assignable_columns(words: Sequence[str]) -> list[str] | None:
 
 
 def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
-    """Return the clause keywords that completion no longer offers: those that the statement already has.
+    """Return the keywords of clauses that a statement of these ``words`` already has, and that are not offered again.
 
-    If it has a direction, all directions are returned, since they exclude each other.
+    If it has one of UP, DOWN and BOTH, all three are returned, because they exclude each other.
     """
     used_clauses = _CLAUSES.intersection(words)
     return used_clauses | _DIRECTIONS if used_clauses & _DIRECTIONS else used_clauses
@@ -195,9 +199,9 @@ def _filter_matching(suggestions: Iterable[_Suggestion], typed: str) -> Iterator
 def _iter_strings(
     words: Sequence[str], allowed: frozenset[str], prefix: str, catalog: StatementCatalog
 ) -> Iterator[_Suggestion]:
-    """Yield each key, name, path or tree that begins with ``prefix`` and is valid here, as a literal.
+    """Yield the document keys, entities, paths or trees that begin with ``prefix``, as literals that may come next.
 
-    ``words`` are those of the statement before the literal, ``allowed`` the terminals of the grammar (kinds of tokens)
+    ``words`` are those of the statement so far, ``allowed`` the terminals of the grammar (keywords and kinds of tokens)
     that may follow them, and ``catalog`` lists the names in the store.
     """
     if "STRING" not in allowed or not words:
@@ -206,7 +210,7 @@ def _iter_strings(
     if words[-1] == "TREE":
         kind, names = "tree", [tree for tree in catalog.list_trees() if tree.startswith(prefix)]
     elif (words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2) or words[-2:] == [")", "TO"]:
-        # The last is COPY (query) TO.
+        # The last two words are those of COPY (query) TO.
         kind, names = "path", catalog.list_paths(prefix)
     elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
         kind, names = "document", catalog.list_document_keys(prefix, _MAX_COMPLETIONS)
@@ -214,34 +218,34 @@ def _iter_strings(
         kind, names = "entity", catalog.list_entity_names(prefix, _MAX_COMPLETIONS)
     else:
         return
-    yield from _label(map(format_literal, names), kind)
+    yield from _make_suggestions(map(format_literal, names), kind)
 
 
 def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[_Suggestion]:
-    """Yield each name of ``catalog`` that is valid after ``words``, the beginning of a statement."""
+    """Yield the names, such as strategies and tables of ``catalog``, that can follow ``words`` of a statement."""
     last_word = words[-1] if words else ""
     if last_word in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
         strategies: Iterable[str] = catalog.list_strategies()
         if words[0] == "SEARCH":
             strategies = [name for name in strategies if name in ("vector", "lexical", "hybrid")]
-        yield from _label(strategies, "strategy")
+        yield from _make_suggestions(strategies, "strategy")
     elif last_word == "TABLE":
-        yield from _label(catalog.list_tables(), "table")
+        yield from _make_suggestions(catalog.list_tables(), "table")
     elif last_word == "DESCRIBE":
-        yield from _label(catalog.list_tables(), "table")
-        yield from _label(language.list_described_kinds(), "kind")
+        yield from _make_suggestions(catalog.list_tables(), "table")
+        yield from _make_suggestions(language.list_described_kinds(), "kind")
     elif last_word == "INDEX":
-        yield from _label(language.list_index_kinds(), "index")
+        yield from _make_suggestions(language.list_index_kinds(), "index")
     elif last_word == "EXPAND":
-        yield from _label(language.list_outlined_kinds(), "index")
+        yield from _make_suggestions(language.list_outlined_kinds(), "index")
     elif last_word == "EXTRACT":
-        yield from _label(language.list_extraction_kinds(), "kind")
+        yield from _make_suggestions(language.list_extraction_kinds(), "kind")
     elif last_word == "SET":
-        yield from _label(catalog.list_settings(), "setting")
+        yield from _make_suggestions(catalog.list_settings(), "setting")
     elif last_word in ("(", ",") and words[0] == "INGEST":
-        yield from _label(language.list_ingest_options(), "option")
+        yield from _make_suggestions(language.list_ingest_options(), "option")
     elif last_word in ("(", ","):
-        yield from _label(map(format_identifier, _list_options(words, catalog)), "option")
+        yield from _make_suggestions(map(format_identifier, _list_options(words, catalog)), "option")
 
 
 def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
@@ -263,13 +267,15 @@ def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterat
     """Yield each table and column of ``catalog``, and each keyword, that can follow the words of a query."""
     tables = catalog.list_tables()
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
-        yield from _label(tables, "table")
+        yield from _make_suggestions(tables, "table")
         return
     named_tables = [table for table in tables if table.upper() in words] or list(tables)
     columns = dict.fromkeys(column for table in named_tables for column in tables[table])
-    yield from _label((f'"{column}"' if column.upper() in SQL_WORDS else column for column in columns), "column")
-    yield from _label(SQL_WORDS, "keyword")
-    yield from _label(tables, "table")
+    yield from _make_suggestions(
+        (f'"{column}"' if column.upper() in SQL_WORDS else column for column in columns), "column"
+    )
+    yield from _make_suggestions(SQL_WORDS, "keyword")
+    yield from _make_suggestions(tables, "table")
 
 
 def _is_after_from(words: Sequence[str]) -> bool:

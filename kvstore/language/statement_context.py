@@ -51,9 +51,9 @@ class StatementContext:
 
     @contextmanager
     def open_transaction(self, *, models: bool = False) -> Iterator[Transaction]:
-        """Yield the transaction to change: the one that BEGIN opened, else a new one that is committed at the end.
+        """Yield the transaction to write to: the one that BEGIN opened, else a new one that is committed at the end.
 
-        ``models``: true if documents are put, which needs the models.
+        ``models`` is True if texts of documents are stored, which the embedder and other models must process.
         """
         if self.database._open_transaction is not None:
             yield self.database._open_transaction
@@ -62,7 +62,7 @@ class StatementContext:
             yield transaction
 
     def require_no_transaction(self, reason: str) -> None:
-        """Raise TransactionError if BEGIN has opened a transaction; ``reason`` is the reason for the error message."""
+        """Raise TransactionError if BEGIN has opened a transaction. The error message begins with ``reason``."""
         if self.database._open_transaction is not None:
             raise TransactionError(f"{reason}, so it must run outside BEGIN; COMMIT or ROLLBACK first")
 
@@ -73,7 +73,7 @@ class StatementContext:
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Let errors of the statement's condition point at the condition in the text of the statement."""
+        """Convert a ConditionError in a ``with`` block to a StatementError that points at the text of the condition."""
         try:
             yield
         except ConditionError as error:
