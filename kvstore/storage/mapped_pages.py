@@ -52,31 +52,31 @@ class PageTransaction:
         trees = ((name, self.find_table(name)) for name in names)
         return {name: tree for name, tree in trees if tree is not None}
 
-    def get(self, key: bytes, *, db: Tree) -> memoryview | None:
+    def get(self, key: bytes, *, table: Tree) -> memoryview | None:
         """Return the value of a key, or None if it is missing; raise lmdb.BadValsizeError for an invalid length."""
         if not 0 < len(key) <= MAX_KEY_BYTES:
             raise lmdb.BadValsizeError("mdb_get")
-        return db.get(key)
+        return table.get(key)
 
-    def get_many(self, keys: Sequence[bytes], *, db: Tree) -> list[memoryview | None]:
+    def get_many(self, keys: Sequence[bytes], *, table: Tree) -> list[memoryview | None]:
         """Return the value of each key, None for a missing key."""
-        return db.get_many(list(keys))
+        return table.get_many(list(keys))
 
-    def scan_prefixes(self, prefixes: Sequence[bytes], *, db: Tree) -> list[list[Record]]:
+    def scan_prefixes(self, prefixes: Sequence[bytes], *, table: Tree) -> list[list[Record]]:
         """Return for each prefix the records with keys that begin with it, in key order."""
-        return db.scan_prefixes(list(prefixes), self.skips_damage)
+        return table.scan_prefixes(list(prefixes), self.skips_damage)
 
-    def cursor(self, db: Tree) -> Cursor:
+    def cursor(self, table: Tree) -> Cursor:
         """Return a cursor over a table."""
-        return db.cursor(self.skips_damage)
+        return table.cursor(self.skips_damage)
 
-    def count(self, db: Tree) -> int:
+    def count(self, table: Tree) -> int:
         """Return the number of records of a table."""
-        return db.entries
+        return table.entries
 
-    def statistics(self, db: Tree) -> dict[str, int]:
+    def statistics(self, table: Tree) -> dict[str, int]:
         """Return the counts of a table's pages and records."""
-        return db.statistics
+        return table.statistics
 
     def find_damage(self, table: str) -> list[str]:
         """Return a description of every damaged branch and leaf page of a table."""
@@ -156,40 +156,40 @@ class VerifiedTransaction:
         tables = ((name, self.find_table(name)) for name in names)
         return {name: table for name, table in tables if table is not None}
 
-    def get(self, key: bytes, *, db: WrittenTable) -> memoryview | None:
+    def get(self, key: bytes, *, table: WrittenTable) -> memoryview | None:
         """Return the value of a key, or None if it is missing."""
         # LMDB reads a changed table, because only LMDB knows the changed pages.
-        if db.tree is not None:
-            if not db.is_changed and 0 < len(key) <= MAX_KEY_BYTES:
-                return db.tree.get(key)
-            db.tree.verify_path(key)
-        return self.lmdb.get(key, db=db.handle)
+        if table.tree is not None:
+            if not table.is_changed and 0 < len(key) <= MAX_KEY_BYTES:
+                return table.tree.get(key)
+            table.tree.verify_path(key)
+        return self.lmdb.get(key, db=table.handle)
 
-    def make_reader(self, db: WrittenTable) -> Callable[[bytes], memoryview | None]:
+    def make_reader(self, table: WrittenTable) -> Callable[[bytes], memoryview | None]:
         """Return a function that maps a valid key to its value, or to None if the key is missing.
 
         The function is usable until this transaction changes the table.
         """
-        return partial(self.get, db=db) if db.tree is None or db.is_changed else db.tree.get
+        return partial(self.get, table=table) if table.tree is None or table.is_changed else table.tree.get
 
-    def cursor(self, db: WrittenTable) -> VerifiedCursor | Cursor:
+    def cursor(self, table: WrittenTable) -> VerifiedCursor | Cursor:
         """Return a cursor over a table: over its verified pages, or over LMDB if this transaction changed the table."""
-        if db.tree is not None and not db.is_changed:
-            return db.tree.cursor()
-        return VerifiedCursor(self.lmdb.cursor(db=db.handle), db.tree)
+        if table.tree is not None and not table.is_changed:
+            return table.tree.cursor()
+        return VerifiedCursor(self.lmdb.cursor(db=table.handle), table.tree)
 
-    def get_many(self, keys: Sequence[bytes], *, db: WrittenTable) -> list[memoryview | None]:
+    def get_many(self, keys: Sequence[bytes], *, table: WrittenTable) -> list[memoryview | None]:
         """Return the value of each key, None for a missing key."""
         # The cursor finds keys near its position without descending the tree again.
-        with self.cursor(db) as cursor:
+        with self.cursor(table) as cursor:
             return [cursor.get(key) for key in keys]
 
-    def scan_prefixes(self, prefixes: Sequence[bytes], *, db: WrittenTable) -> list[list[Record]]:
+    def scan_prefixes(self, prefixes: Sequence[bytes], *, table: WrittenTable) -> list[list[Record]]:
         """Return for each prefix the records with keys that begin with it, in key order."""
-        if db.tree is not None and not db.is_changed:
-            return db.tree.scan_prefixes(list(prefixes))
+        if table.tree is not None and not table.is_changed:
+            return table.tree.scan_prefixes(list(prefixes))
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
-        with self.cursor(db) as cursor:
+        with self.cursor(table) as cursor:
             for prefix, records in zip(prefixes, records_by_prefix, strict=True):
                 has_record = cursor.set_range(prefix)
                 while has_record:
@@ -200,42 +200,42 @@ class VerifiedTransaction:
                     has_record = cursor.next()
         return records_by_prefix
 
-    def count(self, db: WrittenTable) -> int:
+    def count(self, table: WrittenTable) -> int:
         """Return the number of records of a table."""
-        return self.lmdb.stat(db.handle)["entries"]
+        return self.lmdb.stat(table.handle)["entries"]
 
-    def statistics(self, db: WrittenTable) -> dict[str, int]:
+    def statistics(self, table: WrittenTable) -> dict[str, int]:
         """Return the counts of a table's pages and records."""
-        return dict(self.lmdb.stat(db.handle))  # type: ignore[arg-type]
+        return dict(self.lmdb.stat(table.handle))  # type: ignore[arg-type]
 
-    def put(self, key: bytes, value: bytes | bytearray | memoryview, *, db: WrittenTable) -> bool:
+    def put(self, key: bytes, value: bytes | bytearray | memoryview, *, table: WrittenTable) -> bool:
         """Store a value, after verifying the pages that lead to its key; return True, as LMDB does."""
-        db.is_changed = True
-        if db.tree is not None:
-            db.tree.verify_path(key)
-        return self.lmdb.put(key, value, db=db.handle)
+        table.is_changed = True
+        if table.tree is not None:
+            table.tree.verify_path(key)
+        return self.lmdb.put(key, value, db=table.handle)
 
-    def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], db: WrittenTable) -> None:
+    def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], table: WrittenTable) -> None:
         """Store many records, given in key order, after verifying the pages that lead to their keys."""
-        db.is_changed = True
-        if db.tree is not None:
-            db.tree.verify_paths(records)
-        with self.lmdb.cursor(db=db.handle) as cursor:
+        table.is_changed = True
+        if table.tree is not None:
+            table.tree.verify_paths(records)
+        with self.lmdb.cursor(db=table.handle) as cursor:
             cursor.putmulti(records)
 
-    def delete(self, key: bytes, *, db: WrittenTable) -> bool:
+    def delete(self, key: bytes, *, table: WrittenTable) -> bool:
         """Remove a key; return False if it is missing."""
-        db.is_changed = True
-        if db.tree is not None:
-            db.tree.verify_path(key, siblings=True)  # LMDB may merge a page with a sibling after a deletion
-        return self.lmdb.delete(key, db=db.handle)
+        table.is_changed = True
+        if table.tree is not None:
+            table.tree.verify_path(key, siblings=True)  # LMDB may merge a page with a sibling after a deletion
+        return self.lmdb.delete(key, db=table.handle)
 
-    def clear(self, db: WrittenTable) -> None:
+    def clear(self, table: WrittenTable) -> None:
         """Remove every record of a table."""
-        db.is_changed = True
-        if db.tree is not None:
-            db.tree.verify()
-        self.lmdb.drop(db.handle, delete=False)
+        table.is_changed = True
+        if table.tree is not None:
+            table.tree.verify()
+        self.lmdb.drop(table.handle, delete=False)
 
     def commit(self) -> None:
         """Commit: make the changes durable, and visible to transactions that begin later."""

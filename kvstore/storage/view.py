@@ -137,8 +137,8 @@ class LmdbView:
             is_buffered = self._buffered_tables[table]
             # The version chain: the changes of the record that are still in the change buffer.
             chain = self._get_buffer().get_table(table).get_chain(key) if is_buffered else UNCHANGED
-            handle = transaction.find_table(table) if needs_stored_value(chain) else None
-            stored_value = None if handle is None else transaction.get(key, db=handle)
+            stored_table = transaction.find_table(table) if needs_stored_value(chain) else None
+            stored_value = None if stored_table is None else transaction.get(key, table=stored_table)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         return stored_value if chain == UNCHANGED else resolve_value(table, key, chain, stored_value)
@@ -151,11 +151,11 @@ class LmdbView:
         newer, older = changes.newer, changes.older
         values: list[memoryview | None] = []
         try:
-            handle = transaction.find_table(table)
+            stored_table = transaction.find_table(table)
             if not changes:
-                return [None] * len(keys) if handle is None else transaction.get_many(keys, db=handle)
+                return [None] * len(keys) if stored_table is None else transaction.get_many(keys, table=stored_table)
             # A cursor finds keys near its position without descending the tree again.
-            with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
+            with nullcontext() if stored_table is None else transaction.cursor(table=stored_table) as cursor:
                 for key in keys:
                     if key in newer or key in older:
                         chain = newer[key] if key in newer else older[key]
@@ -173,9 +173,9 @@ class LmdbView:
         self._owner.page_releaser.count_reads(len(prefixes), looked_up=not self.writable)
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
-            handle = transaction.find_table(table)
-            if handle is not None:
-                records_by_prefix = transaction.scan_prefixes(prefixes, db=handle)
+            stored_table = transaction.find_table(table)
+            if stored_table is not None:
+                records_by_prefix = transaction.scan_prefixes(prefixes, table=stored_table)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         if self._buffered_tables[table]:
@@ -208,8 +208,8 @@ class LmdbView:
         # The ranges whose last record may be a changed one: index, start, and last changed key of each.
         unresolved: list[tuple[int, bytes, bytes]] = []
         try:
-            handle = transaction.find_table(table)
-            with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
+            stored_table = transaction.find_table(table)
+            with nullcontext() if stored_table is None else transaction.cursor(table=stored_table) as cursor:
                 for index, ((start, stop), changed_key) in enumerate(zip(ranges, last_changed_keys, strict=True)):
                     # Go to the last stored record below ``stop``.
                     if cursor is not None and (cursor.prev() if cursor.set_range(stop) else cursor.last()):
@@ -222,8 +222,9 @@ class LmdbView:
                         unresolved.append((index, start, changed_key))
             for index, start, key in unresolved:
                 chain = changes.get_chain(key)
-                needs_stored = handle is not None and needs_stored_value(chain)
-                value = resolve_value(table, key, chain, transaction.get(key, db=handle) if needs_stored else None)
+                needs_stored = stored_table is not None and needs_stored_value(chain)
+                stored_value = transaction.get(key, table=stored_table) if needs_stored else None
+                value = resolve_value(table, key, chain, stored_value)
                 if value is None:  # removed, so an earlier record is the last
                     last_records[index] = next(self.scan(table, start, key, reverse=True), None)
                 else:
@@ -236,12 +237,12 @@ class LmdbView:
         """Return the number of records in ``table``."""
         transaction = self._get_transaction()
         try:
-            handle = transaction.find_table(table)
-            count = 0 if handle is None else transaction.count(handle)
+            stored_table = transaction.find_table(table)
+            count = 0 if stored_table is None else transaction.count(stored_table)
             if not self._buffered_tables[table]:
                 return count
             return count + self._get_buffer().count_added(
-                table, lambda key: handle is not None and transaction.get(key, db=handle) is not None
+                table, lambda key: stored_table is not None and transaction.get(key, table=stored_table) is not None
             )
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
@@ -271,28 +272,29 @@ class LmdbView:
         They are in key order, or in descending order if ``reverse``.
         """
         transaction = self._get_transaction()
-        handle = self._find_table(table)
-        if handle is None:
+        stored_table = self._find_table(table)
+        if stored_table is None:
             return iter(())
-        return self._iter_records(transaction, handle, table, start, stop, reverse)
+        return self._iter_records(transaction, stored_table, table, start, stop, reverse)
 
     def _iter_records(
         self,
         transaction: Any,
-        handle: Any,
+        stored_table: Any,
         table: str,
         start: bytes,
         stop: bytes | None,
         reverse: bool,
     ) -> Iterator[Record]:
-        """Yield the records of an open table with ``start <= key < stop``, in descending order if ``reverse``.
+        """Yield the records of ``stored_table`` with ``start <= key < stop``, in descending order if ``reverse``.
 
-        The number of records read is reported to the page releaser from time to time.
+        ``table`` is its name, for error messages. The number of records read is reported to the page releaser from time
+        to time.
         """
         page_releaser = self._owner.page_releaser
         page_releaser.count_reads(1)
         try:
-            with transaction.cursor(db=handle) as cursor:
+            with transaction.cursor(table=stored_table) as cursor:
                 if reverse:
                     has_record = cursor.prev() if stop is not None and cursor.set_range(stop) else cursor.last()
                     for num_read, (key_view, value) in enumerate(cursor.iterprev() if has_record else (), 1):
@@ -314,7 +316,7 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def _find_table(self, table: str) -> Any:
-        """Return the transaction's handle of a table, or None if the table does not exist."""
+        """Return the table with this name, to read it without the change buffer; None if it does not exist."""
         transaction = self._get_transaction()
         try:
             return transaction.find_table(table)

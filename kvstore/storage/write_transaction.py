@@ -125,12 +125,12 @@ class WriteTransaction(LmdbView):
         elif self._buffered_tables[table]:
             self.merge_buffer()
         transaction = self._get_transaction()
-        handle = self._find_table(table)
-        if handle is None:
+        stored_table = self._find_table(table)
+        if stored_table is None:
             return
         self._num_changes += 1
         try:
-            transaction.clear(handle)
+            transaction.clear(stored_table)
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
@@ -317,10 +317,10 @@ class WriteTransaction(LmdbView):
 
     def _make_table_reader(self, table: str) -> Callable[[bytes], memoryview | None]:
         """Return a function that maps a key to its value in the table itself, without the change buffer, or to None."""
-        handle = self._find_table(table)
-        if handle is None:
+        stored_table = self._find_table(table)
+        if stored_table is None:
             return lambda key: None
-        reader: Callable[[bytes], memoryview | None] = self._get_transaction().make_reader(handle)
+        reader: Callable[[bytes], memoryview | None] = self._get_transaction().make_reader(stored_table)
         return reader
 
     def _write_records(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
@@ -335,43 +335,43 @@ class WriteTransaction(LmdbView):
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(new_records))  # storing records reads their pages first
         try:
-            handle = self._ensure_table(table)
+            stored_table = self._ensure_table(table)
             self._num_changes += 1
-            transaction.put_many(new_records, handle)
+            transaction.put_many(new_records, stored_table)
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _ensure_table(self, table: str) -> WrittenTable:
         """Return a table, and create it if it is missing; the commit registers created tables with the data file."""
         transaction = self._get_transaction()
-        written: WrittenTable | None = transaction.find_table(table)
-        if written is None:
+        stored_table: WrittenTable | None = transaction.find_table(table)
+        if stored_table is None:
             handle = self._owner.data.environment.open_db(table.encode(), txn=transaction.lmdb, create=True)
             self._created_tables[table] = handle
-            written = transaction.add_table(table, handle)
-        return written
+            stored_table = transaction.add_table(table, handle)
+        return stored_table
 
     def _write_record(self, table: str, key: bytes, value: Bytes) -> None:
         """Store a value directly in a table, without the change buffer."""
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(1)
         try:
-            handle = self._ensure_table(table)
+            stored_table = self._ensure_table(table)
             self._num_changes += 1
-            transaction.put(key, value, db=handle)
+            transaction.put(key, value, table=stored_table)
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _delete_record(self, table: str, key: bytes) -> bool:
         """Remove a key directly from a table, without the change buffer; return False if it is missing there."""
         transaction = self._get_transaction()
-        handle = self._find_table(table)
-        if handle is None:
+        stored_table = self._find_table(table)
+        if stored_table is None:
             return False
         self._owner.page_releaser.count_reads(1)
         self._num_changes += 1
         try:
-            removed: bool = transaction.delete(key, db=handle)
+            removed: bool = transaction.delete(key, table=stored_table)
             return removed
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
