@@ -87,7 +87,7 @@ def get_derivation(name: str) -> Derivation:
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
     """Return the derivations of the store that ``view`` reads; they compute data (such as units) from single documents.
 
-    They belong to systems and to the store's indexes, also to an index that is being dropped.
+    They belong to systems, and to the store's indexes, including an index that is being dropped.
     """
     systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
@@ -101,7 +101,7 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
             derivations.append(
                 StoredDerivation(
                     index.derivation,
-                    {name: record.options.get(name, option.default) for name, option in index.options.items()},
+                    {key: record.options.get(key, option.default) for key, option in index.options.items()},
                     unbuilt_documents=range(progress.get("built", 0), progress.get("until", 0)),
                     is_maintained=not progress.get("dropping"),
                 )

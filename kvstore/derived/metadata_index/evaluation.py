@@ -310,6 +310,7 @@ class Evaluation:
         The index keys of the field's values begin with ``field_prefix``; the encoded value follows. Numbers are less
         than texts. With ``same_kind``, only numbers match a number, and only texts a text.
         """
+        # Index keys of numbers begin with NUMBER, then come those of texts, with TEXT; AFTER_TEXT sorts after both.
         if isinstance(value, str):
             return _make_exact(self._compare_texts(field_prefix, operator, value, TEXT if same_kind else NUMBER))
         return self._compare_numbers(field_prefix, operator, value, TEXT if same_kind else AFTER_TEXT)

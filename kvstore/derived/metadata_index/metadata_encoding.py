@@ -364,7 +364,9 @@ def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[in
     Raises CorruptionError if the container is damaged or empty.
     """
     body = records.unseal(container, table, key)
-    boundaries = list(struct.unpack(f"<{len(body) // 2}H", body[1:])) if len(body) % 4 == 1 else []
+    # After the byte of the encoding, the first and the last offset of each run, two bytes each.
+    has_valid_size = len(body) % 4 == 1
+    boundaries = list(struct.unpack(f"<{len(body) // 2}H", body[1:])) if has_valid_size else []
     boundaries[1::2] = [last + 1 for last in boundaries[1::2]]
     if not boundaries or boundaries[-1] > DOCUMENTS_PER_CONTAINER:
         raise _make_corruption_error(table, key)

@@ -213,7 +213,7 @@ class PassageGraph(ViewReader):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
     def iter_degrees(self) -> Iterator[DecodedDegree]:
-        """Yield the decoded degree (number of chunks, and further data) of every entity that has chunks or links."""
+        """Yield the degree (numbers of chunks, or the only chunk) of every entity that has chunks or links."""
         for key, _ in self._view.scan(ENTITY_DEGREES):
             first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
             entities = np.arange(first_entity, first_entity + ENTITIES_PER_PAGE, dtype=np.uint32)

@@ -228,7 +228,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
 
     def fetch(self, state: State) -> NamedNeighborhoods:
         """Look up the entities of the names, and read the rows (edges) of those in at most ``max_chunks`` chunks."""
-        # The filter of the whole store: that of allowed documents lacks names that only imported triples contain.
+        # A filter restricted to the allowed documents would lack names that only imported triples contain.
         entities = state.unrestricted.filter.find_many(self.names)
         distinct = merge_distinct(entities[entities > 0])  # an unknown name has entity 0
         degrees = state.get_part(GRAPH).read_degrees(distinct)

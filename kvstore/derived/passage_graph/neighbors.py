@@ -92,9 +92,8 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     named_entities, chunk_indexes = _list_cooccurrences(graph, display_entities, chunks, entity)
     link_weights, links = _collect_links(graph, display_entities, own_entities, entity)
     trees_above, trees_below = _collect_trees(state, display_entities, identity)
-    candidates = np.union1d(
-        named_entities, np.array(sorted({*link_weights, *trees_above, *trees_below} - {entity}), np.uint32)
-    )
+    joined_entities = np.array(sorted({*link_weights, *trees_above, *trees_below} - {entity}), np.uint32)
+    candidates = np.union1d(named_entities, joined_entities)
     if not len(candidates):
         return Neighbours()
     shared_counts = np.bincount(np.searchsorted(candidates, named_entities), minlength=len(candidates))
@@ -102,14 +101,14 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     counts = _count_chunks(graph, display_entities, candidates)
     # Rounded, so that scores that are displayed as equal are equal.
     scores = np.round(joint_weights / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
-    ranked = _rank_candidates(state, candidates, scores, counts, limit)
-    first_chunks = _find_first_chunks(
-        state,
-        {int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for index, _ in ranked},
-    )
+    ranked = _rank_candidates(state, candidates, scores, counts, limit)  # (index in ``candidates``, name)
+    shared_chunks = {
+        int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for index, _ in ranked
+    }
+    first_chunks = _find_first_chunks(state, shared_chunks)
     name = state.entities.get(entity).name
     neighbors = Neighbours()
-    for index, display_name in ranked:  # indexes in ``candidates``
+    for index, display_name in ranked:
         candidate = int(candidates[index])
         document, chunk = first_chunks.get(candidate, (None, None))
         trees = tuple(sorted(trees_above[candidate])), tuple(sorted(trees_below[candidate]))

@@ -100,9 +100,9 @@ class DocumentRows:
         return mention_bits
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
-        """Return the entities in the headings of a section and its ancestors, each with bits that say how. Cached.
+        """Return the entities in the headings of a section and its ancestors, each with bits that say how; cached.
 
-        The bits (mention_bits of an edge) say whether the name is the whole heading or a part of it.
+        The bits say whether the name is a whole heading or a part of one.
         """
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:

@@ -308,13 +308,12 @@ def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) 
 def _add_triple_chunks(
     query: Query, hybrid: HybridResult, decomposition: Decomposition, chunks: Ids, scores: npt.NDArray[np.float64]
 ) -> tuple[Ids, npt.NDArray[np.float64], dict[int, str]]:
-    """Add the chunks of names that the best chunks' triples state facts about, and raise their scores.
+    """Add the chunks that the triples of the best chunks lead to, or raise their scores (HippoRAG 2, section 3.2).
 
-    Only triples (subject, relation, object) with words from the question count; this follows HippoRAG 2, section 3.2.
-    ``chunks`` are the candidates, ids ascending, with their ``scores``. ``hybrid`` has the rarity (IDF) of each term in
-    the question, and ``decomposition`` the remainder of the question without its names. Returns all chunks, their
-    scores, and, for EXPLAIN, the paths of the chunks that were not candidates. The bonus of a chunk grows with the
-    match of the triple and the cosine of the chunk. Scores are rescaled to at most 1.
+    They are chunks of the names in triples (subject, relation, object) that share words with the question. The bonus of
+    a chunk grows with the match of the triple and the cosine of the chunk. ``chunks`` (ids ascending) have ``scores``.
+    ``hybrid`` has the rarity (IDF) of each term in the question, and ``decomposition`` the question without its names.
+    Returns all chunks, their scores, at most 1, and, for EXPLAIN, the paths of the chunks that were added.
     """
     remainder_terms = get_informative_terms(decomposition.remainder, query.stem)
     rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in remainder_terms}

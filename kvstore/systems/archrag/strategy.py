@@ -154,16 +154,16 @@ class ArchragStrategy:
         ranking = replace(hybrid, scores=hybrid.scores + link_weight * np.array(link_scores)).rank(query)
         hybrid_paths = hybrid.format_paths()
         # A node is a reason only if it added to the score, or if hybrid search did not return the chunk.
-        sources = {
+        nodes_by_chunk = {
             chunk: chunk_sources[chunk].node
             for chunk, _ in ranking
             if chunk in chunk_sources and (link_weight > 0 or chunk not in hybrid_paths)
         }
-        nodes = list(dict.fromkeys(sources.values()))
+        nodes = list(dict.fromkeys(nodes_by_chunk.values()))
         labels = dict(zip(nodes, query.reading.fetch(NodeLabels(nodes)), strict=True)) if nodes else {}
         paths = {}
         for chunk, _ in ranking:
-            node_path = _format_path(labels[sources[chunk]]) if chunk in sources else None
+            node_path = _format_path(labels[nodes_by_chunk[chunk]]) if chunk in nodes_by_chunk else None
             reasons = [reason for reason in (hybrid_paths.get(chunk), node_path) if reason]
             if reasons:
                 paths[chunk] = "; ".join(reasons)

@@ -125,16 +125,18 @@ def _find_new_edges(
     first, neighbors = first[is_valid], neighbors[is_valid]
     cosines = _compute_cosines(vectors, first, neighbors)
     codes = np.minimum(first, neighbors) * count + np.maximum(first, neighbors)
+    # An edge is new if the cosine is great enough, and no existing edge has its code.
     is_new = cosines > min_cosine * FIXED_ONE
     if len(edge_codes):
         sorted_codes = np.sort(edge_codes)
         code_indexes = np.minimum(np.searchsorted(sorted_codes, codes), len(sorted_codes) - 1)
         is_new &= sorted_codes[code_indexes] != codes
+    # The new edges by node, those of a node by descending cosine; only the first ``max_neighbors`` of each node remain.
     order = np.lexsort((neighbors, -cosines, first))
     order = order[is_new[order]]
-    # Each node gets at most ``max_neighbors`` new edges, the edges with the greatest cosines.
     starts = np.searchsorted(first[order], np.arange(count))
-    order = order[np.arange(len(order)) - starts[first[order]] < max_neighbors]
+    ranks = np.arange(len(order)) - starts[first[order]]  # of each edge among those of its node
+    order = order[ranks < max_neighbors]
     new_codes, unique_rows = np.unique(codes[order], return_index=True)  # two nodes can be neighbors of each other
     return new_codes, cosines[order][unique_rows]
 

@@ -101,7 +101,7 @@ class Communities(StoredCommunities):
             for community, first_member, exists in zip(communities, first_members, member_exists, strict=True)
         ]
         records = iter(self._state.entities.get_many([entity for members in member_groups for entity in members]))
-        names = [min((record.key for record in islice(records, len(members))), default="") for members in member_groups]
+        names = [min((record.key for record in islice(records, len(group))), default="") for group in member_groups]
         levels = (self._get_record(community)[LEVEL_FIELD] for community in communities)
         return [f"{level}/{name}" for level, name in zip(levels, names, strict=True)]
 
@@ -481,14 +481,14 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[HomeChunk]]:
-        """By community, the chunks added after the build most of whose names belong to it.
+        """By community, the chunks added after the build most of whose names belong to it, or to a descendant.
 
         Only the first ``_MAX_ASSIGNED_CHUNKS`` chunks are assigned.
         """
         chunks = self.list_newer_chunks()[:_MAX_ASSIGNED_CHUNKS]
         chunks_by_community: dict[int, list[HomeChunk]] = {}
         if chunks:
-            homes, shares = self._compute_homes(chunks)
+            homes, shares = self._compute_homes(chunks)  # the finest community, and the share of names in it
             for chunk, home, share in zip(chunks, homes.tolist(), shares.tolist(), strict=True):
                 for community in self._get_root_path(home):
                     chunks_by_community.setdefault(community, []).append(HomeChunk(chunk, share))

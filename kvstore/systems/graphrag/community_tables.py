@@ -28,9 +28,9 @@ def get_communities(state: State) -> Communities | None:
 
 
 def get_community_text(state: State, communities: Communities, community: int) -> str:
-    """Return the text on a community: the report that a model wrote, or else the sentences of its summary.
+    """Return the text about a community: the report that a model wrote, or else the sentences of its summary.
 
-    Of a model's report, it has the summary and the explanation of each finding, one per line.
+    The text of a model's report is its summary, followed by the explanation of each finding on a line of its own.
     """
     model_text = communities.get_written_text(community)
     if model_text is not None:

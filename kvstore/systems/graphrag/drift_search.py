@@ -154,7 +154,7 @@ class DriftStrategy:
 
 
 def _collect_paths(rounds: Iterable[Sequence[LocalResult]]) -> dict[int, str]:
-    """Return, by chunk, the reason (path) why the first search that found it did, preceded by its round."""
+    """Return, by chunk, the reason for which the first search retrieved it (path), with the round of that search."""
     paths: dict[int, str] = {}
     for round_number, results in enumerate(rounds):
         prefix = f"follow-up {round_number}: " if round_number else ""
@@ -182,9 +182,10 @@ def _select_unvisited(entities: Iterable[int], visited: Container[int], limit: i
 
 
 def _fuse_rounds(query: Query, rounds: Iterable[Sequence[LocalResult]]) -> Ranking:
-    """Merge the rankings of all searches by the sum of weight / (constant + rank); equal scores share a rank.
+    """Merge the rankings of all searches into one (weighted reciprocal rank fusion).
 
-    The searches of a round have equal weights, which decrease from round to round.
+    The score of a chunk is the sum of weight / (constant + rank) over the rankings; equal scores in a ranking share a
+    rank. The searches of a round have equal weights, which decrease from round to round.
     """
     scores: dict[int, float] = {}
     for round_number, results in enumerate(rounds):

@@ -192,19 +192,20 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
         scored.append(children)
         parent_indexes = np.searchsorted(current.communities, children.parents)
         is_better = children.scores >= current.scores[parent_indexes]
-        is_final = np.ones(len(current.communities), np.bool_)  # no child scores as high
-        is_final[parent_indexes[is_better]] = False
-        selected.append(current.select(is_final))
+        # A community is selected itself if none of its children scores as high.
+        is_selected = np.ones(len(current.communities), np.bool_)
+        is_selected[parent_indexes[is_better]] = False
+        selected.append(current.select(is_selected))
         current = children.select(is_better)
     selected.append(current)
     communities = np.concatenate([level.communities for level in selected])
-    # The factor of a community grows with its rating.
+    # The factor of a community, from 1 to 2, grows with its number of chunks.
     scores = np.concatenate([level.scores * level.factors for level in selected])
     best = find_best(communities, scores, limit)
     groups = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
     if scoring.unassigned:
         score = scoring.score_unassigned()
-        index = len([group for group in groups if group.score >= score])
+        index = len([group for group in groups if group.score >= score])  # after all groups with at least this score
         groups.insert(index, _SelectedGroup(None, score))
     return _SelectedGroups(
         groups[:limit],

@@ -263,19 +263,16 @@ def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> l
     (rows, degrees), counts = query.reading.fetch(
         EntityChunks(entities, _MAX_ENTITY_CHUNKS), build_count_request(words)
     )
-    weights = build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)
+    word_weights = build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)
     rarities = _compute_rarities(query, degrees)
-    bounds = accumulate((len(search.starts) for search in searches), initial=0)  # of the entities of each search
-    pools = [
-        _select_candidates(
-            query,
-            search,
-            EntityRows(rows.bounds[first : last + 1], rows.chunks, rows.mention_bits),
-            np.array([start.weight for start in search.starts]) * rarities[first:last],
-        )
-        for search, (first, last) in zip(searches, pairwise(bounds), strict=True)
-    ]
-    return _rank_pools(query, searches, pools, weights, top)
+    pools = []
+    # The entities of all searches are in one array; those of a search are from ``first`` to before ``stop``.
+    bounds = accumulate((len(search.starts) for search in searches), initial=0)
+    for search, (first, stop) in zip(searches, pairwise(bounds), strict=True):
+        search_rows = EntityRows(rows.bounds[first : stop + 1], rows.chunks, rows.mention_bits)
+        entity_weights = np.array([start.weight for start in search.starts]) * rarities[first:stop]
+        pools.append(_select_candidates(query, search, search_rows, entity_weights))
+    return _rank_pools(query, searches, pools, word_weights, top)
 
 
 class _SearchPool(NamedTuple):
@@ -292,16 +289,18 @@ class _SearchPool(NamedTuple):
 def _select_candidates(
     query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]
 ) -> _SearchPool:
-    """Return the chunks that a search ranks: the best chunks by its entities, and the chunks of its other rankings.
+    """Return the chunks that a search ranks: the best chunks by its start entities, and the chunks of its rankings.
 
-    ``rows`` has the chunks of each start entity, and ``weights`` the weight of each.
+    ``rows`` has the chunks of each start entity, and ``weights`` the weight of each entity.
     """
     scores, mentioned_starts = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.mask_allowed(chunks)]
-    candidates = best(query.reading, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES)
-    ids = np.unique(np.array([chunk for ranking in (candidates, *search.rankings) for chunk, _ in ranking], np.uint64))
-    return _SearchPool(ids, np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]), mentioned_starts)
+    chunk_scores = np.array([scores[chunk] for chunk in chunks.tolist()])
+    rankings = (best(query.reading, chunks, chunk_scores, _MAX_CANDIDATES), *search.rankings)
+    candidates = np.unique(np.array([chunk for ranking in rankings for chunk, _ in ranking], np.uint64))
+    candidate_scores = np.array([scores.get(chunk, 0.0) for chunk in candidates.tolist()])
+    return _SearchPool(candidates, candidate_scores, mentioned_starts)
 
 
 def _rank_pools(

@@ -37,10 +37,11 @@ class EntityMentions:
 
     @staticmethod
     def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
-        """Read where the chunks mention the entities of the entity graph, which several chunks mention."""
+        """Read the positions at which the chunks mention the entities of the entity graph, each in several chunks."""
         graph = build_mention_graph(state)
         display = load_display_entities(state)
         entities = graph.entities.tolist()
+        # The graph has the entities (nodes) of each chunk, but not the positions of the mentions, which are read here.
         node_starts = graph.mention_chunks.searchsorted(range(len(chunks) + 1)).tolist()
         starts, rows = array("q", [0]), array("q")
         for chunk_index, chunk in enumerate(chunks.ids.tolist()):

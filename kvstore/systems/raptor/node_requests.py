@@ -241,14 +241,13 @@ class _NodeReader:
 
     def list_children(self, node: NodeId) -> list[NodeId]:
         """Return the children of a node; a chunk has none, and an abstract must be loaded."""
-        kind, id = node
-        if kind == "topic":
-            topics = self._bound_topics.list_children(id)
+        if node.kind == "topic":
+            topics = self._bound_topics.list_children(node.number)
             if topics:
                 return [NodeId("topic", topic) for topic in topics]
-            return [NodeId("chunk", chunk) for chunk in self._bound_topics.list_chunks(id)]
-        if kind == "abstract":
-            record = self._abstracts[id]
+            return [NodeId("chunk", chunk) for chunk in self._bound_topics.list_chunks(node.number)]
+        if node.kind == "abstract":
+            record = self._abstracts[node.number]
             if record.level:
                 return [NodeId("abstract", child) for child in record.children]
             return [NodeId("chunk", chunk) for chunk in range(record.first_chunk, record.last_chunk + 1)]
@@ -283,21 +282,20 @@ class _NodeReader:
 
     def _get_level(self, node: NodeId) -> int:
         """Return the level that orders nodes of equal position: chunks first, then abstracts, then topics."""
-        kind, id = node
-        if kind == "topic":
-            return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[id])
-        return _CHUNK_LEVEL if kind == "chunk" else self._abstracts[id].level
+        if node.kind == "topic":
+            return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[node.number])
+        return _CHUNK_LEVEL if node.kind == "chunk" else self._abstracts[node.number].level
 
     def _locate_nodes(self, nodes: Sequence[NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
         """Return two lists over ``nodes``, which are chunks and abstracts: their chunks, and their positions.
 
         A chunk has itself as its only chunk, and an abstract the chunks below it, ascending. The position is the
-        document key and the ordinal of the first of them.
+        document key and the ordinal of the first of them. Abstracts must be loaded.
         """
-        chunks = [id for kind, id in nodes if kind == "chunk"]
+        chunks = [number for kind, number in nodes if kind == "chunk"]
         chunk_records = dict(zip(chunks, self._state.chunks.get_many(chunks), strict=True))
         documents_of_nodes = [
-            (chunk_records[id] if kind == "chunk" else self._abstracts[id]).document for kind, id in nodes
+            (chunk_records[number] if kind == "chunk" else self._abstracts[number]).document for kind, number in nodes
         ]
         documents = self._state.documents.get_many(documents_of_nodes)
         chunk_ids = {
@@ -307,11 +305,11 @@ class _NodeReader:
         }
         groups: list[list[int]] = []
         positions: list[NodePosition] = []
-        for (kind, id), document in zip(nodes, documents_of_nodes, strict=True):
+        for (kind, number), document in zip(nodes, documents_of_nodes, strict=True):
             if kind == "chunk":
-                group, ordinal = [id], chunk_records[id].ordinal
+                group, ordinal = [number], chunk_records[number].ordinal
             else:
-                ids_in_document, abstract = chunk_ids[document], self._abstracts[id]
+                ids_in_document, abstract = chunk_ids[document], self._abstracts[number]
                 ordinal = bisect_left(ids_in_document, abstract.first_chunk)
                 group = ids_in_document[ordinal : bisect_right(ids_in_document, abstract.last_chunk)]
             groups.append(group)

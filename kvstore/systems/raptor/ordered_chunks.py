@@ -147,10 +147,7 @@ class OrderedChunks:
 
 
 def _sort_documents(state: State) -> tuple[array[int], int]:
-    """Return the ids of the documents of a state in the order of their keys, and the number of their chunks.
-
-    The keys of all documents are freed on return.
-    """
+    """Return the ids of the documents of a state in the order of their keys, and the number of their chunks."""
     keyed_documents, num_chunks = [], 0
     for record in state.documents.scan():
         keyed_documents.append((record.key, record.id))

@@ -177,7 +177,7 @@ class _SummarizedTree:
             finer_summaries = summaries
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield the topics of a level; those of level 0, the finest, with their summaries."""
+        """Yield the topics of a level; topics of level 0 have summaries already. Implemented by the subclasses."""
         raise NotImplementedError
 
     def _list_child_topics(self, level_index: int, topic_index: int) -> list[int]:
@@ -207,10 +207,9 @@ class TopicTree(_SummarizedTree):
     ) -> None:
         """Build a tree of topics of similar content from ``partitions`` of the chunks, finest first.
 
-        A chunk can be in a second topic of the finest level. The candidates are ``second_topics``, rows (topic, chunk);
-        None: no candidates. With ``soft`` above 0 and the ``vectors`` of the chunks (None: not available), the
-        candidates are instead the topics whose cosine with a chunk is at least the cosine of the chunk's own topic
-        minus ``soft``.
+        A chunk can also be in a second topic of the finest level. With ``soft`` above 0, it is the nearest other topic,
+        if its cosine with the chunk is at most ``soft`` lower than that of the chunk's own topic; this needs the
+        ``vectors`` of the chunks. Otherwise, ``second_topics`` has rows (topic, chunk), or is None for no second topic.
         """
         super().__init__(chunks, _build_levels(partitions))
         self._finest = self._levels[0].chunk_indexes if self._levels else None

@@ -99,15 +99,15 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
     These are the texts from which the extractive summary (without a model) took sentences. ``texts`` are all texts of
     the topic that the first prompt showed.
     """
-    selected = _select_summarized(topic, texts)
-    selected_texts = [texts[index] for index in selected]
-    return build_sentence_prompt(
-        "topic",
-        selected_texts,
-        lambda sentences: _check_answer(
-            {"sentences": [{"text": sentence} for sentence in sentences]}, selected_texts, selected, SENTENCE_TASK
-        ),
-    )
+    indexes = _select_summarized(topic, texts)
+    selected_texts = [texts[index] for index in indexes]
+
+    def check(sentences: Sequence[str]) -> Mapping[str, Any]:
+        """Return the summary in an answer, a sentence about each text; raises ValueError if none is usable."""
+        answer = {"sentences": [{"text": sentence} for sentence in sentences]}
+        return _check_answer(answer, selected_texts, indexes, SENTENCE_TASK)
+
+    return build_sentence_prompt("topic", selected_texts, check)
 
 
 def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
