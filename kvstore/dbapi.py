@@ -73,6 +73,7 @@ class TypeObject:
         self.codes = frozenset(codes)
 
     def __eq__(self, other: object) -> bool:
+        """True if ``other`` is one of the type codes, or this object."""
         return other in self.codes if isinstance(other, str) else self is other
 
     def __hash__(self) -> int:
@@ -172,7 +173,8 @@ def connect(
 ) -> StoreConnection:
     """Return a connection to the store at a path, created if it is missing, or to a new session of an open store.
 
-    ``timeout`` is how many seconds a change waits for another writer (default: 5, or that of the open store). Further
+    With ``autocommit``, each statement commits its changes, as in :attr:`StoreConnection.autocommit`. ``timeout`` is
+    how many seconds a change waits for another writer (default: 5, or that of the open store). Further
     ``options`` for a path are those of :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``,
     ``durability``). Raises OperationalError or ProgrammingError.
     """
@@ -271,6 +273,7 @@ class StoreConnection:
             raise InterfaceError("the connection is closed; connect() opens another")
 
     def __enter__(self) -> StoreConnection:
+        """Return this connection. Raises InterfaceError if it is closed."""
         self._require_open()
         return self
 
@@ -308,7 +311,7 @@ class StoreCursor(ClosedOnExit):
 
     @property
     def message(self) -> str | None:
-        """The message that the last statement returned in addition to its rows, such as "1 document inserted"."""
+        """The message of the last statement in addition to its rows, such as "1 document inserted", or None."""
         return None if self._result is None else self._result.message
 
     def execute(self, operation: str, parameters: StatementValues | None = ()) -> StoreCursor:
@@ -383,11 +386,12 @@ class StoreCursor(ClosedOnExit):
             return self._get_result().fetchall()
 
     def __iter__(self) -> Iterator[Row]:
+        """Yield the remaining rows."""
         while (row := self.fetchone()) is not None:
             yield row
 
     def _get_result(self) -> Cursor:
-        """Return the open result; raise ProgrammingError if it has no rows."""
+        """Return the result of the last statement. Raises ProgrammingError if it returns no rows, or none was run."""
         self._require_open()
         if self._result is None or not self._result.columns:
             raise ProgrammingError("there are no rows: no statement was run, or it returns none")
@@ -415,7 +419,7 @@ class StoreCursor(ClosedOnExit):
 def _parse_first_words(operation: str) -> list[str]:
     """Return the first two words of one statement, in upper case. Raises StatementError for several statements."""
     words: list[str] = []
-    is_ended = False
+    is_ended = False  # by a semicolon
     for token in iter_tokens(operation):
         if token.kind in ("space", "comment"):
             continue

@@ -120,7 +120,7 @@ class PromptTooLongError(ModelError):
     """
 
     def __init__(self, message: str, limit: int | None = None, tokens: int | None = None) -> None:
-        """Create the error with the sizes of the context and of the prompt, in tokens (None: unknown)."""
+        """Create the error; ``limit`` and ``tokens`` are the sizes of context and prompt in tokens (None: unknown)."""
         super().__init__(message)
         self.limit = limit
         self.tokens = tokens
@@ -154,14 +154,14 @@ class StatementError(KvstoreError):
     """A statement cannot be parsed or run. Carries the line and column (1-based) and what was expected there."""
 
     def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
-        """Create the error with its position in the statement, from 1 (None: the message needs no position)."""
+        """Create the error at a line and column of the statement, both from 1 (None: the message needs no position)."""
         super().__init__(message)
         self.line = line
         self.column = column
 
 
 def shorten(text: str, length: int = 40) -> str:
-    """Return a text for an error message, truncated to ``length`` characters with an ellipsis."""
+    """Return a text for an error message; if it is longer than ``length`` characters, these with an ellipsis."""
     return text if len(text) <= length else text[:length] + "…"
 
 

@@ -185,9 +185,9 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     users who know the printed URL can open the explorer."""
     from kvstore.integrations.explore.serving import serve
 
-    def announce(address: str) -> None:
-        """Print the URL of the explorer."""
-        print(address, flush=True)
+    def announce(url: str) -> None:
+        """Print the URL of the explorer to standard output, and how to use it to standard error."""
+        print(url, flush=True)
         report_message("the explorer runs at this URL until Ctrl-C; anyone with the URL can read the store")
 
     with explain_missing_store(store):

@@ -32,7 +32,7 @@ class OptionError(click.ClickException):
     exit_code = 2
 
     def show(self, file: Any = None) -> None:
-        """Write the message on standard error."""
+        """Write the message to standard error, as kvstore writes all messages; click's argument ``file`` is ignored."""
         report_message(f"error: {self.message}")
 
 

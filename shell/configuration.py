@@ -60,9 +60,9 @@ def _set_prompt(console: Console, value: str) -> None:
 
 
 def _set_warn(console: Console, value: str) -> None:
-    """Disable the confirmation of statements that delete by condition if ``value`` is ``off``; ``on`` changes nothing.
+    """Disable the confirmation of statements that delete by condition if ``value`` is ``off``.
 
-    Raises ValueError for any other value.
+    ``on`` is the default and changes nothing. Raises ValueError for any other value.
     """
     if not parse_switch(value):
         console.confirm = None

@@ -134,7 +134,10 @@ def _run_saved_statement(console: Console, arguments: list[str]) -> None:
 
 
 def _save_statement(console: Console, arguments: list[str]) -> None:
-    """Save a statement under a name; ``arguments`` are the name and the statement (default: the last one that ran)."""
+    """Save a statement under a name; ``arguments`` are the name and the statement (default: the last one that ran).
+
+    Raises ValueError if there is no statement yet.
+    """
     name, statement = arguments if len(arguments) == 2 else (*arguments, console.last_statement)
     if not statement:
         raise ValueError("there is no statement to save yet; run one, or add it after the name")
@@ -237,7 +240,10 @@ def _set_pager(console: Console, arguments: list[str]) -> None:
 
 
 def _edit_statement(console: Console, arguments: list[str]) -> None:
-    """Edit the file in ``arguments``, or the last statement, in an editor; put the result into the next prompt."""
+    """Edit the file in ``arguments``, or the last statement, in an editor; put the result into the next prompt.
+
+    Raises ValueError without a terminal, for a path that is not a file, or if the editor fails.
+    """
     import click
 
     if not console.is_interactive:
@@ -281,7 +287,8 @@ def _set_parameter(console: Console, arguments: list[str]) -> None:
 def _repeat_statement(console: Console, arguments: list[str]) -> None:
     """Repeat the last statement until a failure or Ctrl-C.
 
-    ``arguments`` are the seconds between two runs and the maximum number of runs, both optional.
+    ``arguments`` are the seconds between two runs and the maximum number of runs, both optional. Raises ValueError if
+    they are invalid, or if there is no statement yet.
     """
     try:
         pause = float(arguments[0]) if arguments else _WATCH_SECONDS
@@ -320,7 +327,10 @@ def _print_dump(console: Console, arguments: list[str]) -> None:
 
 
 def _open_store(console: Console, arguments: list[str]) -> None:
-    """Open the store whose path is in ``arguments``, read-only with ``--readonly``, and close the current store."""
+    """Open the store whose path is in ``arguments``, read-only with ``--readonly``, and close the current store.
+
+    Raises ValueError if the arguments are invalid, and the errors of opening a store.
+    """
     readonly = "--readonly" in arguments
     paths = [argument for argument in arguments if argument != "--readonly"]
     if len(paths) != 1:
@@ -348,7 +358,10 @@ def _print_settings(console: Console, arguments: list[str]) -> None:
 
 
 def _print_history(console: Console, arguments: list[str]) -> None:
-    """Print the last statements, oldest first; ``arguments`` can contain the maximum number of statements."""
+    """Print the last statements, oldest first; ``arguments`` can contain the maximum number of statements.
+
+    Raises ValueError if it is not a number.
+    """
     from prompt_toolkit.history import FileHistory
 
     path = get_state_folder() / "history"

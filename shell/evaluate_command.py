@@ -161,7 +161,10 @@ def evaluate(
 
 
 def _write_report(report: EvaluationReport, mode: str | None) -> None:
-    """Print a row for each compared setting; counts of questions, warnings and advice go to standard error."""
+    """Print a row for each compared setting in the format ``mode`` (None: a table on a terminal, else TSV).
+
+    Counts of questions, warnings and advice go to standard error.
+    """
     from kvstore.arguments import format_count
     from kvstore.evaluation.comparison import COLUMNS
 

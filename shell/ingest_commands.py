@@ -166,7 +166,10 @@ def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
 
 
 def _list_path_problems(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
-    """Return an error message for each path if none of them can be ingested; None if at least one can."""
+    """Return an error message for each path if none of them can be ingested; None if at least one can.
+
+    ``format_name`` is the format of the files (None: detected for each file).
+    """
     from kvstore.errors import ReaderError
     from kvstore.language import check_source
 

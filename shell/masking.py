@@ -60,6 +60,7 @@ class MaskedStream:
         return self._stream
 
     def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the wrapped stream that this class does not define."""
         return getattr(self._stream, name)
 
 

@@ -39,19 +39,21 @@ class ProgressLine:
         self._last_progress: IngestProgress | IndexProgress | ExtractionProgress | None = None
 
     def show(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
-        """Record the progress, and draw the line if it is due."""
+        """Record the progress, and draw the line unless it was drawn just before (0.1 s; without a terminal, 10 s)."""
         self._last_progress = progress
-        self._show(lambda bar: _format_progress(progress, bar=bar))
+        self._show_if_due(lambda has_bar: _format_progress(progress, has_bar=has_bar))
 
     def show_questions(self, label: str, done: int, total: int) -> None:
-        """Draw the number of questions that an evaluation has asked, if the line is due: ``done`` of ``total``.
+        """Draw the number of questions that an evaluation has asked, ``done`` of ``total``, unless drawn just before.
 
         ``label`` names the setting that is evaluated.
         """
-        self._show(lambda bar: f"{_format_bar(done, total) if bar else ''}{label}: {done:,} of {total:,} questions")
+        self._show_if_due(
+            lambda has_bar: f"{_format_bar(done, total) if has_bar else ''}{label}: {done:,} of {total:,} questions"
+        )
 
-    def _show(self, format_line: Callable[[bool], str]) -> None:
-        """Write the line if it is due, cut to the width of a terminal.
+    def _show_if_due(self, format_line: Callable[[bool], str]) -> None:
+        """Write a line if the time for the next one has come, cut to the width of a terminal.
 
         ``format_line`` returns it, with a progress bar if its argument is True, which is the case on a terminal.
         """
@@ -80,14 +82,20 @@ class ProgressLine:
 
     @property
     def resumable_index(self) -> str | None:
-        """The name of the index in the last reported progress if its finished work is kept, else None."""
+        """The name of the interrupted index if the work that it has finished is kept, so that REFRESH continues it.
+
+        None if no index was interrupted, or if its work is lost.
+        """
         from kvstore import IndexProgress
 
         progress = self._last_progress
         return progress.kind if isinstance(progress, IndexProgress) and progress.kept else None
 
     def describe_saved_progress(self) -> str:
-        """Return a clause that says how much work of an interrupted ingest, index or EXTRACT is kept."""
+        """Return a clause that says how much work of an interrupted ingest, index or EXTRACT is kept.
+
+        It is part of a message for the user, such as "12 documents are committed and kept (40 chunks)".
+        """
         from kvstore import ExtractionProgress, IndexProgress
         from kvstore.language import format_count
 
@@ -111,20 +119,20 @@ class ProgressLine:
         self._drawn_width = measure_width(text)
 
 
-def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar: bool) -> str:
-    """Return the progress as one line, with a progress bar in front if ``bar``."""
+def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgress, *, has_bar: bool) -> str:
+    """Return the progress as one line, with a progress bar in front if ``has_bar``."""
     from kvstore import ExtractionProgress, IndexProgress, IngestProgress
     from kvstore.language import format_count
 
     done, total = progress.done, progress.total
     if isinstance(progress, IngestProgress) and progress.bytes:
         done, total = progress.bytes_done, progress.bytes
-    bar_text = _format_bar(done, total) if bar else ""
+    bar = _format_bar(done, total) if has_bar else ""
     if isinstance(progress, IndexProgress):
-        return f"{bar_text}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
+        return f"{bar}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
     if isinstance(progress, ExtractionProgress):
         return (
-            f"{bar_text}{progress.kind}: {done:,} of {format_count(total, 'request')}, "
+            f"{bar}{progress.kind}: {done:,} of {format_count(total, 'request')}, "
             f"{format_count(progress.sent, 'token')} sent"
         )
     time_left = "" if progress.seconds_left is None else f"{_format_duration(progress.seconds_left)} left"
@@ -134,8 +142,8 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
     if progress.bytes:
         files += f", {_format_size(progress.bytes_done)} of {_format_size(progress.bytes)}"
     # The end of the line does not fit a narrow terminal, so the time is first there.
-    parts = filter(None, [time_left, files, rate] if bar else [files, rate, time_left])
-    return f"{bar_text}{', '.join(parts)}  {to_printable(progress.current)}".rstrip()
+    parts = filter(None, [time_left, files, rate] if has_bar else [files, rate, time_left])
+    return f"{bar}{', '.join(parts)}  {to_printable(progress.current)}".rstrip()
 
 
 def _format_bar(done: int, total: int) -> str:
@@ -144,14 +152,14 @@ def _format_bar(done: int, total: int) -> str:
     return f"[{'█' * filled}{'·' * (_BAR_WIDTH - filled)}] "
 
 
-def _format_size(count: int) -> str:
-    """Format bytes: ``812 B``, ``3.4 MB``."""
-    size = float(count)
+def _format_size(num_bytes: int) -> str:
+    """Format a number of bytes: ``812 B``, ``3.4 MB``."""
+    size = float(num_bytes)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             break
         size /= 1000
-    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+    return f"{num_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def _format_duration(seconds: float) -> str:

@@ -163,16 +163,18 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 
 
 def _is_complete_input(text: str) -> bool:
-    """True if Enter runs the typed text: it is a dot command, or only questions and complete statements."""
-    command = _expand_shortcuts(text)
-    is_command = command.lstrip().startswith(COMMAND_PREFIXES)
-    statements = command.rstrip()
+    """True if Enter runs the typed text: it is a dot command, or only questions and complete statements.
+
+    A question after ASK without quotes is complete, too, so that its error is reported at once.
+    """
+    statements = _expand_shortcuts(text).rstrip()
+    if statements.lstrip().startswith(COMMAND_PREFIXES) or find_unquoted_question(text) is not None:
+        return True
     while True:  # drop the command lines at the end, which need no semicolon
         before, _, last_line = statements.rpartition("\n")
         if not before or not last_line.startswith(COMMAND_PREFIXES):
-            break
+            return is_complete(statements)
         statements = before.rstrip()
-    return is_command or find_unquoted_question(text) is not None or is_complete(statements)
 
 
 def _expand_shortcuts(text: str) -> str:
@@ -185,7 +187,10 @@ def _expand_shortcuts(text: str) -> str:
 
 
 def _confirm_deletion(statement: str) -> bool:
-    """Ask the user before a statement that deletes by condition; return True if the user agrees."""
+    """Ask the user before ``statement``, which deletes by condition, is run; return True if the user agrees.
+
+    The statement is not repeated in the question, because the user has just typed it.
+    """
     try:
         reply = input("this deletes every document that satisfies the condition; continue? [y/N] ")
     except (EOFError, KeyboardInterrupt):
@@ -258,7 +263,7 @@ class StatementLexer(Lexer):
 
 
 def _get_style(kind: str, text: str) -> str:
-    """Return the style class of a token, or an empty string for plain text."""
+    """Return the style class of a token of a ``kind``, such as "word" or "number"; empty for plain text."""
     if kind == "word":
         word = text.upper()
         return "class:keyword" if word in language.get_keywords() or word in SQL_WORDS else ""

@@ -135,7 +135,7 @@ def _find_question_end(text: str, start: int) -> int | None:
 
 
 def _begins_item(text: str, line_start: int, question: str) -> bool:
-    """True if a line after ``question`` begins a statement, command or other question, instead of continuing it.
+    """True if the line at ``line_start`` begins a statement, command or question, instead of continuing ``question``.
 
     A question without a question mark continues, except before a complete statement whose first word is in capitals,
     because words such as *show* and *with* also occur in questions.
@@ -198,25 +198,27 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
             position = len(text) if end < 0 else end + 1
             yield ScriptItem(text[start:position].strip(), line, column, is_command=True), position
             continue
-        first_line = text[start : start + _MAX_FIRST_LINE_CHARACTERS].partition("\n")[0]
-        if find_plain_question(first_line) is not None or find_unquoted_question(first_line) is not None:
-            # A question without ASK or quotes is invalid. It ends with its line, so that its error affects no other
-            # statement.
-            line_end = text.find("\n", start)
-            line_end = len(text) if line_end < 0 else line_end
-            semicolon = text.find(";", start, line_end)
-            position = line_end if semicolon < 0 else semicolon + 1
-            yield ScriptItem(text[start:position], line, column), position
-            continue
-        for token in iter_tokens(text, start):
-            if token.kind == "semicolon":
-                position = token.end
-                break
-        else:
+        statement_end = _find_invalid_question_end(text, start) or _find_semicolon_end(text, start)
+        if statement_end is None:
             if at_end:
                 yield ScriptItem(text[start:].rstrip(), line, column), len(text)
             return
+        position = statement_end
         yield ScriptItem(text[start:position], line, column), position
+
+
+def _find_invalid_question_end(text: str, start: int) -> int | None:
+    """Return the end offset of the question without ASK or quotes that begins at ``start``, or None if there is none.
+
+    In a script, such a question is invalid. It ends with its line, so that its error affects no other statement.
+    """
+    first_line = text[start : start + _MAX_FIRST_LINE_CHARACTERS].partition("\n")[0]
+    if find_plain_question(first_line) is None and find_unquoted_question(first_line) is None:
+        return None
+    line_end = text.find("\n", start)
+    line_end = len(text) if line_end < 0 else line_end
+    semicolon = text.find(";", start, line_end)
+    return line_end if semicolon < 0 else semicolon + 1
 
 
 def _find_start(text: str, position: int) -> int | None:

@@ -171,8 +171,9 @@ def _run_interactively(
 ) -> int:
     """Run the interactive shell; return the exit status.
 
-    ``open_store`` opens the store at the path ``store``, and ``mode`` is the format of results. ``bail`` ends the shell
-    at the first error; ``warn`` asks for confirmation before statements that can change many documents.
+    ``open_store`` opens the store at the path ``store``, ``parameters`` are the values of ``:name`` in statements, and
+    ``mode`` is the format of results. ``bail`` ends the shell at the first error; ``warn`` asks for confirmation before
+    statements that can change many documents.
     """
     from .background_opening import BackgroundOpening
 

@@ -132,16 +132,16 @@ def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str
     """
     row_list = list(rows)
     # For each row, from the last to the first: True if another child of its parent follows.
-    has_following: list[bool] = []
-    open_levels: set[int] = set()
+    has_next_sibling: list[bool] = []
+    later_levels: set[int] = set()  # of the rows below, up to the next row of a smaller level
     for level, *_ in reversed(row_list):
-        has_following.append(level in open_levels)
-        open_levels = {other for other in open_levels if other < level} | {level}
-    has_line: dict[int, bool] = {}  # for each open level, True if its vertical line continues
-    for (level, title, count, detail), has_more in zip(row_list, reversed(has_following), strict=True):
-        has_line = {above: is_drawn for above, is_drawn in has_line.items() if above < level} | {level: has_more}
+        has_next_sibling.append(level in later_levels)
+        later_levels = {other for other in later_levels if other < level} | {level}
+    has_line: dict[int, bool] = {}  # for the row and each of its ancestors, by level: True if its line continues
+    for (level, title, count, detail), is_followed in zip(row_list, reversed(has_next_sibling), strict=True):
+        has_line = {above: is_drawn for above, is_drawn in has_line.items() if above < level} | {level: is_followed}
         indent = "".join("│  " if has_line.get(above) else "   " for above in range(1, level))
-        branch = "" if level == 0 else "├─ " if has_more else "└─ "
+        branch = "" if level == 0 else "├─ " if is_followed else "└─ "
         note = f"  {format_value(detail)}" if detail else ""
         yield _limit_width(f"{indent}{branch}{format_value(title)} ({count:,}){note}", width)
 

@@ -113,7 +113,7 @@ def server() -> Iterator[Server]:
 
 
 def make_model(server: Server, **timeouts: Any) -> LanguageModel:
-    limits = {"connect": 5.0, "first": 5.0, "between": 5.0, "total": 5.0, "attempts": 1} | timeouts
+    limits = {"connect": 5.0, "first_part": 5.0, "next_part": 5.0, "total": 5.0, "attempts": 1} | timeouts
     return LanguageModel("tiny", timeouts=Timeouts(**limits), base_url=server.url)
 
 
@@ -212,10 +212,10 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 @pytest.mark.parametrize(
     ("first", "chunk", "timeouts"),
     [
-        (b"HTTP/1.1 200 OK\r\n", b"X-A: 1\r\n", {"connect": 0.2, "first": 0.2}),
-        (STREAM, b": wait\n\n", {"first": 0.3}),
+        (b"HTTP/1.1 200 OK\r\n", b"X-A: 1\r\n", {"connect": 0.2, "first_part": 0.2}),
+        (STREAM, b": wait\n\n", {"first_part": 0.3}),
         (STREAM, b": wait\n\n", {"total": 0.3}),
-        (STREAM + CHUNK.partition(b"data: [DONE]")[0].replace(b'"stop"', b"null"), b": wait\n\n", {"between": 0.3}),
+        (STREAM + CHUNK.partition(b"data: [DONE]")[0].replace(b'"stop"', b"null"), b": wait\n\n", {"next_part": 0.3}),
     ],
 )
 def test_an_answer_of_slow_drops_times_out(
@@ -256,7 +256,7 @@ def test_an_attempt_to_embed_ends_by_the_number_of_texts_however_the_answer_drip
 def test_an_error_that_drips_is_read_no_longer_than_a_part_may_take(server: Server) -> None:
     ended = start_dripping(server, b"HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\n\r\n", b"busy ")
     with pytest.raises(errors.ModelUnavailableError, match="status 503: busy"):
-        make_model(server, between=1.5, total=60.0).write(ASKED)
+        make_model(server, next_part=1.5, total=60.0).write(ASKED)
     assert not ended
 
 

@@ -66,18 +66,19 @@ class QuestionStore(AdapterStore):
     ) -> None:
         """Open the store at ``path``, or use ``store``; ``adapter`` is the class name that errors begin with.
 
-        ``embedder`` is for a new store, or embeds the questions to a store that was created without an embedder. Raises
-        InputError for contradictory arguments, and the errors of :func:`kvstore.open`.
+        ``embedder`` is for a new store, or embeds the questions to a store that was created without an embedder. With
+        ``create``, a missing store is created. Raises InputError for contradictory arguments, and the errors of
+        :func:`kvstore.open`.
         """
         self._embedder: FrameworkEmbedder | None = None
         if isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store):
             self._embedder, embedder = embedder, None
         self.store, self._owns_store = resolve_store(adapter, path, store, embedder, create=create)
 
-    def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
+    def build_retrieve_arguments(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
         """Return the arguments ``vector`` and ``options`` of :meth:`kvstore.Store.retrieve` for a question, by name.
 
-        The framework's embedder, if there is one, computes a missing ``vector``, which is the question's vector.
+        ``vector`` is the question's vector; if it is None, the framework's embedder computes it, if there is one.
         ``fill`` is the search that adds hits if a strategy returns few. It becomes ``none`` if the store has no
         embedder and the question no vector, because other searches would need one.
         """
@@ -109,8 +110,9 @@ def resolve_store(
 ) -> tuple[Store, bool]:
     """Return the store for an adapter, and True if this function opened it, so that the adapter must close it.
 
-    ``adapter`` is the class name that errors begin with. Raises InputError unless exactly one of path and store is
-    given, or if a given store was created with another embedder. Also raises the errors of :func:`kvstore.open`.
+    With ``create``, a missing store at ``path`` is created with ``embedder`` and ``settings``. ``adapter`` is the class
+    name that errors begin with. Raises InputError unless exactly one of path and store is given, or if a given store
+    was created with another embedder. Also raises the errors of :func:`kvstore.open`.
     """
     if isinstance(path, Store):
         raise InputError(

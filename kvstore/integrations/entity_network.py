@@ -9,7 +9,7 @@ nearest and strongest first, so that a limit cuts the least relevant names. Resu
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import kvstore
@@ -90,8 +90,8 @@ def build_network_around(
     """Return the network of at most ``limit`` names around a name, up to the distance ``depth``.
 
     With ``tree``, the network contains only that tree. ``breadth`` is the maximum number of neighbors that the name
-    itself adds. ``known_neighbors`` are its neighbors, if the caller has already read the first max(``breadth``,
-    :data:`NUM_SCANNED_NEIGHBORS`) of them.
+    itself adds; any other name adds at most :data:`MAX_FURTHER_NEIGHBORS`. ``known_neighbors`` are the neighbors of the
+    name, if the caller has already read the first max(``breadth``, :data:`NUM_SCANNED_NEIGHBORS`) of them.
 
     Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
     """
@@ -144,7 +144,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         max_names = -1 if limit is None else limit  # LIMIT -1 means no limit
         query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
         names = [name for (name,) in store.execute(query, (max_names,))]
-    selected = dict.fromkeys(names, 0)
+    selected = dict.fromkeys(names)  # in order, for fast look-up
     edges: dict[tuple[str, str], NetworkEdge] = {}
     selected_edges = [
         NetworkEdge(child, parent, tuple(sorted(trees)))
@@ -249,7 +249,7 @@ def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[Ne
 def _add_cross_edges(
     store: kvstore.Store,
     cache: dict[str, list[Neighbour]],
-    names: dict[str, int],
+    names: Collection[str],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
     """Add edges between two of ``names`` to ``edges`` in place: all solid ones (of trees), and the strongest others.

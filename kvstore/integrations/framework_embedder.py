@@ -66,7 +66,7 @@ class FrameworkEmbedder:
     def _normalize(self, vectors: Sequence[Sequence[float]], num_texts: int) -> UnitVectors:
         """Return vectors scaled to length 1; vectors of zeros stay as they are.
 
-        Raises EmbedderError unless there is one row of finite numbers for each text.
+        Raises EmbedderError unless there is one row of finite numbers for each of ``num_texts`` texts.
         """
         try:
             rows = np.asarray(vectors, np.float32)

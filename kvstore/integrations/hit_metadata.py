@@ -15,9 +15,10 @@ def load_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Docume
 
 
 def build_hit_metadata(hit: Hit) -> dict[str, Any]:
-    """Return a hit without its text as metadata; ``start`` and ``end`` are byte offsets in its document.
+    """Return a hit without its text as metadata for a framework; ``start`` and ``end`` are bytes of its document.
 
-    ``chunk`` is the deprecated name of ``ordinal``.
+    A span is a list of the document's key, the chunk's ordinal, the start and the end. ``chunk`` is the deprecated name
+    of ``ordinal``.
     """
     return {
         "document": hit.document,

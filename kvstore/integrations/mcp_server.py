@@ -163,7 +163,7 @@ class _RunningRequests:
     """The requests from a client that have no reply yet."""
 
     def __init__(self) -> None:
-        """Begin without requests."""
+        """Create a record of no requests; the event is set when the last running request ends."""
         self._request_ids: set[Any] = set()
         self._all_finished = anyio.Event()
 
@@ -201,7 +201,10 @@ class _MessageStream(ObjectReceiveStream[Any]):
     """
 
     def __init__(self, read_stream: Any, write_stream: Any, running_requests: _RunningRequests) -> None:
-        """Create the stream. The SDK's ``read_stream`` has messages, and an exception for each invalid line."""
+        """Create the stream, which reads from the SDK's ``read_stream``, and records requests in ``running_requests``.
+
+        ``read_stream`` has messages, and an exception for each invalid line, whose error goes to ``write_stream``.
+        """
         self._read_stream = read_stream
         self._write_stream = write_stream
         self._running_requests = running_requests
@@ -228,7 +231,7 @@ class _ReplyStream(ObjectSendStream[Any]):
     """The messages to a client, among which are the replies to its requests."""
 
     def __init__(self, write_stream: Any, running_requests: _RunningRequests) -> None:
-        """Create the stream, which forwards to the SDK's ``write_stream``."""
+        """Create the stream, which forwards messages to the SDK's ``write_stream``, and records replies."""
         self._write_stream = write_stream
         self._running_requests = running_requests
 
@@ -298,7 +301,10 @@ def _read_resource(tools: StoreTools, uri: str) -> str:
 
 
 def _build_prompt(tools: StoreTools, name: str, arguments: dict[str, str]) -> str:
-    """Return the text of a prompt. Raises InputError for an unknown prompt or argument."""
+    """Return the text of the prompt ``name`` with these ``arguments``. Raises InputError for unknown ones.
+
+    The only prompt, ``answer``, makes a language model answer the argument ``question``.
+    """
     if name != "answer" or set(arguments) != {"question"}:
         raise InputError("the only prompt is answer, and its only argument is question")
     return tools.build_prompt(arguments["question"])

@@ -55,6 +55,7 @@ class ProgressBar:
         self._fraction = min(1.0, done / total) if total else 1.0
 
     def __str__(self) -> str:
+        """Return the progress as text, without a bar."""
         return self._text
 
     __repr__ = __str__

@@ -121,7 +121,7 @@ class ResultPart:
 def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
     """Return the number of leading texts that fit in ``tokens`` tokens if the separator joins them."""
     for count, text in enumerate(texts):
-        tokens -= kvstore.token_estimate(text + separator) + 1
+        tokens -= kvstore.token_estimate(text + separator) + 1  # one more, because counts are estimates
         if tokens < 0:
             return count
     return len(texts)
@@ -145,7 +145,7 @@ def quote_argument(text: str) -> str:
 
 
 def format_source(key: str, title: str | None) -> str:
-    """Return the key and the title of a document, on one line."""
+    """Return the key of a document on one line, followed by its title in parentheses if it has a different one."""
     return format_key(key) if title is None or title == key else f"{format_key(key)} ({to_one_line(title)})"
 
 
@@ -160,9 +160,9 @@ def parse_key(text: str) -> str:
 
 
 def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
-    """Return the byte ranges of the first spans as text, such as "bytes 0-90, 120-200".
+    """Return the byte ranges of the first ``_MAX_SPANS`` spans as text, such as "bytes 0-90, 120-200".
 
-    At most _MAX_SPANS are listed. A span in a different document than the first one is preceded by the document's key.
+    The ranges of spans in another document than the first span's are preceded by that document's key.
     """
     first_document = spans[0]["document"]
     ranges = (
@@ -174,10 +174,10 @@ def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
     return f"bytes {', '.join(ranges)}"
 
 
-def quote_cell(value: Any) -> Any:
-    """Convert a value of an SQL result to JSON data.
+def to_json_value(value: Any) -> Any:
+    """Convert a value of an SQL result to a JSON value: bytes to hexadecimal digits, other values by type.
 
-    Bytes become hexadecimal, and text is sanitized like quoted document text, so that it cannot end a quotation.
+    Texts are sanitized like quoted document text, so that they cannot end a quotation.
     """
     if isinstance(value, bytes):
         return value.hex()

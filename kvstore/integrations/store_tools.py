@@ -29,9 +29,9 @@ from .result_text import (
     format_spans,
     parse_key,
     quote_argument,
-    quote_cell,
     render_lines,
     render_parts,
+    to_json_value,
     truncate,
 )
 from .store_facts import get_default_strategy
@@ -49,6 +49,9 @@ MIN_TOKENS = 500
 _MAX_LISTED = 200
 #: The number of tables whose columns ``overview`` shows.
 _NUM_SHOWN_TABLES = 5
+#: The number of tokens reserved for the digits of an offset.
+_OFFSET_TOKENS = 10
+#: The first words of the statements that ``select`` runs.
 _READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
 
 
@@ -80,18 +83,14 @@ class StoreTools:
             raise InputError(f"tokens must be at least {MIN_TOKENS}, not {tokens}")
         if where is not None:
             store.count(where)  # raises an error if the condition is invalid
-        self._handle = store
-        self._store = store.session()
-        self._store.set("prompt_tokens", tokens)
+        #: The store that the tools were created for.
+        self.store = store
+        self._session = store.session()
+        self._session.set("prompt_tokens", tokens)
         self._tokens = tokens
         self._strategy = None if strategy is None else store.describe_strategy(strategy).name
         self._where = where
         self.tools = {tool.name: tool for tool in iter_tools(where) if write or not tool.changes}
-
-    @property
-    def store(self) -> kvstore.Store:
-        """The store that the tools were created for; they run in their own session on it."""
-        return self._handle
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
         """Run a tool and return its text. Raises KvstoreError with a message for the client if the call fails."""
@@ -181,11 +180,11 @@ class StoreTools:
 
         ``strategy`` names the search (None: the default), and ``where`` is an SQL condition on the documents.
         """
-        uses_model = self._store.language_model() is not None
+        uses_model = self._session.language_model() is not None
         condition = self._choose_condition(where)
         statement = self._build_statement("ASK", question, strategy, condition)
         with language.locate_in_condition(condition or ""):
-            cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
+            cursor = self._session.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
         # The columns of ASK are answer, citations, extractive, model, dropped, confidence, abstained, outcome,
         # answer_span, verdict and parts.
         ((answer, citations, _, model, _, confidence, _, outcome, answer_span, verdict, answer_parts),) = (
@@ -222,11 +221,13 @@ class StoreTools:
         return ToolResult(text, data)
 
     def lookup(self, name: str, limit: int = 10) -> ToolResult:
-        """Return the occurrences of a name in trees and texts; with a condition, only those in allowed documents."""
+        """Return up to ``limit`` occurrences of a name in trees and texts, as text and as JSON data.
+
+        If the tools have a condition on documents, only occurrences in allowed documents are returned.
+        """
         # The columns of LOOKUP are entity, temperature, tree, level, parent, document, abstract and text.
-        cursor = self._store.query(
-            "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MAX_ROWS), timeout=TIMEOUT_SECONDS
-        )
+        max_rows = limit if self._where is None else MAX_ROWS  # rows of documents that are not allowed are dropped
+        cursor = self._session.query("LOOKUP ? LIMIT ?", (name, max_rows), timeout=TIMEOUT_SECONDS)
         rows = cursor.fetchall()
         if self._where is not None:
             documents = [document for *_, document, _, _ in rows]
@@ -243,8 +244,8 @@ class StoreTools:
             return ToolResult(not_found_text if self._where is not None else cursor.message or not_found_text, data)
         occurrences = []
         for entity, _, tree, level, parent, document, _, text in rows:
-            where = f"in tree {tree}, level {level}" if document is None else f"in {format_key(document)}"
-            occurrences.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
+            location = f"in tree {tree}, level {level}" if document is None else f"in {format_key(document)}"
+            occurrences.append(f"{entity} {location}{f', under {parent}' if parent else ''}: {text}")
         text = render_lines(
             self._tokens, map(to_one_line, occurrences), lambda num_left: f"({num_left} more occurrences)"
         )
@@ -261,8 +262,8 @@ class StoreTools:
         # The columns of EXPAND are entity, tree, level, relative, via and text.
         rows = self._query(statement, parameters)
         lines = [
-            f"{level:+d} {relative}{f' (under {via})' if level > 0 else ''} in {where}{f': {text}' if text else ''}"
-            for _, where, level, relative, via, text in rows
+            f"{level:+d} {relative}{f' (under {via})' if level > 0 else ''} in {tree_name}{f': {text}' if text else ''}"
+            for _, tree_name, level, relative, via, text in rows
         ]
         if not lines:
             return "No names are above or below it."
@@ -285,8 +286,8 @@ class StoreTools:
                 f"this tool runs {', '.join(_READING_KEYWORDS)}, not {quote_argument(first_token.text)}; use the other "
                 "tools for the rest"
             )
-        cursor = self._store.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
-        rows = [[quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor)]
+        cursor = self._session.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
+        rows = [list(map(to_json_value, row)) for row in (cursor.columns, *cursor)]
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         data = {"columns": rows[0], **build_list_data("rows", rows[1:], self._tokens)}
         more = f", of {cursor.message}" if cursor.message else ""
@@ -298,15 +299,15 @@ class StoreTools:
         return ToolResult(text, data)
 
     def document(self, key: str, start: int = 0) -> ToolResult:
-        """Return a document's text from a byte offset on, as much as fits in a result.
+        """Return a document's text from the byte offset ``start`` on, as much as fits in a result, as text and as data.
 
-        Raises DocumentNotFoundError if the document is missing or not allowed.
+        ``key`` can also be the document's URI. Raises DocumentNotFoundError if the document is missing or not allowed.
         """
         key = parse_key(key)
-        document = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
+        document = self._session.get(key) if self._where is None or self._select_allowed([key]) else None
         if document is None:
             if self._where is None:
-                self._store.describe_document(key)  # raises the error that suggests similar keys
+                self._session.describe_document(key)  # raises the error that suggests similar keys
             raise DocumentNotFoundError(
                 f"there is no document {quote_argument(key)} here; overview lists the documents"
             )
@@ -321,8 +322,7 @@ class StoreTools:
         quotation = Quotation([header, text])
         continuation_note = "\n(continues; start at byte {})"
         surrounding_text = "\n\n".join((quotation.rule, header, quotation.quote("")))
-        # 10 tokens are reserved for the digits of the offset.
-        note_tokens = kvstore.token_estimate(continuation_note) + 10
+        note_tokens = kvstore.token_estimate(continuation_note) + _OFFSET_TOKENS
         max_tokens = self._tokens - kvstore.token_estimate(surrounding_text) - note_tokens
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
         end_byte = start + len(excerpt.encode())
@@ -352,12 +352,12 @@ class StoreTools:
         )
         lines = [f"{language.format_count(documents, 'document')}, {language.format_count(int(chunks), 'passage')}."]
         if not prefix and not after:
-            names = ", ".join(strategy.name for strategy in self._store.strategies())
-            lines.append(f"Strategies: {names}; default {self._strategy or get_default_strategy(self._store)}.")
+            names = ", ".join(strategy.name for strategy in self._session.strategies())
+            lines.append(f"Strategies: {names}; default {self._strategy or get_default_strategy(self._session)}.")
             if self._where is None:
                 tables = (
                     f"{table.name}({', '.join(column.name for column in table.columns)})"
-                    for table in self._store.tables()[:_NUM_SHOWN_TABLES]
+                    for table in self._session.tables()[:_NUM_SHOWN_TABLES]
                 )
                 lines.append(f"Tables: {'; '.join(tables)}; SHOW TABLES lists all.")
         if not rows:
@@ -378,7 +378,7 @@ class StoreTools:
         Raises InputError if the condition on documents does not allow the document.
         """
         key = parse_key(key)
-        with self._store.transaction() as transaction:
+        with self._session.transaction() as transaction:
             exists = key in transaction
             is_permitted = not exists or self._is_allowed(transaction, key)
             changed = transaction.put(key, text, title=title, meta=meta)
@@ -395,7 +395,7 @@ class StoreTools:
     def delete(self, key: str) -> str:
         """Delete a document and return a confirmation. Raises DocumentNotFoundError if it is missing or not allowed."""
         key = parse_key(key)
-        with self._store.transaction(models=False) as transaction:
+        with self._session.transaction(models=False) as transaction:
             if key not in transaction or not self._is_allowed(transaction, key):
                 raise DocumentNotFoundError(
                     f"there is no document {quote_argument(key)} here; overview lists the documents"
@@ -405,12 +405,12 @@ class StoreTools:
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
         """Add the edge from ``child`` to ``parent`` to a tree; return the edge and ``added`` or ``already known``."""
-        is_new = self._store.put_edge(child, parent, tree=tree)
+        is_new = self._session.put_edge(child, parent, tree=tree)
         return to_one_line(f"{child} under {parent} in tree {tree}: {'added' if is_new else 'already known'}")
 
     def alias(self, name: str, entity: str) -> str:
         """Add ``name`` as an alias of an entity; return the alias and ``added`` or ``already known``."""
-        return to_one_line(f"{name} for {entity}: {'added' if self._store.alias(name, entity) else 'already known'}")
+        return to_one_line(f"{name} for {entity}: {'added' if self._session.alias(name, entity) else 'already known'}")
 
     # Documents as resources of the Model Context Protocol, and its prompt
 
@@ -423,7 +423,7 @@ class StoreTools:
 
     def read_text(self, key: str) -> str:
         """Return the whole text of a document, quoted. Raises DocumentNotFoundError."""
-        document = self._store.get(key) if self._select_allowed([key]) else None
+        document = self._session.get(key) if self._select_allowed([key]) else None
         if document is None:
             raise DocumentNotFoundError(f"there is no document {quote_argument(key)} here")
         quotation = Quotation([document.text])
@@ -432,7 +432,7 @@ class StoreTools:
     def build_prompt(self, question: str) -> str:
         """Return a prompt that makes a language model answer a question from its evidence, with citations."""
         check_argument_length("question", question)
-        prompt = self._store.prompt(question, using=self._strategy, where=self._where)
+        prompt = self._session.prompt(question, using=self._strategy, where=self._where)
         return f"{prompt.system}\n\n{prompt.user}"
 
     # The store
@@ -442,10 +442,10 @@ class StoreTools:
 
         Raises QueryInterruptedError after :data:`TIMEOUT_SECONDS`.
         """
-        return self._store.query(sql, values, timeout=TIMEOUT_SECONDS).fetchall()
+        return self._session.query(sql, values, timeout=TIMEOUT_SECONDS).fetchall()
 
     def _choose_condition(self, where: str | None) -> str | None:
-        """Return the condition of the tools or, if they have none, ``where``, the argument of a call.
+        """Return the condition on documents of the tools or else of a call (``where``); None if neither has one.
 
         If the tools have a condition, their calls cannot have one.
         """
@@ -490,9 +490,10 @@ class StoreTools:
 
 
 def _to_part_data(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the answer to one part of a question of several parts, a value of ASK's column ``parts``, to JSON data.
+    """Convert an element of ASK's column ``parts`` to JSON data.
 
-    The words of its ``span`` in the answer become ``answer_span``.
+    It is the answer to a part of a question, such as "Who founded it, and when?". The text of its ``span``, the words
+    that answer the part, becomes ``answer_span``.
     """
     fields = {name: value for name, value in part.items() if name != "span"}
     span = part["span"]

@@ -214,8 +214,8 @@ class BertGraph:
     def _add_attention(self, tokens: str, name: str, width: int, num_heads: int) -> str:
         """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v. Return its result's name.
 
-        ``tokens`` names the tokens' vectors, ``name`` is the prefix of the weights, and ``width`` is the size of a
-        vector. Source: Vaswani et al. 2017, formula 1.
+        ``tokens`` names the tokens' vectors, and ``name`` is the prefix of the weights. ``width`` is the size of a
+        vector, of which each of ``num_heads`` heads gets an equal part. Source: Vaswani et al. 2017, formula 1.
         """
         # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, num_heads, width // num_heads])
@@ -339,7 +339,7 @@ class QuantizedBertGraph(BertGraph):
         self._quantized: dict[str, _QuantizedActivations] = {}
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[Any]:
-        """Return the scale of each input channel of the layer ``name``; subclasses define it.
+        """Return the scale of each input channel of the layer ``name``; subclasses must override this.
 
         Layers with the same input use the scales of the first of them.
         """
@@ -348,7 +348,7 @@ class QuantizedBertGraph(BertGraph):
     def _quantize_layer(self, name: str, scales: npt.NDArray[Any], shift: float) -> QuantizedLayer:
         """Return the layer ``name`` with its weights as bytes.
 
-        The inputs are divided by ``scales`` after ``shift`` is added to them. Subclasses define the method.
+        The inputs are divided by ``scales`` after ``shift`` is added to them. Subclasses must override this.
         """
         raise NotImplementedError
 

@@ -50,21 +50,20 @@ class Piece(NamedTuple):
 class ChatStream:
     """The texts of one answer as they arrive from a server, in pieces of any size; iterate it once.
 
-    ``first`` and ``between`` are the seconds to wait for the first text and for each further text. If the server
-    repeats ``secret``, it is replaced by stars. After the last text, ``is_truncated`` is true if the model stopped at
-    its token limit. ``tokens`` are the numbers of tokens of prompt and answer, 0 if the server does not report them.
+    After the last text, ``is_truncated`` is true if the model stopped at its token limit. ``tokens`` are the numbers of
+    tokens of prompt and answer, 0 if the server does not report them.
     """
 
-    def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
+    def __init__(self, reply: Reply, *, first_timeout: float, next_timeout: float, secret: str = "") -> None:
         """Begin to read a model's answer, streamed in an HTTP reply.
 
-        ``first`` and ``between`` are the seconds to wait for the first text of the answer and for each further text.
-        Stars replace ``secret``, the API key, in the answer.
+        ``first_timeout`` and ``next_timeout`` are the seconds to wait for the first text of the answer and for each
+        further text. Stars replace ``secret``, the API key, in the answer.
         """
         self._reply = reply
-        self._between = between
+        self._next_timeout = next_timeout
         #: The latest time for the next text; each text moves it.
-        self._deadline = time.monotonic() + first
+        self._deadline = time.monotonic() + first_timeout
         self._text, self._reasoning = _ReceivedText(secret), _ReceivedText(secret)
         self._splitter = _ReasoningSplitter()
         self.is_truncated = False
@@ -108,7 +107,7 @@ class ChatStream:
             if not (isinstance(text, str) and isinstance(reasoning, str)):
                 raise ValueError("a field of the answer must be text and is not")
             if text or reasoning:
-                self._deadline = time.monotonic() + self._between
+                self._deadline = time.monotonic() + self._next_timeout
                 yield text, reasoning
             finished = finished or choice.get("finish_reason") is not None
             self.is_truncated = self.is_truncated or choice.get("finish_reason") == "length"
@@ -195,8 +194,9 @@ class _ReceivedText:
     def __init__(self, secret: str) -> None:
         """Begin with an empty answer; stars will replace ``secret`` (an API key) in it, unless it is empty."""
         self._secret = secret
-        self._pending = ""  # the end of the text, which more text can change
-        self._num_shown = 0  # characters of it that were returned
+        #: The end of the text, which more text can change, and the number of its characters that were returned.
+        self._pending = ""
+        self._num_returned = 0
 
     def feed(self, text: str) -> str:
         """Add received text, and return the text that can be shown now, with the secret replaced by stars.
@@ -204,33 +204,33 @@ class _ReceivedText:
         Text that more text could complete to the secret, or to a surrogate pair, is held back.
         """
         text = self._pending + text
-        num_shown = self._num_shown
+        returned_end = self._num_returned
         if self._secret:
             # The beginning of the first secret may have been returned already; the stars replace the rest of it.
             secret_start = text.find(self._secret)
-            if 0 <= secret_start < num_shown:
-                text = text[:num_shown] + _STARS + text[secret_start + len(self._secret) :]
+            if 0 <= secret_start < returned_end:
+                text = text[:returned_end] + _STARS + text[secret_start + len(self._secret) :]
             text = text.replace(self._secret, _STARS)
         overlap = _count_overlap(text, self._secret)  # the length of a possible beginning of the secret
         ends_in_half_pair = "\ud800" <= text[-1:] <= "\udbff"  # the first of two surrogates
         num_unsafe = overlap if overlap > _MAX_PREFIX_SHOWN else int(ends_in_half_pair)
-        shown_end = max(num_shown, len(text) - num_unsafe)
+        safe_end = max(returned_end, len(text) - num_unsafe)
         pending_start = len(text) - max(overlap, num_unsafe)
         self._pending = text[pending_start:]
-        self._num_shown = shown_end - pending_start
-        return join_surrogates(text[num_shown:shown_end])
+        self._num_returned = safe_end - pending_start
+        return join_surrogates(text[returned_end:safe_end])
 
     def flush(self) -> str:
-        """Return the text that was held back because more text could change it; call it at the end."""
-        return join_surrogates(self._pending[self._num_shown :])
+        """Return the text that was held back because more text could change it; call it at the end of the answer."""
+        return join_surrogates(self._pending[self._num_returned :])
 
 
 class _ReasoningSplitter:
     """A splitter that separates the reasoning at the beginning of a text (``<think>``) from the answer after it."""
 
     def __init__(self) -> None:
-        """Begin to split an answer into the reasoning, between tags at its beginning, and the answer proper."""
-        self._buffer = ""
+        """Begin to split a model's text into the reasoning, between tags at its beginning, and the answer after it."""
+        self._buffer = ""  # the end of the text, which may be the beginning of a tag
         self._state: Literal["before_reasoning", "in_reasoning", "before_answer", "in_answer"] = "before_reasoning"
 
     def feed(self, text: str) -> Iterator[Piece]:

@@ -92,7 +92,7 @@ class E5Weights:
         return np.frombuffer(self._data[offset : offset + size].tobytes(), "<f4")
 
     def read_quantized(self, name: str, num_rows: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-        """Return the matrix ``name`` as integers from -8 to 7, shape (rows, blocks, 32), and the scale of each block.
+        """Return the matrix ``name`` as integers from -8 to 7, shape (num_rows, blocks, 32), and the blocks' scales.
 
         A block is 32 adjacent weights of a row; a weight is its integer times the scale of its block.
         """

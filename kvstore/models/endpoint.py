@@ -96,7 +96,7 @@ class Endpoint:
         unavailable: type[KvstoreError] | None = None,
         remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
     ) -> None:
-        """Take a server's address and API key from the arguments or else the environment, and check them.
+        """Take a server's address and key from ``base_url`` and ``api_key`` or else the environment, and check them.
 
         ``base_url_name`` names the address in messages, and ``key_variables`` are the environment variables for the
         key, tried in order. Raises ``error`` if the address, the key or a timeout is invalid. Later requests raise
@@ -115,7 +115,7 @@ class Endpoint:
                 self._key_name = variable
                 self._key = _clean_key(os.environ.get(variable, ""), error, variable)
         self._remedy = remedy
-        if timeouts.attempts < 1 or min(timeouts.connect, timeouts.first, timeouts.between, timeouts.total) <= 0:
+        if timeouts.attempts < 1 or min(timeouts.connect, timeouts.first_part, timeouts.next_part, timeouts.total) <= 0:
             raise error(f"attempts={timeouts.attempts} must be at least 1, and every timeout more than 0 seconds")
 
     @property
@@ -164,10 +164,10 @@ class Endpoint:
                 requested_wait = _parse_retry_after(reply.headers.get("Retry-After"))
                 if reply.status == 503 and "loading" in message.lower():
                     # Waiting for the model is part of waiting for the first token, and does not count as an attempt.
-                    if time.monotonic() + LOADING_PAUSE < min(deadline, start + self.timeouts.first):
+                    if time.monotonic() + LOADING_PAUSE < min(deadline, start + self.timeouts.first_part):
                         time.sleep(LOADING_PAUSE)
                         continue
-                    reason += f", for {self.timeouts.first:g} s"
+                    reason += f", for {self.timeouts.first_part:g} s"
                     break
                 if reply.status not in RETRIED_STATUSES:
                     final_error = self._error(f"{url}: {reason}{self._get_status_hint(reply.status)}")

@@ -63,7 +63,7 @@ class Reply(ClosedOnExit):
         self.content_type: str = response.headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()
 
     def read(self, seconds: float) -> bytes:
-        """Return the next bytes, empty at the end.
+        """Return the next bytes of the body as they arrive; empty bytes at its end.
 
         Raises TimeoutError if nothing arrives within ``seconds`` or before the deadline of the reply.
         """
@@ -85,10 +85,10 @@ class Reply(ClosedOnExit):
         A broken connection or a timeout only ends the text, because the status is already known.
         """
         body = b""
-        self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
+        self._deadline = min(self._deadline, time.monotonic() + self._timeouts.next_part)
         with self, suppress(OSError, ValueError):
             while len(body) < MAX_ERROR_BYTES:
-                data = self.read(self._timeouts.between)
+                data = self.read(self._timeouts.next_part)
                 if not data:
                     break
                 body += data
@@ -98,7 +98,7 @@ class Reply(ClosedOnExit):
         """Return the answer, decoded from JSON, and close the reply; raises ValueError if it is too long or no JSON."""
         body = bytearray()
         with self:
-            while data := self.read(self._timeouts.between):
+            while data := self.read(self._timeouts.next_part):
                 body += data
                 if len(body) > MAX_JSON_BYTES:
                     raise ValueError(f"the answer is longer than {MAX_JSON_BYTES >> 20} MiB")
@@ -140,7 +140,7 @@ def post(
     remaining = deadline - time.monotonic()
     # Answers must not be compressed: a part of a stream would wait for more data.
     all_headers = {"Accept-Encoding": "identity", **headers}
-    connect, first_part = min(timeouts.connect, remaining), min(timeouts.first, remaining)
+    connect, first_part = min(timeouts.connect, remaining), min(timeouts.first_part, remaining)
     timeout = httpx.Timeout(connect=connect, pool=connect, read=first_part, write=first_part)
 
     async def send() -> Any:

@@ -198,7 +198,7 @@ class LanguageModel:
     def _count_usage(self, estimated_tokens: int, answer: ModelAnswer) -> None:
         """Add an answered request and its tokens to the counters of the model.
 
-        Tokens are the estimate, or the server's number if it is higher.
+        ``estimated_tokens`` are counted as sent, or the server's number if it is higher; the same holds for the answer.
         """
         self.num_calls += 1
         self.sent_tokens += max(estimated_tokens, answer.prompt_tokens)
@@ -222,7 +222,7 @@ class LanguageModel:
     def _open_fitting_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send the prompt ``messages``; return the stream of the answer, and an iterator of its texts.
+        """Send ``messages`` with ``optional_fields``; return the stream of the answer and an iterator over its texts.
 
         Some servers count the longest possible answer as part of the request. If the request is therefore too long, it
         is sent once more, with an answer limited to a part of the context, whose size the server named and ``self``
@@ -240,7 +240,7 @@ class LanguageModel:
     def _open_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send a request, and return the stream and an iterator of the texts of the answer as they arrive.
+        """Send a request, and return the stream of the answer and an iterator over its texts as they arrive.
 
         The first text is read at once, because a broken connection can be retried only before a text is yielded. If
         the server rejects one of ``optional_fields``, such as "temperature", this and later requests omit it. Raises
@@ -281,7 +281,10 @@ class LanguageModel:
         Raises ModelError if the server reports an error instead of the first text.
         """
         stream = ChatStream(
-            reply, first=self._timeouts.first, between=self._timeouts.between, secret=self._endpoint.secret
+            reply,
+            first_timeout=self._timeouts.first_part,
+            next_timeout=self._timeouts.next_part,
+            secret=self._endpoint.secret,
         )
         pieces = iter(stream)
         try:
@@ -343,8 +346,8 @@ def open_language_model(name: str | None, session: SessionSettings) -> LanguageM
         return None
     timeouts = Timeouts(
         connect=session.connect_timeout,
-        first=session.first_token_timeout,
-        between=session.token_timeout,
+        first_part=session.first_token_timeout,
+        next_part=session.token_timeout,
         total=session.answer_timeout,
         attempts=session.attempts,
     )

@@ -42,10 +42,11 @@ class OpenAIEmbedder:
     ) -> None:
         """Prepare requests for vectors of ``model`` to the server ``base_url``, by default OpenAI's.
 
-        ``timeout`` is in seconds per attempt, and ``dimension`` the number of components (None: the server decides).
-        Raises EmbedderError for an invalid address, key or timeout.
+        ``api_key`` is by default that in the environment. A request is tried up to ``attempts`` times, each for
+        ``timeout`` seconds. ``dimension`` is the number of components (None: the server decides). Raises EmbedderError
+        for an invalid address, key or timeout.
         """
-        timeouts = Timeouts(connect=timeout, first=timeout, between=timeout, attempts=attempts)
+        timeouts = Timeouts(connect=timeout, first_part=timeout, next_part=timeout, attempts=attempts)
         self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, timeouts=timeouts)
         self._timeout = timeout
         self._model = model
@@ -56,7 +57,7 @@ class OpenAIEmbedder:
 
     @property
     def dimension(self) -> int:
-        """The number of components of a vector; without the option, the server is asked once."""
+        """The number of components of a vector. If it was not given, the first use embeds a word to find out."""
         if self._known_dimension is None:
             self._known_dimension = int(self.embed(["dimension"]).shape[1])
         return self._known_dimension

@@ -83,7 +83,7 @@ class PluginEmbedder:
 
 
 def _call_plugin(plugin: Plugin, call: Callable[[], Result]) -> Result:
-    """Call code of an installed package and return its result; its exceptions become EmbedderErrors."""
+    """Return the result of ``call``, which runs a package's code; its exceptions become EmbedderErrors."""
     try:
         return call()
     except (KvstoreError, MemoryError):

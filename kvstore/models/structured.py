@@ -184,8 +184,9 @@ class StructuredModel:
     def _request_answer(self, prompt: StructuredPrompt[Any], correction: str, temperature: float) -> ModelAnswer:
         """Send a prompt, with ``correction`` prepended to the text of its last message, and return the model's answer.
 
-        The answer is requested in the first response format that the server accepts. Rejected formats are removed from
-        ``self``, and requests and tokens are counted. Raises the first rejection if the server rejects all formats.
+        The model samples its words at ``temperature``. The answer is requested in the first response format that the
+        server accepts. Rejected formats are removed from ``self``, and requests and tokens are counted. Raises the
+        first rejection if the server rejects all formats.
         """
         first_refusal: ModelError | None = None
         sent_tokens, written_tokens = self.model.sent_tokens, self.model.written_tokens

@@ -9,12 +9,12 @@ from typing import NamedTuple
 class Timeouts(NamedTuple):
     """The seconds to wait, and the number of attempts.
 
-    ``connect`` is for the connection, ``first`` for the first part of an answer, ``between`` for each further part, and
-    ``total`` for everything, including further attempts and the pauses before them.
+    ``connect`` is for the connection, ``first_part`` for the first part of an answer, ``next_part`` for each further
+    part, and ``total`` for everything, including further attempts and the pauses before them.
     """
 
     connect: float
-    first: float
-    between: float
+    first_part: float
+    next_part: float
     total: float = math.inf
     attempts: int = 4

@@ -55,6 +55,7 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
         """All modules of the model, from tokens to vectors, as one function that torch can trace."""
 
         def __init__(self) -> None:
+            """Register the model's modules with torch."""
             super().__init__()
             self.model = model
 

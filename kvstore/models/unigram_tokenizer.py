@@ -35,7 +35,7 @@ class UnigramTokenizer:
     def __init__(self, vocabulary: bytes, max_tokens: int) -> None:
         """Read a vocabulary: a header, the offsets, scores and texts of its subwords, and replaced characters.
 
-        Raises struct.error or ValueError if it is damaged.
+        Texts will be truncated to ``max_tokens`` tokens. Raises struct.error or ValueError if it is damaged.
         """
         num_subwords, self._start, self._end, _, self._unknown, size = struct.unpack_from("<5iQ", vocabulary)
         position = struct.calcsize("<5iQ")

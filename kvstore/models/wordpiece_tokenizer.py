@@ -50,7 +50,10 @@ class WordPieceTokenizer:
     """A tokenizer with the vocabulary and the maximum number of tokens of its description. Threads can share it."""
 
     def __init__(self, description: dict[str, Any]) -> None:
-        """Read the content of ``tokenizer.json``. Raises ValueError if it is not the tokenizer of an uncased BERT."""
+        """Read ``description``, the content of ``tokenizer.json``.
+
+        Raises ValueError if it is not the tokenizer of an uncased BERT.
+        """
         try:
             model, normalizer = description["model"], description["normalizer"]
             types = model["type"], normalizer["type"], description["pre_tokenizer"]["type"]

@@ -89,7 +89,7 @@ _ERROR_STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
 
 
 def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
-    """Return the explorer of a store for clients with the token, at this port of 127.0.0.1."""
+    """Return the ASGI application that shows a store to clients with the ``token``, at ``port`` of 127.0.0.1."""
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
         if page.is_named:  # the path ends with a name, and the suffix of a representation follows the name
@@ -157,17 +157,16 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
 
 
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
-    """Return the name that a page shows, and the suffix of the requested representation (``.json``, or '' for HTML).
+    """Return the name of the object that a page shows, and the suffix of its representation, such as ``.json``.
 
-    ``name`` is the end of the path: the name and that suffix, unless the store has an object with the whole string as
-    its name. It is empty if a path cannot express the name. The request's arguments ``name`` and ``form`` then have the
-    name and the suffix.
+    The suffix is '' for HTML. ``name``, the end of the path, is the object's name and perhaps a suffix. An empty
+    ``name`` means that a path cannot express it; the arguments ``name`` and ``form`` of the URL then have both.
     """
     if not name:
         suffix = request.query_params.get("form", "")
         return request.query_params.get("name", ""), suffix if suffix in (".json", *page.representations) else ""
     for suffix in (".json", *page.representations):
-        if name.endswith(suffix) and not page.exists(session, name):
+        if name.endswith(suffix) and not page.exists(session, name):  # an object can be called package.json
             return name.removesuffix(suffix), suffix
     return name, ""
 
@@ -195,7 +194,7 @@ def _stream_and_close(texts: Iterable[str], stack: ExitStack) -> Iterator[str]:
 def _render_error(
     store: FollowedStore, request: Request, status: int, message: str, *, as_data: bool = False
 ) -> Response:
-    """Return an error as a page, or, if ``as_data``, as JSON."""
+    """Return an error with an HTTP ``status`` as a page, or as JSON if ``as_data`` or if the request asks for JSON."""
     if as_data or request.url.path.endswith(".json") or request.headers.get("accept", "").startswith(_JSON_TYPE):
         return Response(format_json({"error": message}), status, media_type=_JSON_TYPE)
     page = ExplorerPage("", lambda request: {}, "error.html")

@@ -84,6 +84,7 @@ class ChunkMap:
         self._groups: dict[str, ChunkGroups] = {}
 
     def __len__(self) -> int:
+        """Return the number of chunks."""
         return len(self.document_indexes)
 
     @property
@@ -127,17 +128,18 @@ class ChunkMap:
         return x, y
 
     def find_index(self, document: str, ordinal: int) -> int | None:
-        """Return the index of a chunk, or None if it does not exist."""
+        """Return the index in this map of the chunk ``ordinal`` of a document, or None if it does not exist."""
         return self._indexes.get((document, ordinal))
 
     def find_index_by_id(self, chunk: int) -> int | None:
-        """Return the index of the chunk with this id (column ``id`` of ``chunks``), or None if it is missing."""
+        """Return the index in this map of the chunk with this id, or None if it does not exist."""
         return self._indexes_by_id.get(chunk)
 
     def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:
-        """Return the groups of the chunks for a coloring; cached.
+        """Return the groups of the chunks with the same color, from the cache or computed now.
 
-        The coloring is ``cluster``, ``document``, ``topic``, ``community``, or the name of a metadata field.
+        ``coloring`` is the property to color by: ``cluster``, ``document``, ``topic``, ``community``, or the name of a
+        metadata field.
         """
         groups = self._groups.get(coloring)
         if groups is None:

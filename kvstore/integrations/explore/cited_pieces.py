@@ -58,7 +58,7 @@ class DocumentTexts:
         self._documents: dict[str, tuple[bytes, str]] = {}
 
     def read_slice(self, document: str, start: int, end: int) -> str:
-        """Return the text between two byte offsets of a document.
+        """Return the text between the byte offsets ``start`` and ``end`` of a document.
 
         A document that has changed since it was cited may have other text there, or none; undecodable bytes become
         ``�``.
@@ -119,7 +119,10 @@ def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: Do
 def _iter_pieces(
     paragraph: str, citations: Mapping[int, kvstore.Citation], texts: DocumentTexts
 ) -> Iterator[CitedPiece]:
-    """Yield the pieces of a paragraph: each sentence before a citation, and the text after the last one."""
+    """Yield the pieces of a paragraph: each sentence before a citation, and the text after the last one.
+
+    ``citations`` are those of the whole answer, by number.
+    """
     position = 0
     for match in _CITATION_PATTERN.finditer(paragraph):
         numbers = tuple(int(number) for number in match[1].split(","))
@@ -144,14 +147,14 @@ def _iter_sentence_pieces(
     first_document = citations[0].spans[0].document
     first_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
     for sentence_number, sentence in enumerate(sentences, start=1):
-        found_spans = (_find_sentence(sentence, citation, texts) for citation in citations)
-        span = next(filter(None, found_spans), None)
+        sentence_spans = (_find_sentence(sentence, citation, texts) for citation in citations)
+        span = next(filter(None, sentence_spans), None)
         is_last = sentence_number == len(sentences)
         document, spans = (first_document, first_spans) if span is None else (span.document, ((span.start, span.end),))
         yield CitedPiece(sentence, numbers if is_last else (), document, spans)
 
 
-class _SentencePlace(NamedTuple):
+class _SentenceSpan(NamedTuple):
     """The span of a document, in bytes, that contains a sentence."""
 
     document: str
@@ -159,7 +162,7 @@ class _SentencePlace(NamedTuple):
     end: int
 
 
-def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTexts) -> _SentencePlace | None:
+def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTexts) -> _SentenceSpan | None:
     """Return the span in which the cited text contains a sentence.
 
     Only the first spans of the citation are searched, and only letters and digits are compared, so punctuation and
@@ -178,5 +181,5 @@ def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTex
             # Closing punctuation belongs to the sentence.
             match_end += len(text[match_end:]) - len(text[match_end:].lstrip(".!?…;\"'”’)]`*_"))
             start = span.start + len(text[:match_start].encode())
-            return _SentencePlace(span.document, start, start + len(text[match_start:match_end].encode()))
+            return _SentenceSpan(span.document, start, start + len(text[match_start:match_end].encode()))
     return None

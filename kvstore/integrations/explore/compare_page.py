@@ -10,6 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+import kvstore
+
 from ...errors import InputError, KvstoreError
 from ..store_facts import get_default_strategy
 from .ask_page import build_hit_data
@@ -24,6 +26,9 @@ _MAX_TOP = 30
 _NUM_HUES = 12
 #: The maximum number of displayed characters of a passage.
 _MAX_SHOWN_CHARS = 420
+
+#: The document, start, end and kind of a hit, by which a passage is the same in every column.
+_Passage = tuple[str, int, int, str]
 
 
 def build_content(request: PageRequest) -> PageContent:
@@ -73,8 +78,8 @@ def _iter_columns(
     """
     store = request.store
     texts = DocumentTexts(store)
-    passage_indexes: dict[tuple[Any, ...], int] = {}
-    first_ranks: dict[tuple[Any, ...], int] | None = None
+    passage_indexes: dict[_Passage, int] = {}
+    first_ranks: dict[_Passage, int] | None = None
     for name in strategies:
         column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
         start_time = time.perf_counter()
@@ -86,28 +91,39 @@ def _iter_columns(
             yield column | {"problem": str(error), "hits": [], "milliseconds": None}
             continue
         milliseconds = 1000 * (time.perf_counter() - start_time)
-        hits = []
-        ranks: dict[tuple[Any, ...], int] = {}
-        for hit in evidence.hits:
-            passage = hit.document, hit.start, hit.end, hit.kind
-            ranks[passage] = hit.rank
-            passage_index = passage_indexes.setdefault(passage, len(passage_indexes))
-            # The number of ranks by which the passage is higher than in the first column, or "new" if it is not there.
-            rank_change: int | str | None = None
-            if first_ranks is not None:
-                rank_change = first_ranks[passage] - hit.rank if passage in first_ranks else "new"
-            hits.append(
-                build_hit_data(hit, texts)
-                | {
-                    "letter": _format_letters(passage_index),
-                    "hue": passage_index % _NUM_HUES + 1,
-                    "shown": hit.text[:_MAX_SHOWN_CHARS],
-                    "rank_change": rank_change,
-                }
-            )
+        hits = [
+            build_hit_data(hit, texts) | _build_passage_data(hit, passage_indexes, first_ranks) for hit in evidence.hits
+        ]
         if first_ranks is None:
-            first_ranks = ranks
+            first_ranks = {_identify_passage(hit): hit.rank for hit in evidence.hits}
         yield column | {"problem": None, "hits": hits, "milliseconds": milliseconds}
+
+
+def _identify_passage(hit: kvstore.Hit) -> _Passage:
+    """Return the document, the byte span and the kind of a hit, which are the same in every column."""
+    return hit.document, hit.start, hit.end, hit.kind
+
+
+def _build_passage_data(
+    hit: kvstore.Hit, passage_indexes: dict[_Passage, int], first_ranks: dict[_Passage, int] | None
+) -> dict[str, Any]:
+    """Return the letter and color of a hit's passage, its displayed text, and its change of rank, as JSON data.
+
+    ``passage_indexes`` has the index of each passage displayed so far; a new passage is added. ``first_ranks`` are the
+    ranks in the first column (None: this is the first column).
+    """
+    passage = _identify_passage(hit)
+    passage_index = passage_indexes.setdefault(passage, len(passage_indexes))
+    # The number of ranks by which the passage is higher than in the first column, or "new" if it is not there.
+    rank_change: int | str | None = None
+    if first_ranks is not None:
+        rank_change = first_ranks[passage] - hit.rank if passage in first_ranks else "new"
+    return {
+        "letter": _format_letters(passage_index),
+        "hue": passage_index % _NUM_HUES + 1,
+        "shown": hit.text[:_MAX_SHOWN_CHARS],
+        "rank_change": rank_change,
+    }
 
 
 def _format_letters(index: int) -> str:

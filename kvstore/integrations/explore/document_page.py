@@ -86,7 +86,7 @@ def _read_content(request: PageRequest) -> PageContent:
         ],
         "notice": notice,
         "headings": _list_headings(chunks, parts)[:_MAX_LISTED],
-        "abstracts": _build_trees(store, key, chunks),
+        "abstracts": _build_abstract_trees(store, key, chunks),
         "names": [{"entity": name, "mentions": count} for name, count in counts.most_common(_MAX_NAMES)],
         "places": [
             {"entity": name, "start": mark_start, "end": mark_end}
@@ -236,7 +236,7 @@ def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan
     return headings
 
 
-def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _build_abstract_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the abstracts of a document as nested nodes, roots first; ``below`` are the children of a node.
 
     ``chunks`` are the rows of the document's chunks, by id. Nodes are in text order.

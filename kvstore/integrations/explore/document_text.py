@@ -209,6 +209,12 @@ def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Eleme
     return links
 
 
+def _find_element(layer: Sequence[Element], ends: Sequence[int], offset: int) -> Element | None:
+    """Return the element of a layer that contains the byte at ``offset``, or None; ``ends`` are the elements' ends."""
+    index = bisect_right(ends, offset)
+    return layer[index] if index < len(layer) and layer[index].start <= offset else None
+
+
 def _render_layers(
     text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[Element]], anchors: frozenset[int]
 ) -> Iterable[str]:
@@ -218,24 +224,13 @@ def _render_layers(
     Elements of different layers can overlap, so they are closed and opened again at the boundaries. Each offset in
     ``anchors`` gets a link target.
     """
-    element_indexes = [0] * len(layers)
+    ends_by_layer = [[element.end for element in layer] for layer in layers]
     open_elements: list[Element | None] = [None] * len(layers)
     for start, end in pairwise(boundaries):
-        # The element of each layer that the text from ``start`` to ``end`` is in, None if it is in none.
-        next_elements: list[Element | None] = []
-        for layer_index, layer in enumerate(layers):
-            while element_indexes[layer_index] < len(layer) and layer[element_indexes[layer_index]].end <= start:
-                element_indexes[layer_index] += 1
-            element = layer[element_indexes[layer_index]] if element_indexes[layer_index] < len(layer) else None
-            next_elements.append(element if element is not None and element.start <= start else None)
-        num_unchanged = next(
-            (
-                depth
-                for depth, (next_element, open_element) in enumerate(zip(next_elements, open_elements, strict=True))
-                if next_element is not open_element
-            ),
-            len(layers),
-        )
+        next_elements = [_find_element(layer, ends, start) for layer, ends in zip(layers, ends_by_layer, strict=True)]
+        num_unchanged = 0  # the outer layers whose element stays open
+        while num_unchanged < len(layers) and next_elements[num_unchanged] is open_elements[num_unchanged]:
+            num_unchanged += 1
         yield from (element.closing for element in reversed(open_elements[num_unchanged:]) if element is not None)
         if start in anchors:
             yield f'<span id="byte-{start}"></span>'

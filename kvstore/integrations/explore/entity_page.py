@@ -51,23 +51,26 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
-    """Return the documents that mention a name, each once with its first mention, the most relevant first."""
-    entries_by_document: dict[str, dict[str, Any]] = {}
+    """Return up to ``_MAX_DOCUMENTS`` documents that mention a name, the most relevant first, as JSON data.
+
+    Each has the text of its most relevant mention, and the byte span of its first one.
+    """
+    mentions: dict[str, dict[str, Any]] = {}  # the most relevant one of each document
     # Several mentions can be in the same document.
     for mention in store.lookup(name, limit=8 * _MAX_DOCUMENTS):
-        if mention.document is not None and mention.document not in entries_by_document:
-            entries_by_document[mention.document] = {
+        if mention.document is not None and mention.document not in mentions:
+            mentions[mention.document] = {
                 "document": mention.document,
                 "heading": mention.parent,
                 "text": mention.text,
             }
-    entries = list(entries_by_document.values())[:_MAX_DOCUMENTS]
-    first_mention_query = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
-    for entry, document in zip(entries, store.get_many([entry["document"] for entry in entries]), strict=True):
-        entry["title"] = None if document is None else document.title
-        first_mention = store.query(first_mention_query, (entry["document"], name)).fetchone()
-        entry["start"], entry["end"] = first_mention or (None, None)
-    return entries
+    rows = list(mentions.values())[:_MAX_DOCUMENTS]
+    span_query = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
+    for row, document in zip(rows, store.get_many([row["document"] for row in rows]), strict=True):
+        row["title"] = None if document is None else document.title
+        first_span = store.query(span_query, (row["document"], name)).fetchone()
+        row["start"], row["end"] = first_span or (None, None)
+    return rows
 
 
 def _load_community(store: kvstore.Store, key: str) -> dict[str, Any]:

@@ -45,15 +45,10 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
     ['Tea · leaves', 'Rum · old']
     """
     terms_by_cluster = [[_find_terms(heading, text) for heading, text in chunks] for chunks in clusters]
-    # For each cluster, the number of its chunks with each term, in their texts and in their headings.
-    counts_by_cluster = [
-        Counter(term for chunk_terms in chunks for term in chunk_terms.spellings) for chunks in terms_by_cluster
-    ]
-    heading_counts_by_cluster = [
-        Counter(term for chunk_terms in chunks for term in chunk_terms.heading_terms) for chunks in terms_by_cluster
-    ]
-    totals, heading_totals = sum(counts_by_cluster, Counter[str]()), sum(heading_counts_by_cluster, Counter[str]())
-    num_chunks = sum(len(chunks) for chunks in clusters)
+    counts_by_cluster = list(map(_count_terms, terms_by_cluster))
+    totals = sum((counts.texts for counts in counts_by_cluster), Counter[str]())
+    heading_totals = sum((counts.headings for counts in counts_by_cluster), Counter[str]())
+    num_chunks = sum(map(len, clusters))
     name_by_term = _choose_spellings(chunk_terms.spellings for chunks in terms_by_cluster for chunk_terms in chunks)
     common_words = {
         term
@@ -62,16 +57,16 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
         and total > max(2, num_chunks * _get_max_share(name_by_term[term], heading_totals[term] / total))
     }
     labels = []
-    for chunks, term_counts, heading_counts in zip(clusters, counts_by_cluster, heading_counts_by_cluster, strict=True):
+    for chunks, counts in zip(clusters, counts_by_cluster, strict=True):
+        min_count = min(2, len(chunks))  # a term of one chunk is not typical of the cluster
         weights = {
-            term: _compute_weight(term, num_cluster_chunks, heading_counts[term], totals[term], len(chunks), num_chunks)
-            for term, num_cluster_chunks in term_counts.items()
-            if not common_words.intersection(term.split())
-            and num_cluster_chunks >= min(2, len(chunks))
+            term: _compute_weight(term, count, counts.headings[term], totals[term], len(chunks), num_chunks)
+            for term, count in counts.texts.items()
+            if count >= min_count
+            and common_words.isdisjoint(term.split())
             and _can_be_label(term, name_by_term[term], totals)
         }
-        label_terms = _choose_terms(weights)
-        labels.append(" · ".join(name_by_term[term] for term in label_terms))
+        labels.append(" · ".join(name_by_term[term] for term in _choose_terms(weights)))
     return _make_unique(labels)
 
 
@@ -115,14 +110,32 @@ class _ChunkTerms(NamedTuple):
     heading_terms: set[str]
 
 
+class _TermCounts(NamedTuple):
+    """The number of chunks of a cluster that have each term, and that have it in their heading."""
+
+    texts: Counter[str]
+    headings: Counter[str]
+
+
+def _count_terms(chunks: Sequence[_ChunkTerms]) -> _TermCounts:
+    """Return the number of chunks of a cluster with each term; ``chunks`` has the terms of each chunk."""
+    return _TermCounts(
+        Counter(term for chunk_terms in chunks for term in chunk_terms.spellings),
+        Counter(term for chunk_terms in chunks for term in chunk_terms.heading_terms),
+    )
+
+
 def _find_terms(heading: str, text: str) -> _ChunkTerms:
-    """Return the terms of a chunk: short headings, words, and pairs of adjacent words."""
-    parts = [_NUMBERING_PATTERN.sub("", part.strip(" .:#*_`")) for part in heading.split(" > ")]
+    """Return the terms of a chunk: its short titles, its words, and pairs of adjacent words.
+
+    ``heading`` is a path of titles such as ``Tea > 1. Leaves``.
+    """
+    titles = [_NUMBERING_PATTERN.sub("", title.strip(" .:#*_`")) for title in heading.split(" > ")]
     terms: dict[str, str] = {}
-    for part in parts:
-        words = _WORD_PATTERN.findall(part)
-        if 0 < len(words) <= _MAX_HEADING_WORDS and len(part) <= _MAX_TERM_CHARS:
-            terms[" ".join(word.casefold() for word in words)] = part
+    for title in titles:
+        words = _WORD_PATTERN.findall(title)
+        if 0 < len(words) <= _MAX_HEADING_WORDS and len(title) <= _MAX_TERM_CHARS:
+            terms[" ".join(word.casefold() for word in words)] = title
     heading_terms = set(terms)
     for line in _NO_PROSE_PATTERN.sub(" ", text).splitlines():
         words = _WORD_PATTERN.findall(line)

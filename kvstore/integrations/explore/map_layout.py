@@ -91,9 +91,10 @@ class MapLayout:
 
 
 def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
-    """Return unit vectors of cluster centers, by spherical k-means; the largest cluster comes first.
+    """Return the unit vectors of up to ``num_clusters`` cluster centers, that of the largest cluster first.
 
-    The best of several random starts counts, with the greatest sum of cosines. ``vectors`` have length 1.
+    They are the result of spherical k-means with the greatest sum of cosines, of several random starts. ``vectors``
+    have length 1.
     """
     generator = np.random.default_rng(0)
     best_score, best_centers = -np.inf, vectors[:1]

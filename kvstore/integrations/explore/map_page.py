@@ -93,7 +93,10 @@ def _list_colorings(store: kvstore.Store) -> list[str]:
 
 
 def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
-    """Return the requested coloring; raises InputError for an unknown one."""
+    """Return the property by which a request colors the chunks, such as ``document``; the default is ``cluster``.
+
+    Raises InputError if it is not one of ``colorings``.
+    """
     coloring = request.get_text("colour", "cluster")  # the parameter keeps its British spelling for existing links
     if coloring not in colorings:
         raise InputError(f"chunks cannot be colored by {coloring!r}; use one of {', '.join(colorings)}")
@@ -130,7 +133,7 @@ def _locate_question(store: kvstore.Store, chunk_map: ChunkMap, question: str) -
 def _render_points(request: PageRequest) -> bytes:
     """Return the positions and groups of all chunks as packed numbers: all x, then all y, then all groups.
 
-    x and y are u16, little-endian, and a group, which the request's coloring determines, is u8.
+    x and y are u16, little-endian. A group (u8) is the index of a color; the request names the property to color by.
     """
     chunk_map = get_chunk_map(request.store)
     groups = chunk_map.get_groups(request.store, _parse_coloring(request, _list_colorings(request.store)))

@@ -70,7 +70,7 @@ def _get_parser() -> MarkdownIt:
 
 
 def _render_image(renderer: RendererHTML, tokens: Sequence[Token], index: int, *_: object) -> str:
-    """Render a picture as its description, since pages load nothing that a document names."""
+    """Render the picture ``tokens[index]`` as its description, since pages load nothing that a document names."""
     return f'<span class="quiet picture-text">[picture: {escapeHtml(tokens[index].content)}]</span>'
 
 
@@ -165,7 +165,11 @@ def _adapt_tokens(tokens: Iterable[Token], resolve: Callable[[str], str | None])
 
 
 def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]) -> str | None:
-    """Return the URL that a link leads to: a website, or the page of a document; None for any other link."""
+    """Return the URL that a link in the document ``key`` leads to: a website, or the page of another document.
+
+    Return None for any other link, for a document for which ``has_document`` is false, and for every relative link if
+    ``key`` is None.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -76,7 +76,7 @@ def _build_static_url(name: str) -> str:
 
 
 def _format_number(value: float, num_decimals: int = 2) -> str:
-    """Format a number with commas between thousands; integers have no decimal places."""
+    """Format a number with commas between thousands; a float has ``num_decimals`` decimal places, an integer none."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{num_decimals}f}"
 
 

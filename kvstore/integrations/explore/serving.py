@@ -82,7 +82,7 @@ def serve(
 
 
 def _close_store(store: FollowedStore) -> None:
-    """Close the store, unless a transaction keeps it open."""
+    """Close the store; an open transaction, which ends with the process, is no error."""
     with suppress(TransactionError):
         store.close()
 

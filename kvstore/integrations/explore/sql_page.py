@@ -76,20 +76,19 @@ def build_content(request: PageRequest) -> PageContent:
             return content | {"problem": str(error)}
         rows = cursor.fetchall()
         milliseconds = 1000 * (time.perf_counter() - start_time)
-        message = cursor.message
         total: int | None = len(rows)
-        if not request.as_data and len(rows) == max_rows:
-            message, total = None, len(rows) if sort else _count_rows(request, statement)
+        if not request.as_data and not sort and len(rows) == max_rows:
+            total = _count_rows(request, statement)
     if 0 < sort <= len(cursor.columns):
         rows.sort(key=lambda row: _build_sort_key(row[sort - 1]), reverse=is_descending)
     if not request.as_data:
         rows = rows[(page - 1) * _MAX_SHOWN_ROWS : page * _MAX_SHOWN_ROWS]
-        message = None if total is None or total > _MAX_SHOWN_ROWS else message
+    has_other_pages = not request.as_data and (total is None or total > _MAX_SHOWN_ROWS)
     content |= {
         "columns": list(cursor.columns),
         "rows": [list(row) for row in rows],
         "total": total,
-        "message": message,
+        "message": None if has_other_pages else cursor.message,
         "milliseconds": milliseconds,
     }
     return content if request.as_data else content | {"cells": [_build_cells(cursor.columns, row) for row in rows]}

@@ -122,7 +122,10 @@ class KvstoreDocumentStore(AdapterStore):
             return transaction.delete_many(self._find_keys(filters, transaction))
 
     def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
-        """Set metadata fields of the documents that satisfy the filters, in one commit; return their number."""
+        """Set the fields in ``meta`` in the metadata of the documents that satisfy the filters; return their number.
+
+        All documents are updated in one commit.
+        """
         with self.store.transaction() as transaction:
             keys = self._find_keys(filters, transaction)
             for document in transaction.get_many(keys):
@@ -174,7 +177,7 @@ class KvstoreDocumentStore(AdapterStore):
     ) -> tuple[list[Any], int]:
         """Return ``size`` of the distinct values of a field from index ``from_`` on, and the number of all of them.
 
-        With a search term, only the values that contain it, in any case, are returned and counted. ``filters`` select
+        With ``search_term``, only the values that contain it, in any case, are returned and counted. ``filters`` select
         the documents (None: all).
         """
         values = _find_unique_values(self._list_metadata(filters), metadata_field)

@@ -78,20 +78,21 @@ class KvstoreRetriever:
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
     ) -> dict[str, list[Document]]:
-        """Return the hits for a question, its embedding, or both, as ``documents``.
+        """Return the hits for a question (``query``), its ``query_embedding``, or both, as ``documents``.
 
-        Arguments override the settings of the retriever; ``filter_policy`` says how ``filters`` are combined.
+        ``top_k`` replaces that of the retriever (None: no change). ``filter_policy`` says how ``filters`` are combined
+        with those of the retriever.
         """
         where = build_condition(apply_filter_policy(self.filter_policy, self.filters, filters))
-        clauses = self._question_store.build_clauses(query, query_embedding, "hybrid")
-        clauses["options"] |= self.clauses.get("options") or {}
+        arguments = self._question_store.build_retrieve_arguments(query, query_embedding, "hybrid")
+        arguments["options"] |= self.clauses.get("options") or {}
         with self.document_store.store.snapshot() as state:
             evidence = state.retrieve(
                 query,
                 using=self.strategy or (None if query else "vector"),  # without a text, only its vector can be searched
                 top=self.top_k if top_k is None else top_k,
                 where=where,
-                **{**self.clauses, **clauses},
+                **{**self.clauses, **arguments},
             )
             return {"documents": build_hit_documents(state, evidence.hits)}
 

@@ -72,7 +72,8 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
 
         Keys without a document are skipped, and so are documents of this namespace that were confirmed at
         ``time_at_least`` or later. The time of a record is at least ``time_at_least``, even if the clock was set back.
-        Raises ValueError if the numbers of groups and keys differ, and for a group that is not the document's.
+        ``group_ids`` are the documents' groups, which are only checked. Raises ValueError if there are not as many as
+        keys, and for a group that is not the document's.
         """
         if group_ids and len(group_ids) != len(keys):
             raise ValueError(
@@ -121,8 +122,8 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     ) -> list[str]:
         """Return the keys of documents of the namespace in order, at most ``limit``.
 
-        Only documents of the groups, confirmed by an indexing run before the time ``before`` and after the time
-        ``after``, are returned. An omitted argument sets no condition.
+        Only documents of the groups ``group_ids``, confirmed by an indexing run before the time ``before`` and after
+        the time ``after``, are returned. An omitted argument sets no condition.
         """
         matching_keys: list[str] = []
         for key, origin in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):

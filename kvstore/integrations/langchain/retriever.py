@@ -74,17 +74,17 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
         The other arguments are those of :meth:`kvstore.Store.retrieve`; they override the values of the retriever
         (None: no change).
         """
-        query_clauses = self._question_store.build_clauses(query, None, fill or self.fill)
+        arguments = self._question_store.build_retrieve_arguments(query, None, fill or self.fill)
         with self._question_store.store.snapshot() as state:
             evidence = state.retrieve(
                 query,
-                vector=query_clauses["vector"],
+                vector=arguments["vector"],
                 using=strategy or self.strategy,
                 top=self.k if k is None else k,
                 where=self.where if where is None else where,
                 depth=self.depth if depth is None else depth,
                 within=self.within if within is None else within,
-                options=query_clauses["options"] | dict(self.options if options is None else options),
+                options=arguments["options"] | dict(self.options if options is None else options),
                 reranker=reranker or self.reranker,
                 as_segments=self.as_segments if as_segments is None else as_segments,
             )

@@ -74,8 +74,9 @@ def put_documents(
 ) -> list[str]:
     """Put documents, replacing those with the same ids; return the ids of the stored ones.
 
-    Documents without an id get a random one; those without text are skipped with a warning. One commit, or one per
-    ``batch_size`` documents.
+    ``ids`` replace those of the documents (None: they are kept). Documents without an id get a random one; those
+    without text are skipped with a warning. The store records ``origin`` with each. One commit, or one per
+    ``batch_size`` documents. Raises ArgumentError for anything but LangChain documents.
     """
     document_list = list(documents)
     for document in document_list:

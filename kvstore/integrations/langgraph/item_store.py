@@ -132,7 +132,8 @@ class KvstoreStore(AdapterStore, BaseStore):
     def _search(self, state: Snapshot, search: SearchOp, now: datetime) -> list[SearchItem]:
         """Return a page of the items in a namespace that satisfy the filter and are not expired at the time ``now``.
 
-        The hits of a question come first, best first, then the other items in the order of their keys.
+        The hits of a question come first, best first, then the other items in the order of their keys. Raises
+        InputError for an invalid operation.
         """
         _check_page(search)
         if search.query is not None:

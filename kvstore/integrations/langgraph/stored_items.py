@@ -22,12 +22,20 @@ _TEXT_SEPARATOR = "\n\n"
 
 
 def build_key(namespace: Sequence[str], key: str) -> str:
-    """Return the key of the document that stores the item with this namespace and key."""
+    """Return the key of the document that stores the item with this namespace and key.
+
+    >>> build_key(("users", "ann"), "color")
+    'users.ann..color'
+    """
     return f"{'.'.join(namespace)}{_NAMESPACE_END}{key}"
 
 
 def split_key(key: str) -> tuple[tuple[str, ...], str]:
-    """Split a document's key into the namespace and the key of its item."""
+    """Split a document's key into the namespace and the key of its item.
+
+    >>> split_key("users.ann..color")
+    (('users', 'ann'), 'color')
+    """
     namespace, _, item_key = key.partition(_NAMESPACE_END)
     return tuple(namespace.split(".")), item_key
 
@@ -105,24 +113,24 @@ def _compute_expiry(now: datetime, minutes: float) -> str:
 
 
 def is_live_item(document: Document | None, now: datetime) -> bool:
-    """True if a document is an item that has not expired at the time ``now``; False for None."""
+    """True if a document stores an item that has not expired at the time ``now``; False for None."""
     times = None if document is None else document.meta.get(TIMES)
     never = "9"  # sorts after all times, which begin with the year
     return isinstance(times, Mapping) and "created" in times and times.get("expires", never) > now.isoformat()
 
 
 def build_item(document: Document) -> Item:
-    """Return the item of a document."""
-    return Item(**_get_fields(document))
+    """Return the LangGraph item that a document stores."""
+    return Item(**_build_item_fields(document))
 
 
 def build_search_item(document: Document, hit: Hit | None) -> SearchItem:
-    """Return the item of a document with the score of its best hit, if any."""
-    return SearchItem(**_get_fields(document), score=None if hit is None else hit.score)
+    """Return the LangGraph item that a document stores, with the score of its best hit (None: no score)."""
+    return SearchItem(**_build_item_fields(document), score=None if hit is None else hit.score)
 
 
-def _get_fields(document: Document) -> dict[str, Any]:
-    """Return the arguments of LangGraph's Item for a document."""
+def _build_item_fields(document: Document) -> dict[str, Any]:
+    """Return the arguments of LangGraph's Item for the item that a document stores, by name."""
     namespace, key = split_key(document.key)
     times = document.meta[TIMES]
     return {

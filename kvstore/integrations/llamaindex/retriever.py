@@ -52,7 +52,8 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
         """Open the store at ``path``, or use ``store``; the other arguments are the defaults of every question.
 
         ``filters`` are LlamaIndex's, and ``where`` is an alternative condition on documents. ``embed_model`` embeds
-        questions. The others are arguments of :meth:`kvstore.Store.retrieve`.
+        questions. The others are arguments of :meth:`kvstore.Store.retrieve`. Raises InputError for both ``filters``
+        and ``where``.
         """
         super().__init__(**kwargs)
         if filters is not None and where is not None:
@@ -76,13 +77,13 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Return the evidence of a question as nodes with scores, best first."""
         question = query_bundle.query_str
-        query_clauses = self._question_store.build_clauses(question, query_bundle.embedding, self._fill)
+        arguments = self._question_store.build_retrieve_arguments(question, query_bundle.embedding, self._fill)
         with self._question_store.store.snapshot() as state:
             evidence = state.retrieve(
                 question,
-                vector=query_clauses["vector"],
+                vector=arguments["vector"],
                 where=build_condition(self._filters) if self._where is None else self._where,
-                options=query_clauses["options"] | self._options,
+                options=arguments["options"] | self._options,
                 **self._clauses,
             )
             nodes = build_hit_nodes(state, evidence.hits, evidence=True)

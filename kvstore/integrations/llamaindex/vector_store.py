@@ -139,7 +139,10 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
-        """Delete nodes by id and filters, in one commit. Raises InputError if neither is given."""
+        """Delete the nodes that have one of ``node_ids`` and satisfy ``filters``, in one commit.
+
+        An argument of None sets no condition. Raises InputError if both are None.
+        """
         where = join_conditions(_build_id_condition("$key", node_ids), build_condition(filters))
         if where is None:
             raise InputError("delete_nodes() takes ids, filters, or both; clear() deletes all nodes")
@@ -162,7 +165,10 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         return vector
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """Return nodes with their vectors: those with the ids, in that order, or all, if they satisfy the filters."""
+        """Return the nodes that satisfy ``filters`` (None: all), with their vectors.
+
+        With ``node_ids``, only the nodes with these ids are returned, in that order.
+        """
         if self._store is None:
             return []
         where = join_conditions(_build_id_condition("$key", node_ids), build_condition(filters))
@@ -248,7 +254,10 @@ check_methods(KvstoreVectorStore)
 
 
 def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
-    """Return the filter that selects documents whose field ``name`` is one of the ids, or None if ``ids`` is None."""
+    """Return the filter that selects documents whose field ``name`` is one of the ids, or None if ``ids`` is None.
+
+    Raises ArgumentError if ``ids`` is not a list of texts.
+    """
     if ids is None:
         return None
     if not isinstance(ids, Iterable) or isinstance(ids, str):
@@ -257,7 +266,7 @@ def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping |
 
 
 def _format_mode(query: VectorStoreQuery) -> str:
-    """Return the mode of a query for a message."""
+    """Return the mode of a query, an enum member or a text, for a message."""
     return repr(getattr(query.mode, "value", query.mode))
 
 
