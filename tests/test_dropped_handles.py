@@ -191,9 +191,8 @@ STORE_TOOLS: dict[str, Call] = {
     "format_error": lambda tools, folder: tools.format_error(errors.InputError("the key 'tea' is taken")),
     "list_documents": lambda tools, folder: tools.list_documents("", 10),
     "build_prompt": lambda tools, folder: tools.build_prompt(QUESTION),
-    "store": lambda tools, folder: tools.store,
     "read_text": lambda tools, folder: tools.read_text("tea"),
-    "warm": lambda tools, folder: warm_tools(tools),
+    "warm_up": lambda tools, folder: warm_tools(tools),
     "truncate_result": lambda tools, folder: tools.truncate_result("Tea."),
 }
 
@@ -234,7 +233,7 @@ def count_in_session(followed: FollowedStore) -> int:
 
 
 def warm_tools(tools: StoreTools) -> None:
-    tools.warm()
+    tools.warm_up()
     for thread in threading.enumerate():
         if thread.name == "kvstore warm":
             thread.join()

@@ -150,7 +150,7 @@ def serve(tools: StoreTools) -> None:
         """Serve one client, and load the embedder and the indexes in the background."""
         server = make_server(tools)
         async with stdio_server() as (read_stream, write_stream):
-            tools.warm()
+            tools.warm_up()
             running_requests = _RunningRequests()
             messages = _MessageStream(read_stream, write_stream, running_requests)
             replies = _ReplyStream(write_stream, running_requests)

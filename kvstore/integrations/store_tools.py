@@ -113,7 +113,7 @@ class StoreTools:
             result = ToolResult(result)
         return ToolResult(self.truncate_result(result.text), result.data)
 
-    def warm(self) -> None:
+    def warm_up(self) -> None:
         """Run a question in the background, so that the first real one does not wait for the embedder and indexes."""
 
         def run_question() -> None:

@@ -93,13 +93,13 @@ STEM_ENGLISH = get_stemmer("english")
 class _QualifiedPhrase:
     """A phrase of a sentence, between punctuation marks or conjunctions: the stems of its words and content words.
 
-    ``terms`` are the stems of its words in order, without articles or similar words. ``qualifiers`` are words such as
-    "not" or "may" that change what is said; all negations are "not". It ``governs_sentence`` if they hold for the other
-    phrases too. It ``is_joined`` to the phrase before it if a conjunction without a comma is between them.
+    ``word_stems`` are in order, without articles or similar words. ``qualifiers`` are words such as "not" or "may" that
+    change what is said; all negations are "not". It ``governs_sentence`` if they hold for the other phrases too. It
+    ``is_joined`` to the phrase before it if a conjunction without a comma is between them.
     """
 
-    terms: Sequence[str]
-    stems: Set[str]
+    word_stems: Sequence[str]
+    content_stems: Set[str]
     qualifiers: Set[str]
     governs_sentence: bool
     is_joined: bool
@@ -133,11 +133,12 @@ def parse_sentence(text: str, language: str | None) -> ParsedSentence:
     neutral_words = _NEUTRAL_WORDS if language == "english" else function_words - qualifiers
 
     def build_phrase(phrase_text: str, is_joined: bool = False) -> _QualifiedPhrase:
-        """Return a phrase with its terms and qualifiers; ``is_joined`` is True if only a conjunction precedes it."""
+        """Return a phrase with its stems and qualifiers; ``is_joined`` is True if only a conjunction precedes it."""
         written_words = split_written_words(phrase_text)
         words = list(map(fold_text, written_words))
         content_words = list_content_words(phrase_text, neutral_words)
-        terms = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
+        # All negations are one word, and so are the forms of one tense of a verb.
+        unified_words = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
         # A capitalized word after the first, as in "No. 5", belongs to a name.
         phrase_qualifiers = frozenset(
             "not" if word in NEGATIONS else word
@@ -145,8 +146,8 @@ def parse_sentence(text: str, language: str | None) -> ParsedSentence:
             if word in qualifiers and (word == words[0] or written_word.islower())
         )
         return _QualifiedPhrase(
-            terms=list(map(STEM_ENGLISH, terms)),
-            stems={STEM_ENGLISH(term) for term in terms if term not in function_words | qualifiers},
+            word_stems=list(map(STEM_ENGLISH, unified_words)),
+            content_stems={STEM_ENGLISH(word) for word in unified_words if word not in function_words | qualifiers},
             qualifiers=phrase_qualifiers,
             governs_sentence=not sentence_qualifiers.isdisjoint(words),
             is_joined=is_joined,
@@ -201,48 +202,50 @@ def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]
         return False
     if any(_is_truncated_copy(statement.words, sentence) for sentence in sentences):
         return False
-    num_phrases_by_stem = Counter(stem for phrase in phrases for stem in phrase.stems)
-    stems = _union(phrase.stems for phrase in statement.phrases)
+    num_phrases_by_stem = Counter(stem for phrase in phrases for stem in phrase.content_stems)
+    stems = _union(phrase.content_stems for phrase in statement.phrases)
     for phrase in phrases:
         # The statement uses a phrase that alone has one of its content words, or that governs the whole sentence.
-        is_used = phrase.governs_sentence or any(num_phrases_by_stem[stem] == 1 for stem in phrase.stems & stems)
+        is_used = phrase.governs_sentence or any(
+            num_phrases_by_stem[stem] == 1 for stem in phrase.content_stems & stems
+        )
         if is_used and phrase.qualifiers - qualifiers:
             return False
     return True
 
 
-def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSentence], known_stems: Set[str]) -> bool:
+def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSentence], name_stems: Set[str]) -> bool:
     """True if a statement consists of whole phrases of some sentences, or of a clause of a single sentence, in order.
 
     Phrases are between punctuation marks or conjunctions. The statement must have the first phrase of the first
     sentence or clause, and a phrase of the last sentence. With a count ("both", "two") or a subordinate clause, it must
-    have every phrase, because a phrase left out could change what is counted. ``known_stems`` are the first letters of
+    have every phrase, because a phrase left out could change what is counted. ``name_stems`` are the first letters of
     names that can replace a pronoun.
     """
     # A pronoun that no sentence has would refer to another person: "her wife" is not "his wife".
     if not _PRONOUNS.intersection(statement.words) <= {word for sentence in sentences for word in sentence.words}:
         return False
     phrases = [phrase for sentence in sentences for phrase in sentence.phrases]
-    if _consists_of_whole_phrases(statement, phrases, len(sentences[-1].phrases), known_stems):
+    if _consists_of_whole_phrases(statement, phrases, len(sentences[-1].phrases), name_stems):
         return True
     clauses = sentences[0].clauses if len(sentences) == 1 else ()
-    return any(_consists_of_whole_phrases(statement, clause, len(clause), known_stems) for clause in clauses)
+    return any(_consists_of_whole_phrases(statement, clause, len(clause), name_stems) for clause in clauses)
 
 
 def _consists_of_whole_phrases(
-    statement: ParsedSentence, phrases: Sequence[_QualifiedPhrase], num_last_phrases: int, known_stems: Set[str]
+    statement: ParsedSentence, phrases: Sequence[_QualifiedPhrase], num_last_phrases: int, name_stems: Set[str]
 ) -> bool:
     """True if a statement consists of some of ``phrases``, each whole and in order, and omits nothing that matters.
 
     ``phrases`` are the parts of its source sentences between punctuation marks or conjunctions. The statement must have
-    the first phrase, and one of the last ``num_last_phrases``. ``known_stems`` are the first letters of names that can
+    the first phrase, and one of the last ``num_last_phrases``. ``name_stems`` are the first letters of names that can
     replace a pronoun.
     """
-    terms = [term for phrase in statement.phrases for term in phrase.terms]
-    are_used = [_uses_phrase(set(terms), phrase) for phrase in phrases]
+    stems = [stem for phrase in statement.phrases for stem in phrase.word_stems]
+    are_used = [_uses_phrase(set(stems), phrase) for phrase in phrases]
     # The same for the phrases with content words only.
-    are_content_used = [is_used for phrase, is_used in zip(phrases, are_used, strict=True) if phrase.stems]
-    num_last_content_phrases = sum(bool(phrase.stems) for phrase in phrases[-num_last_phrases:])
+    are_content_used = [is_used for phrase, is_used in zip(phrases, are_used, strict=True) if phrase.content_stems]
+    num_last_content_phrases = sum(bool(phrase.content_stems) for phrase in phrases[-num_last_phrases:])
     if not any(are_content_used[:1]) or not any(are_content_used[-num_last_content_phrases:]):
         return False
     # A phrase joined by a conjunction alone ("red and blue") must not be separated from the phrase before it.
@@ -252,32 +255,32 @@ def _consists_of_whole_phrases(
         return False
     if any(phrase.governs_sentence and not is_used for phrase, is_used in zip(phrases, are_used, strict=True)):
         return False
-    used_terms = [term for phrase, is_used in zip(phrases, are_used, strict=True) if is_used for term in phrase.terms]
-    return _is_interleaved(terms, used_terms, known_stems)
+    used_phrases = [phrase for phrase, is_used in zip(phrases, are_used, strict=True) if is_used]
+    return _equals_except_names(stems, [stem for phrase in used_phrases for stem in phrase.word_stems], name_stems)
 
 
-def _uses_phrase(terms: Set[str], phrase: _QualifiedPhrase) -> bool:
-    """True if a statement with the stems ``terms`` has most content words of a phrase of its source.
+def _uses_phrase(stems: Set[str], phrase: _QualifiedPhrase) -> bool:
+    """True if a statement with these ``stems`` has most content words of a phrase of its source.
 
     Of a phrase without content words, such as ", too,", it must have all words.
     """
-    if not phrase.stems:
-        return set(phrase.terms) <= terms
-    return 2 * len(phrase.stems & terms) > len(phrase.stems)
+    if not phrase.content_stems:
+        return set(phrase.word_stems) <= stems
+    return 2 * len(phrase.content_stems & stems) > len(phrase.content_stems)
 
 
-def _is_interleaved(terms: Sequence[str], required_terms: Sequence[str], known_stems: Set[str]) -> bool:
-    """True if a statement's ``terms`` (stems) are ``required_terms`` in this order, except for added names.
+def _equals_except_names(stems: Sequence[str], required_stems: Sequence[str], name_stems: Set[str]) -> bool:
+    """True if a statement's ``stems`` are ``required_stems`` in this order, except for added names.
 
-    ``known_stems`` are the first letters of names that may be added, in place of pronouns.
+    ``name_stems`` are the first letters of the names that may be added, in place of pronouns.
     """
-    index = 0
-    for term in terms:
-        if index < len(required_terms) and term == required_terms[index]:
-            index += 1
-        elif term[:STEM_LETTERS] not in known_stems:
+    num_matched = 0
+    for stem in stems:
+        if num_matched < len(required_stems) and stem == required_stems[num_matched]:
+            num_matched += 1
+        elif stem[:STEM_LETTERS] not in name_stems:
             return False
-    return index == len(required_terms)
+    return num_matched == len(required_stems)
 
 
 def is_incomplete(sentence: str) -> bool:

@@ -30,7 +30,7 @@ _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
 MAX_FAILURES = 10
 #: The number of attempts at one request, and the temperature of a repeated prompt: at 0, a model repeats its answer.
 _MAX_ATTEMPTS, _REPEAT_TEMPERATURE = 2, 0.7
-#: The number of consecutive invalid answers to first prompts after which requests begin with the second prompt.
+#: The number of consecutive invalid answers to first prompts after which requests begin with the simpler prompt.
 _MAX_FIRST_FAILURES = 3
 
 
@@ -46,7 +46,7 @@ class StructuredPrompt(Generic[Result]):
     ``name`` is one word that names the schema, which uses the keywords of :mod:`kvstore.models.json_schema`.
     ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`. It raises a ValueError whose
     message tells the model what is wrong with its answer. ``requested_schema`` is the schema sent to the model, if it
-    demands more than ``schema`` accepts. ``build_second`` returns the prompt after an invalid answer, which asks for
+    demands more than ``schema`` accepts. ``build_simpler`` returns the prompt after an invalid answer, which asks for
     less; None repeats this one at a higher temperature. Raises ValueError for a schema with other keywords.
     """
 
@@ -56,7 +56,7 @@ class StructuredPrompt(Generic[Result]):
     check: Callable[[Any], Result] = _return_unchanged
     answer_tokens: int = 2000
     requested_schema: Mapping[str, Any] | None = None
-    build_second: Callable[[], StructuredPrompt[Result]] | None = None
+    build_simpler: Callable[[], StructuredPrompt[Result]] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError if the schema has a keyword that kvstore does not support."""
@@ -116,7 +116,7 @@ class StructuredModel:
         self.num_failures = 0
         self.sent_tokens = 0
         self.written_tokens = 0
-        #: The number of consecutive invalid answers to prompts that have a second, easier prompt.
+        #: The number of consecutive invalid answers to prompts that have a simpler one.
         self._num_first_failures = 0
         #: The types of ``response_format``, tried in this order; those that the server rejected are removed.
         self._response_formats = ["json_schema", "json_object", "text"]
@@ -133,13 +133,13 @@ class StructuredModel:
     def ask(self, prompt: StructuredPrompt[Result], *, max_attempts: int = _MAX_ATTEMPTS) -> Result:
         """Return the model's answer to a prompt, checked and converted.
 
-        After an invalid answer, the prompt, or the simpler prompt of its ``build_second``, is sent with the error, at
-        most ``max_attempts`` times in all. After several invalid answers to first prompts, only second prompts are
+        After an invalid answer, the prompt, or the one that its ``build_simpler`` returns, is sent with the error, at
+        most ``max_attempts`` times in all. After several invalid answers to first prompts, only simpler prompts are
         sent. Raises TokenLimitError if the first request would exceed the limit, InvalidAnswerError if no answer
         matched the schema, and the errors of :meth:`LanguageModel.write`.
         """
-        if prompt.build_second is not None and self._num_first_failures >= _MAX_FIRST_FAILURES:
-            prompt = prompt.build_second()
+        if prompt.build_simpler is not None and self._num_first_failures >= _MAX_FIRST_FAILURES:
+            prompt = prompt.build_simpler()
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
                 f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.max_tokens:,} tokens are used, and "
@@ -158,18 +158,18 @@ class StructuredModel:
                 reason = str(problem)
             else:
                 self.num_failures = 0
-                if prompt.build_second is not None:
+                if prompt.build_simpler is not None:
                     self._num_first_failures = 0
                 return result
             self.num_refused += 1
             self.model.num_refused += 1
             # The invalid answer is not shown, and the correction comes first, because weak models copy what is last.
             correction = f"An earlier answer was invalid: {reason}. Answer with JSON of the schema.\n\n"
-            if prompt.build_second is None:
+            if prompt.build_simpler is None:
                 temperature = _REPEAT_TEMPERATURE
             else:
                 self._num_first_failures += 1
-                prompt = prompt.build_second()
+                prompt = prompt.build_simpler()
             if not self._is_within_limit(prompt.tokens + token_estimate(correction)):
                 break
         self.num_failures += 1

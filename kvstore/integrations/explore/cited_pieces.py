@@ -154,7 +154,7 @@ def _iter_sentence_pieces(
         yield CitedPiece(sentence, numbers if is_last else (), document, spans)
 
 
-class _SentenceSpan(NamedTuple):
+class _SentenceLocation(NamedTuple):
     """The span of a document, in bytes, that contains a sentence."""
 
     document: str
@@ -162,7 +162,7 @@ class _SentenceSpan(NamedTuple):
     end: int
 
 
-def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTexts) -> _SentenceSpan | None:
+def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTexts) -> _SentenceLocation | None:
     """Return the span in which the cited text contains a sentence.
 
     Only the first spans of the citation are searched, and only letters and digits are compared, so punctuation and
@@ -181,5 +181,5 @@ def _find_sentence(sentence: str, citation: kvstore.Citation, texts: DocumentTex
             # Closing punctuation belongs to the sentence.
             match_end += len(text[match_end:]) - len(text[match_end:].lstrip(".!?…;\"'”’)]`*_"))
             start = span.start + len(text[:match_start].encode())
-            return _SentenceSpan(span.document, start, start + len(text[match_start:match_end].encode()))
+            return _SentenceLocation(span.document, start, start + len(text[match_start:match_end].encode()))
     return None

@@ -28,7 +28,7 @@ _NUM_HUES = 12
 _MAX_SHOWN_CHARS = 420
 
 #: The document, start, end and kind of a hit, by which a passage is the same in every column.
-_Passage = tuple[str, int, int, str]
+_PassageId = tuple[str, int, int, str]
 
 
 def build_content(request: PageRequest) -> PageContent:
@@ -78,8 +78,8 @@ def _iter_columns(
     """
     store = request.store
     texts = DocumentTexts(store)
-    passage_indexes: dict[_Passage, int] = {}
-    first_ranks: dict[_Passage, int] | None = None
+    passage_indexes: dict[_PassageId, int] = {}
+    first_ranks: dict[_PassageId, int] | None = None
     for name in strategies:
         column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
         start_time = time.perf_counter()
@@ -99,13 +99,13 @@ def _iter_columns(
         yield column | {"problem": None, "hits": hits, "milliseconds": milliseconds}
 
 
-def _identify_passage(hit: kvstore.Hit) -> _Passage:
+def _identify_passage(hit: kvstore.Hit) -> _PassageId:
     """Return the document, the byte span and the kind of a hit, which are the same in every column."""
     return hit.document, hit.start, hit.end, hit.kind
 
 
 def _build_passage_data(
-    hit: kvstore.Hit, passage_indexes: dict[_Passage, int], first_ranks: dict[_Passage, int] | None
+    hit: kvstore.Hit, passage_indexes: dict[_PassageId, int], first_ranks: dict[_PassageId, int] | None
 ) -> dict[str, Any]:
     """Return the letter and color of a hit's passage, its displayed text, and its change of rank, as JSON data.
 

@@ -110,16 +110,16 @@ class _ChunkTerms(NamedTuple):
     heading_terms: set[str]
 
 
-class _TermCounts(NamedTuple):
+class _ChunkCounts(NamedTuple):
     """The number of chunks of a cluster that have each term, and that have it in their heading."""
 
     texts: Counter[str]
     headings: Counter[str]
 
 
-def _count_terms(chunks: Sequence[_ChunkTerms]) -> _TermCounts:
+def _count_terms(chunks: Sequence[_ChunkTerms]) -> _ChunkCounts:
     """Return the number of chunks of a cluster with each term; ``chunks`` has the terms of each chunk."""
-    return _TermCounts(
+    return _ChunkCounts(
         Counter(term for chunk_terms in chunks for term in chunk_terms.spellings),
         Counter(term for chunk_terms in chunks for term in chunk_terms.heading_terms),
     )

@@ -70,7 +70,7 @@ class _WrittenUnits(WrittenListFact):
         prompt = super().build_prompt(passages)
         if len(passages) > 1:
             return prompt
-        return replace(prompt, build_second=partial(self._build_short_prompt, passages[0]))
+        return replace(prompt, build_simpler=partial(self._build_short_prompt, passages[0]))
 
     def _build_short_prompt(self, passage: SourcePassage) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt that asks for one sentence about each of the first usable sentences of a passage."""

@@ -104,7 +104,7 @@ class _WrittenTriples(WrittenListFact):
             predicate=build_enum_schema([_PREDICATE_MARK.join(predicate) for predicate in predicates[:_MAX_NAMES]]),
         )
         second_schema = build_array_schema(triple_schema, _MAX_SECOND_TRIPLES)
-        return replace(prompt, build_second=partial(self.build_schema_prompt, passages, second_schema))
+        return replace(prompt, build_simpler=partial(self.build_schema_prompt, passages, second_schema))
 
     def split_output(self, output: Iterable[Any]) -> Iterable[Sequence[str]]:
         """Return the triples in a model's answer, each as [subject, predicate, object].

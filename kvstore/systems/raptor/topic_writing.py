@@ -89,7 +89,7 @@ def build_topic_prompt(
         schema=schema,
         check=lambda answer: _check_answer(answer, texts, range(len(texts)), _TASK),
         answer_tokens=_ANSWER_TOKENS,
-        build_second=partial(_build_short_prompt, topics.get(topic_id), texts),
+        build_simpler=partial(_build_short_prompt, topics.get(topic_id), texts),
     )
 
 
