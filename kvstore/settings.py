@@ -89,8 +89,8 @@ class FixedSettings:
     def get_sentence_language(self, language: str | None) -> str | None:
         """Return the language whose rules split the sentences of a document, or None for the rules for English.
 
-        ``language`` is that of the document, or None if it is unknown; the result is then ``unknown``, whose rules have
-        the punctuation of all languages. The ``tokenizer`` of a store of an earlier kvstore demands the rules for
+        ``language`` is the document's language, or None if it is unknown; the result is then ``unknown``, whose rules
+        have the punctuation of all languages. The ``tokenizer`` of a store of an earlier kvstore demands the rules for
         English.
         """
         return None if self.tokenizer == ENGLISH_TOKENIZER else language or "unknown"

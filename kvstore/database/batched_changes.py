@@ -110,7 +110,7 @@ class BatchedChanges:
         return True
 
     def delete_documents(self, keys: Sequence[str]) -> int:
-        """Delete the documents with these keys, and return the number of those that existed."""
+        """Delete the documents with these keys, and return how many existed."""
         existing_keys = {key for key in keys if self.pending.documents.get(key) is not None}
         unchanged_keys = (key for key in dict.fromkeys(keys) if key not in self.pending.documents)
         for stored_documents in self._changes.documents.iter_by_keys(unchanged_keys):

@@ -122,8 +122,8 @@ class IngestDestination:
 
         They replace existing facts about a document, or are added to them if its key is in ``added_keys``.
 
-        Returns True or False for each document key with a stored fact (True: its facts changed), and the failures: one
-        for each invalid fact, and one for each document that does not exist or cannot have these facts.
+        Returns for each document key with a stored fact True if its facts changed, else False; and the failures. A
+        failure is an invalid fact, or a document that does not exist or cannot have these facts.
         """
         from ..ingest.file_documents import make_failure
 

@@ -223,7 +223,7 @@ class ModelExtraction:
         if progress is not None:
             num_requests = num_done + len(pending)
             progress(self._make_progress(num_requests, num_requests, structured_model))
-        # All passages that had no text before, minus those that have one now.
+        # The passages that had no text before, minus the passages that have one now.
         num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
         return ExtractionReport(
             kind=self._text_kind.kind,
@@ -330,7 +330,7 @@ class ModelExtraction:
         )
 
     def _measure_overhead(self) -> _Overhead:
-        """Return the tokens that a request has without passages, and those that it adds around each passage."""
+        """Return the tokens of a request without passages, and the tokens that it adds around each passage."""
         # Prompts for one and for two empty passages differ by what a passage adds.
         empty_passage = SourcePassage(digest=b"", title=None, headings=(), text="", chunks=range(0))
         prompts = [self._text_kind.build_prompt([empty_passage] * count) for count in (1, 2)]

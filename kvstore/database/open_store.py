@@ -327,10 +327,11 @@ class OpenStore:
                 self._undecided -= self._undecided if names is None else frozenset(names)
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """Write the undecided settings among those that ``choose`` returns, and return the changed ones, by name.
+        """Write the undecided settings, with the values that ``choose`` returns, and return the changed ones by name.
 
-        Undecided settings are those that a new store takes from its first documents. Nothing is written unless the
-        store is empty and no other process has it open. All settings are final afterwards, even if nothing was written.
+        A setting is undecided if a new store takes it from its first documents. ``choose`` is not called if there are
+        none. Nothing is written unless the store is empty and no other process has it open. All settings are final
+        afterwards, even if nothing was written.
         """
         with self.lock:
             if not self._undecided:

@@ -90,8 +90,8 @@ class OwnedTransaction(Queryable):
     def commit(self) -> None:
         """Make the changes durable and visible; an error leaves the store unchanged.
 
-        Raises StoreFullError if the store cannot grow, and the embedder's errors. In a thread other than the one that
-        began the transaction, raises TransactionError and the transaction stays open.
+        Raises StoreFullError if the store cannot grow, and the embedder's errors. In a thread that did not
+        begin the transaction, raises TransactionError and the transaction stays open.
 
         >>> transaction = store.transaction()
         >>> _ = transaction.put("milk", "Milk goes into tea.")
@@ -147,8 +147,7 @@ class OwnedTransaction(Queryable):
     def rollback(self) -> None:
         """Discard all changes; does nothing if the transaction has ended.
 
-        In a thread other than the one that began the transaction, raises TransactionError and the transaction stays
-        open.
+        In a thread that did not begin the transaction, raises TransactionError and the transaction stays open.
 
         >>> transaction = store.transaction()
         >>> _ = transaction.put("milk", "Milk goes into tea.")

@@ -93,8 +93,8 @@ def read_documents(
 
     A fact is a statement about a stored document, such as its triples. The file is read as ``format`` unless the source
     names a different format. ``content`` replaces the bytes of the file. ``get_stored_digest`` returns the digest of
-    the stored document of a key, so that unchanged documents are not extracted again; its errors are raised, and
-    InputError for an unknown format or option.
+    the stored document of a key, so that unchanged documents are not extracted again. Raises the errors of this
+    function, and InputError for an unknown format or option.
     """
     path = source.path
     location = source.location
@@ -152,7 +152,7 @@ def extract_batch(
 ) -> Iterator[NumberedItem]:
     """Derive chunks, names and other data from the new documents of a batch together, which is faster.
 
-    Yield the (file number, item) pairs of the batch with extracted documents, or failures, in place of the new ones;
+    Yield the (file number, item) pairs of the batch; new documents are replaced by extracted documents or failures,
     other items are unchanged. ``on_texts_known`` receives the texts to embed before parsing, unless an error occurs.
     Raises LanguageError.
     """

@@ -321,8 +321,8 @@ class _IngestRun:
     ) -> FileDocument | None:
         """Return a document of the file ``visit`` under its ``other_key``, because ``earlier`` used its key.
 
-        Returns None, and adds to the report, if the document is skipped because it is the same as the earlier document,
-        or fails because its other key is missing or also used. The file is then read again by the next ingest.
+        Returns None, and adds to the report, if the document is the same as the earlier one (it is skipped), or if its
+        other key is missing or also used. In the second case, the next ingest reads the file again.
         """
         # The outcome for this document depends on another file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier.location == visit.location

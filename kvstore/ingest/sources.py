@@ -126,7 +126,7 @@ def find_sources(
 ) -> Sources:
     """Find the files that paths, folders and patterns refer to.
 
-    If ``include`` has patterns, a file is taken from a folder if its name matches one of them, with any suffix; a
+    If ``include`` has patterns, a file is taken from a folder only if its name matches one of them, with any suffix. A
     pattern with a ``/`` matches paths in the folder. Files and folders that match a pattern of ``exclude`` are not
     taken from folders and patterns. Raises ReaderError for a path that does not exist or is neither a file nor a
     folder, and for a pattern without matches; InputError for an unknown format and an empty path.
@@ -235,8 +235,8 @@ class _FileSearch:
     def _add_file(self, path: str, relative_path: str, root: str | None, location: str) -> None:
         """Add a file; its content is inspected if neither the options nor its name determine the format.
 
-        ``path`` is the file to open, ``relative_path`` its path in the ``root`` folder (None: the file was named
-        directly), and ``location`` the path or address that is stored with its documents.
+        ``path`` is the file to open, and ``relative_path`` its path in the ``root`` folder (None: the file was named
+        directly). ``location`` is the path or address that is stored with its documents.
         """
         self._append_file(
             path, relative_path, root, location, self._format or find_format(relative_path) or _detect_format(path)
@@ -245,8 +245,8 @@ class _FileSearch:
     def _append_file(self, path: str, relative_path: str, root: str | None, location: str, format: str | None) -> None:
         """Add a file with its format (None: unknown); ``relative_path`` becomes the key of its document.
 
-        ``path`` is the file to open, ``root`` the folder that contains it (None: the file was named directly), and
-        ``location`` the path or address that is stored with its documents.
+        ``path`` is the file to open, and ``root`` the folder that contains it (None: the file was named directly).
+        ``location`` is the path or address that is stored with its documents.
         """
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 

@@ -159,7 +159,7 @@ class TableBuffer:
         self.newer.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
-        """Drop the version chains (buffered changes) of records, all of which must be in the layer ``newer`` only."""
+        """Drop the version chains (buffered changes) of records; only the layer ``newer`` may have them."""
         for key in keys:
             del self.newer[key]
         self._newer_keys, self.num_added = None, None

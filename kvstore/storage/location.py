@@ -38,9 +38,9 @@ _LMDB_MAGIC = struct.pack("=I", 0xBEEFC0DE)
 def is_creation_needed(path: Path, *, create: bool) -> bool:
     """Return True if ``path`` must be created, False if it holds a store already.
 
-    Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing,
-    NotAStoreError if there is something else, CorruptionError if the data file was truncated to nothing, InputError if
-    the data file or directory may not be read or a store in memory is wanted, and the errors of
+    Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing. Raises
+    NotAStoreError if there is something else, and CorruptionError if the data file was truncated to nothing. Raises
+    InputError if the data file or directory may not be read, if a store in memory is wanted, and for the reasons of
     :func:`require_utf8_path` and :func:`require_accessible`.
     """
     require_utf8_path(path)

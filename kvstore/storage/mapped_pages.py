@@ -325,9 +325,9 @@ class VerifiedCursor:
     def _verify_pages_near(self, key: bytes, *, forward: bool) -> bytes | None:
         """Verify the checksums of the page that holds ``key`` and of the next page in the direction of reading.
 
-        Return the last key (if ``forward``, else the first) of the page that holds ``key``: from there, a cursor can
-        move to the next record without reaching an unverified page. Return None if there is no next page, or if nothing
-        needs verification.
+        Returns the last key (if ``forward``, else the first) of the page that holds ``key``. From there, a cursor can
+        move to the next record without reaching an unverified page. Returns None if there is no next page, or if
+        nothing needs verification.
         """
         return None if self._tree is None else self._tree.verify_near(key, forward)
 

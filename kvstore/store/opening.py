@@ -141,7 +141,7 @@ def _open_handle(
     """Return another handle on a store that this process has open already.
 
     ``embedder`` is the object that the caller of kvstore.open passed, or None; the other arguments are the caller's.
-    Raises SettingsMismatchError or InputError if they differ from those that the store was opened with.
+    Raises SettingsMismatchError or InputError if they differ from the arguments that the store was opened with.
     """
     environment = store.environment
     check_lock_timeout(lock_timeout)
@@ -360,7 +360,7 @@ def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]
 
 
 def _explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
-    """Return a message if the installed segmenter differs from the one that split the store's words, else None."""
+    """Return a message if another segmenter than the installed one split the store's words, else None."""
     # A segmenter finds the words of Chinese or Japanese; only some values of the setting stemmer name one.
     if settings.stemmer not in SEGMENTERS:
         return None

@@ -119,7 +119,7 @@ class Postings(ViewReader):
         return [sizes[term] for term in terms]
 
     def _read_sizes(self, terms: Sequence[str]) -> list[TermSize]:
-        """Read the number of postings and blocks of each term; count those that are not stored."""
+        """Read the number of postings and blocks of each term; count them if they are not stored."""
         keys = [encode_term(term) for term in terms]
         stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
         sizes = {

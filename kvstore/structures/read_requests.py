@@ -33,7 +33,7 @@ Fourth = TypeVar("Fourth")
 class ReadRequest(ABC, Generic[Answer]):
     """A request for data of a state. A subclass is a dataclass; its fields are the parameters of the request.
 
-    Requests are never compared, and only mypy keeps their fields from being assigned: to create a frozen class takes
+    Requests are never compared. Only mypy keeps their fields from being assigned, because creating a frozen class takes
     four times as long, and a process creates twenty of them for its first question.
     """
 

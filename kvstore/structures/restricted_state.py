@@ -90,7 +90,7 @@ class RestrictedDocuments(Documents):
     """The documents that the query allows."""
 
     def __init__(self, state: RestrictedState) -> None:
-        """Read the documents of the store, of which only those in ``state.allowed`` are visible."""
+        """Read the documents of the store; only documents in ``state.allowed`` are visible."""
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
@@ -120,7 +120,7 @@ class RestrictedChunks(Chunks):
     """The chunks of the documents that the query allows."""
 
     def __init__(self, state: RestrictedState) -> None:
-        """Read the chunks of the store, of which only those of ``state.allowed`` are visible."""
+        """Read the chunks of the store; only the chunks of documents in ``state.allowed`` are visible."""
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 

@@ -59,7 +59,7 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
             _update_nearest(units, members, batch, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
         equal_rows = np.flatnonzero(group_of_row == group)
-        # The nearest row of a duplicate is the previous one in its group; that of the first is the second.
+        # The nearest row of a duplicate is the previous row of its group; the first row has the second.
         nearest[equal_rows[0]], nearest[equal_rows[1:]] = equal_rows[1], equal_rows[:-1]
         cosines[equal_rows] = _COSINE_ONE
     return nearest, cosines

@@ -51,13 +51,13 @@ TEXT_COLUMNS = ("title", "source", "language")
 class DocumentRecord:
     """A stored document.
 
-    ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
-    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``uppers`` are the ids of the abstracts
-    above the leaves. ``size`` is the length of the text in bytes, and ``digest`` changes if any part of the document
-    does. ``changed_at`` counts seconds since 1970, UTC. ``origin`` is the folder it was ingested from (None: it was not
-    ingested from one). ``left_out`` counts the characters of its page that were removed as navigation. ``own_vectors``
-    is true if the user supplied the vectors of its chunks. ``own_chunks`` describes chunk boundaries set by the user,
-    in the format of :mod:`kvstore.extraction.validation` (None: kvstore chose them).
+    ``groups`` holds the number of chunks of each leaf abstract in order. Group *i* of the document is abstract
+    ``first_group + i``, and its chunks have the ids from ``5 * (first_group + i)`` on. ``uppers`` are the ids of the
+    abstracts above the leaves. ``size`` is the length of the text in bytes, and ``digest`` changes if any part of the
+    document does. ``changed_at`` counts seconds since 1970, UTC. ``origin`` is the folder it was ingested from (None:
+    it was not ingested from one). ``left_out`` counts the characters of its page that were removed as navigation.
+    ``own_vectors`` is true if the user supplied the vectors of its chunks. ``own_chunks`` describes chunk boundaries
+    set by the user, in the format of :mod:`kvstore.extraction.validation` (None: kvstore chose them).
     """
 
     id: int
@@ -132,8 +132,9 @@ _FIELDS = [field.name for field in fields(DocumentRecord) if field.name != "id"]
 class Section:
     """A section under a heading: bytes ``start`` to ``end`` of the stored text, including the heading line.
 
-    ``level`` is that of the heading, from 1, and ``title`` its text. ``parent`` is the index of the enclosing section
-    in the document's list of sections, or -1. ``abstract`` is the id of the abstract that summarizes the section.
+    ``level`` is the level of the heading, from 1, and ``title`` its text. ``parent`` is the index of the enclosing
+    section in the document's list of sections, or -1. ``abstract`` is the id of the abstract that summarizes the
+    section.
     """
 
     level: int

@@ -113,7 +113,7 @@ class BlockLists:
         """Remove and add numbers in the lists of many entities; return by entity how many were removed and new.
 
         ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending. A list is split
-        into blocks of ascending numbers, each of which is a record of the table. Numbers to remove that are not in the
+        into blocks of ascending numbers; each block is a record of the table. Numbers to remove that are not in the
         list, and numbers to add that are in it, are not counted.
         """
         view = cast(WriteView, self.view)

@@ -93,9 +93,9 @@ class Matches(NamedTuple):
 class FilterPage(NamedTuple):
     """Statistics of a bucket page.
 
-    ``depth`` is the number of hash bits that lead to it, ``entries`` the number of used slots, ``load`` their fraction
-    of all slots, ``kicks`` the number of moved slots, and ``splits`` the number of splits it results from. ``bytes`` is
-    the size of the page.
+    ``depth`` is the number of hash bits that lead to it. ``entries`` is the number of used slots, and ``load`` their
+    fraction of all slots. ``kicks`` is the number of moved slots, and ``splits`` the number of splits that the page
+    results from. ``bytes`` is the size of the page.
     """
 
     page: int

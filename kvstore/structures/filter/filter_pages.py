@@ -301,8 +301,8 @@ class FilterPages:
     def _read_header(self) -> _FilterHeader | None:
         """Return the stored header of the filter (counts and directory state), or None if the store has no filter.
 
-        Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed: the
-        hash of a fixed name, ``header.sample``, then differs from the hash with this seed.
+        Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed.
+        Then the stored hash of a fixed name, ``header.sample``, differs from the hash with this seed.
         """
         value = self.reader.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
         if value is None:
@@ -324,8 +324,8 @@ class FilterPages:
         """Describe one kind of pages, such as bucket pages, and create the compiled object that holds these pages.
 
         ``encoding`` is the format name in each page. ``counts`` are the numbers of pages ever allocated and in use. The
-        keys of the pages in the LMDB table ``table`` begin with ``prefix``, and the keys of the list of their free
-        numbers with ``free_list`` (None: pages of this kind are never freed).
+        keys of the pages in the LMDB table ``table`` begin with ``prefix``. The keys of the list of their free numbers
+        begin with ``free_list`` (None: pages of this kind are never freed).
         """
         load = partial(self.reader.load_page, table, prefix, encoding)
         list_free = None if free_list is None else partial(self.reader.list_pages, free_list, table)

@@ -51,7 +51,7 @@ class Strength(NamedTuple):
 
 
 def classify_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[Edge, int]:
-    """Return the status of every edge of a tree, such that the accepted edges form a transitive reduction.
+    """Return the status of every edge of a tree; the accepted edges form a transitive reduction.
 
     CYCLIC edges close a cycle, REDUNDANT edges shorten a longer path, and the others are ACCEPTED. ``cycle_edges`` are
     the edges on cycles, the strongest first.

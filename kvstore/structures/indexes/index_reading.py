@@ -92,7 +92,7 @@ def reject_file(state: State, index_kind: FileIndex[Any, Any], error: IndexUnava
 
 
 def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
-    """Return the status of each index of a state: those that every commit updates, then those of ``kinds``.
+    """Return the status of each index of a state: first the indexes that every commit updates, then ``kinds``.
 
     The list is empty if the state does not belong to an open store.
     """

@@ -229,8 +229,8 @@ def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: in
 class HeadedAbstract(NamedTuple):
     """A title or heading, its normal form, and the abstract below it.
 
-    ``whole_rank`` is the rank of the abstract for an entity whose name is the whole heading, and ``part_rank`` its rank
-    for an entity whose name is a part of the heading.
+    ``whole_rank`` is the rank of the abstract for an entity whose name is the whole heading. ``part_rank`` is its rank
+    for an entity whose name is only a part of the heading.
     """
 
     text: str

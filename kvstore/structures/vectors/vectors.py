@@ -76,9 +76,9 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, int]:
     """Return the size in bytes and the number of rows of a block of vectors.
 
-    A block has the smallest number of pages, up to ``_MAX_BLOCK_PAGES``, that the rows fill to at least
-    ``_SUFFICIENT_FILL`` or, if there is none, the number of pages that they fill best. Raises InputError if a vector
-    does not fit into a block.
+    A block has the smallest number of pages that whole rows fill to at least ``_SUFFICIENT_FILL``. If no number up to
+    ``_MAX_BLOCK_PAGES`` does, it has the number of pages that rows fill best. Raises InputError if a vector does not
+    fit into a block.
     """
     id_size, scale_size = 8, 4
     row_size = id_size + (scale_size + dimension if quantized else 4 * dimension)
