@@ -356,7 +356,8 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
     num_groups, target_count = len(vectors), math.ceil(len(vectors) / 3)
     while heap and num_groups > target_count:
         _, left, right, left_version, right_version = heapq.heappop(heap)
-        if not groups[left] or not groups[right] or (versions[left], versions[right]) != (left_version, right_version):
+        is_outdated = (versions[left], versions[right]) != (left_version, right_version)
+        if is_outdated or not groups[left] or not groups[right]:  # a group is empty after it was merged to the left
             continue
         if len(groups[left]) + len(groups[right]) > max_size:
             continue

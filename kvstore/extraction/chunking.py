@@ -294,7 +294,8 @@ def _group_tied_sentences(sentences: list[SentenceSpan], chunk_tokens: int) -> I
     for sentence in sentences:
         is_within_limit = size + sentence.tokens <= _MAX_GROUP_FACTOR * chunk_tokens
         is_short = not group or sentence.end - group[0].start <= MAX_CHUNK_LENGTH // 2
-        if group and not (sentence.is_tied and is_within_limit and is_short):
+        can_join = sentence.is_tied and is_within_limit and is_short
+        if group and not can_join:
             yield group
             group, size = [], 0
         group.append(sentence)

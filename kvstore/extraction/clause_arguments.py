@@ -130,7 +130,8 @@ class ClauseArguments:
         word = self._words[verb]
         previous_noun = self._phrases.find_previous_noun(pronoun)
         is_after_comma = pronoun > 0 and self._words[pronoun - 1].text == ","
-        if word.label == "acl:relcl" and word.head >= 0 and (previous_noun is None or not is_after_comma):
+        is_relative_clause = word.label == "acl:relcl" and word.head >= 0
+        if is_relative_clause and (previous_noun is None or not is_after_comma):
             yield from self._find_antecedents(word.head)
         elif previous_noun is not None:
             yield from self._find_antecedents(previous_noun)

@@ -336,11 +336,12 @@ def _list_structural_relations(chunked: ChunkedDocument) -> list[Relation]:
     if chunked.document.own_chunks is None:
         return relations
     chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunked.chunks]
-    return [
-        relation
-        for relation in relations
-        if any(start <= relation.start and relation.end <= end for start, end in chunk_spans)
-    ]
+
+    def is_in_chunk(relation: Relation) -> bool:
+        """True if a single chunk contains the text that states the relation."""
+        return any(start <= relation.start and relation.end <= end for start, end in chunk_spans)
+
+    return list(filter(is_in_chunk, relations))
 
 
 def _drop_absent_names(

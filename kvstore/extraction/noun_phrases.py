@@ -200,10 +200,10 @@ class NounPhrases:
         previous = first - 1
         if previous < 0 or not self._is_descriptor(self._words[previous]) or not self._words[previous].text.isalpha():
             return None
-        if self._words[index].text.isupper() or self._words[index].text[:-1].isupper():
+        if self._words[index].text.isupper() or self._words[index].text[:-1].isupper():  # also an acronym and its "s"
             return None  # the backup API: the acronym is the kind, and the noun before it the name
-        head = self._words[previous].head  # the noun must depend on the name, or the name on the noun
-        return previous if first <= head <= index or self._words[first].head == previous else None
+        depends_on_name = first <= self._words[previous].head <= index
+        return previous if depends_on_name or self._words[first].head == previous else None
 
     def get_coordinated_nouns(self, index: int) -> tuple[int, ...]:
         """Return the indexes of a noun and of the nouns that "and" or "or" joins to it (``X, Y and Z``).
@@ -365,9 +365,8 @@ class NounPhrases:
             # It extends the phrase only if it joins two words without spaces.
             return index > 0 and word.end == self._words[next_index].start and self._words[index - 1].end == word.start
         is_joined = word.end == self._words[next_index].start and self._words[next_index].text in "-–/"
-        if not is_joined and (
-            word.head < 0 or not (next_index <= word.head <= head_index) or word.label not in _PREMODIFIER_LABELS
-        ):
+        depends_on_phrase = word.head >= 0 and next_index <= word.head <= head_index
+        if not is_joined and not (depends_on_phrase and word.label in _PREMODIFIER_LABELS):
             return False
         if word.tag == "CD":  # a number extends the phrase only after another noun of it
             return index > 0 and self._words[index - 1].is_nominal and self._words[index - 1].head == head_index
@@ -408,7 +407,8 @@ class NounPhrases:
             return index < len(words) and words[index].is_proper and words[index].text[:1].isupper()
 
         while last + 2 < len(words) and words[last + 1].text in _NAME_PREPOSITIONS:
-            name_start = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
+            has_article = words[last + 2].text == "the" and last + 3 < len(words)
+            name_start = last + 3 if has_article else last + 2
             if not is_capitalized_name(name_start):
                 break
             last = name_start

@@ -314,12 +314,14 @@ class RelationFilter:
         if word.lemma.endswith(_PERSON_ENDINGS) or self._has_premodifier(index):
             return False
         first_conjunct = word.head if word.label == "conj" and word.head >= 0 else index
+        later_conjuncts = (
+            conjunct for conjunct in self._sentence.find_dependents(first_conjunct, "conj") if conjunct > index
+        )
         return any(
-            conjunct > index
-            and self._words[conjunct].lemma.endswith(_PERSON_ENDINGS)
+            self._words[conjunct].lemma.endswith(_PERSON_ENDINGS)
             and not self._sentence.get_dependent_lemmas(conjunct, "det")
             and self._has_premodifier(conjunct)
-            for conjunct in self._sentence.find_dependents(first_conjunct, "conj")
+            for conjunct in later_conjuncts
         )
 
     def _has_premodifier(self, index: int) -> bool:

@@ -287,11 +287,10 @@ class _SentenceRelations:
             if not is_proper:
                 classes = self._arguments.resolve_list_items(noun)
                 yield from self._make_statements(appositions, classes, IS_A, _APPOSITION_CONFIDENCE)
-        elif self._is_unseparated_apposition(noun, apposition) and (
-            self._sentence.get_dependent_lemmas(apposition, "det") & {"a", "an", "the"}
-            or (is_proper and self._phrases.find_complements(apposition, "of"))
-        ):
-            yield from self._find_descriptions([noun], appositions, _APPOSITION_CONFIDENCE)
+        elif self._is_unseparated_apposition(noun, apposition):
+            has_article = bool(self._sentence.get_dependent_lemmas(apposition, "det") & {"a", "an", "the"})
+            if has_article or (is_proper and self._phrases.find_complements(apposition, "of")):
+                yield from self._find_descriptions([noun], appositions, _APPOSITION_CONFIDENCE)
 
     def _is_unseparated_apposition(self, noun: int, apposition: int) -> bool:
         """True if no colon, semicolon, slash or quotation mark separates an apposition from its noun."""

@@ -107,8 +107,8 @@ def _build_words(span: Span) -> list[Word]:
             _make_name_govern(words, index - 1, index)
     _correct_opening_word(words)
     for index, word in enumerate(words):
-        next_word = words[index + 1] if index + 1 < len(words) else None
-        if word.tag == "JJ" and word.label not in ("amod", "compound") and not (next_word and next_word.is_nominal):
+        precedes_noun = index + 1 < len(words) and words[index + 1].is_nominal
+        if word.tag == "JJ" and word.label not in ("amod", "compound") and not precedes_noun:
             # A word with an article and no noun after it is a noun, even if the tagger does not know it.
             word.is_nominal = any(other.head == index and other.label == "det" for other in words[:index])
     for word in words:
@@ -128,7 +128,8 @@ def _make_word(token: Token, head: int, is_first: bool) -> Word:
     """
     text, tag = token.text, token.tag_
     is_nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
-    is_proper = is_nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not is_first and text[0].isupper()))
+    is_tagged_proper = token.pos_ == "PROPN" or tag.startswith("NNP")
+    is_proper = is_nominal and (is_tagged_proper or (not is_first and text[0].isupper()))
     if is_first and tag == "NNPS" and text[1:].islower():
         # At the start of a sentence, every plural is capitalized.
         tag, is_proper = "NNS", False
@@ -153,7 +154,8 @@ def _correct_opening_word(words: list[Word]) -> None:
     A plural before a plural verb is a common noun, not a name (``Dogs are``). A plural before ``is`` or ``was`` is a
     name, unless it is an everyday word (``Sims is``).
     """
-    if len(words) > 1 and words[0].tag == "NNS" and words[1].text in ("is", "was") and words[0].text.istitle():
+    precedes_singular_verb = len(words) > 1 and words[1].text in ("is", "was")
+    if precedes_singular_verb and words[0].tag == "NNS" and words[0].text.istitle():
         if not is_everyday(words[0].text):
             words[0].tag, words[0].is_proper = "NNP", True
         return

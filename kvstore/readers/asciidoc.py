@@ -379,7 +379,7 @@ class _AsciiDocFile:
 
     def _continues_item(self, line: str) -> bool:
         """True if a line continues the item above it: it is not blank or ``+``, and begins no other item or block."""
-        return bool(line) and line != "+" and not self._is_item(line) and not self._can_interrupt_paragraph(line)
+        return line not in ("", "+") and not (self._is_item(line) or self._can_interrupt_paragraph(line))
 
     @staticmethod
     def _is_item(line: str) -> bool:

@@ -251,6 +251,7 @@ def _format_person(property: Property) -> str:
     # Calendars write invalid:nomail for people without an address.
     address = address if "@" in address and "invalid:" not in address.lower() else ""
     name = property.get_parameter("CN").strip()
-    person = f"{name} <{address}>" if name and address and name != address else name or address
+    has_both = bool(name and address) and name != address
+    person = f"{name} <{address}>" if has_both else name or address
     reply = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(property.get_parameter("PARTSTAT").upper(), "")
     return f"{person} ({reply})" if person and reply else person

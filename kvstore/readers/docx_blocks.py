@@ -337,14 +337,13 @@ def _get_bold_line(paragraph: Any) -> str:
     """
     text = _get_verbatim(paragraph).strip()
     runs = [run for run in _iter_unwrapped(paragraph) if run.tag == _RUN_TAG and _get_verbatim(run).strip()]
-    if (
-        not 0 < len(text) <= _MAX_BOLD_HEADING
-        or "\n" in text
-        or text[-1] in ".,;:。．，、；："
-        or paragraph.find("w:pPr/w:numPr", nsmap) is not None
-    ):
+    is_list_item = paragraph.find("w:pPr/w:numPr", nsmap) is not None
+    if is_list_item or not 0 < len(text) <= _MAX_BOLD_HEADING:
         return ""
-    return text if runs and all(_has_property(run, "b") for run in runs) else ""
+    if "\n" in text or text[-1] in ".,;:。．，、；：":  # several lines, or a sentence
+        return ""
+    is_bold = bool(runs) and all(_has_property(run, "b") for run in runs)
+    return text if is_bold else ""
 
 
 def _has_property(run: Any, name: str) -> bool:

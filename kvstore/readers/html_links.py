@@ -44,10 +44,11 @@ def is_table_of_contents(stats: ElementStats) -> bool:
 
     It has several links to headings of the page, which are at least three quarters of its links, and little other text.
     """
+    max_other_text = _MAX_CONTENTS_SHARE * stats.linked_length + _MAX_CONTENTS_LABEL_CHARACTERS
     return (
         stats.num_heading_links > 1
         and 4 * stats.num_heading_links >= 3 * stats.num_links
-        and stats.unlinked_length <= _MAX_CONTENTS_SHARE * stats.linked_length + _MAX_CONTENTS_LABEL_CHARACTERS
+        and stats.unlinked_length <= max_other_text
     )
 
 
@@ -97,11 +98,8 @@ def is_pagination(stats: ElementStats, class_match: re.Match[str] | None, in_con
     ``stats`` are the counts of the text and links of an element. ``class_match`` is the match of a navigation pattern
     in the element's class or id, or None. ``in_content``: the element is inside the content.
     """
-    if (
-        not stats.num_navigation_links
-        or stats.prose_length > (_MAX_PAGING_PROSE if class_match is not None else 0)
-        or stats.text_length > _MAX_PAGING_CHARACTERS
-    ):
+    max_prose = _MAX_PAGING_PROSE if class_match is not None else 0
+    if not stats.num_navigation_links or stats.prose_length > max_prose or stats.text_length > _MAX_PAGING_CHARACTERS:
         return False
     # In the content, links such as "contact" are text, unless they precede the first heading and prose.
     if not stats.num_paging_links and in_content and not stats.is_before_content:
@@ -153,12 +151,8 @@ def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
 
     ``stats`` are the counts of its text and links.
     """
-    if (
-        tag == "a"
-        or tag in VERBATIM_TAGS
-        or not stats.is_mostly_links
-        or stats.unlinked_length > _MAX_BAR_SHARE * stats.linked_length
-    ):
+    has_other_text = not stats.is_mostly_links or stats.unlinked_length > _MAX_BAR_SHARE * stats.linked_length
+    if has_other_text or tag == "a" or tag in VERBATIM_TAGS:
         return False
     # Most links must lead to the site; a single link as long as a sentence is text.
     if 2 * stats.num_site_links < stats.num_links or (
@@ -207,12 +201,9 @@ def _is_action_or_paging_link(stats: ElementStats | None) -> bool:
 
     ``stats`` are the counts of its text and links; None for a text.
     """
-    return (
-        stats is not None
-        and stats.num_links == 1
-        and (stats.num_action_links == 1 or stats.num_navigation_links == 1)
-        and stats.text_length == stats.linked_length
-    )
+    if stats is None or stats.num_links != 1 or stats.text_length != stats.linked_length:
+        return False
+    return stats.num_action_links == 1 or stats.num_navigation_links == 1
 
 
 def find_sibling(node: LexborNode, step: int) -> LexborNode | None:

@@ -301,11 +301,12 @@ class NavigationFilter:
             return "acts on the page"
         if tag in _PART_TAGS:
             return None
-        if is_pagination(stats, class_match, in_content) and (
-            tag not in INLINE_TAGS
-            or (is_standalone(node, tag, stats, self.analysis) and not is_in_heading_or_code(node))
-        ):
-            return "turns pages"
+        if is_pagination(stats, class_match, in_content):
+            is_in_sentence = tag in INLINE_TAGS and (
+                not is_standalone(node, tag, stats, self.analysis) or is_in_heading_or_code(node)
+            )
+            if not is_in_sentence:
+                return "turns pages"
         if in_content and tag in INLINE_TAGS:
             return None
         if self._lists_contents(node, tag, stats, has_navigation_name=class_match is not None):

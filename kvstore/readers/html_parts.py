@@ -215,7 +215,8 @@ class HtmlTable:
         term = ""  # of the last row, if that has no other text
         for row in self.rows:
             first_cell, *other_cells = row
-            if term and not first_cell and len(other_cells) == 1 and other_cells[0]:
+            is_definition = not first_cell and len(other_cells) == 1 and other_cells[0]
+            if term and is_definition:
                 joined_rows[-1] = [term, *other_cells]
                 term = ""
             else:

@@ -171,6 +171,7 @@ def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options:
     Raises ReaderError if all lines are blank.
     """
     lines = _iter_lines(stream, origin, options)
+    # An undecodable line, a BadLineError, is not blank.
     nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
     first_line = next(nonblank_lines, None)
     if first_line is None:

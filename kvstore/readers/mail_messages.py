@@ -364,12 +364,7 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
             if signature_lines:
                 yield make_quote([make_paragraph("\n".join([_SIGNATURE_LABEL, *signature_lines]))])
         elif line.strip():
-            while (
-                end < len(lines)
-                and lines[end].strip()
-                and not get_quote_depth(lines[end])
-                and not SIGNATURE_PATTERN.match(lines[end])
-            ):
+            while end < len(lines) and _continues_paragraph(lines[end]):
                 end += 1
             text_lines = [
                 text_line if _ITEM_PATTERN.match(text_line) else make_paragraph(text_line.strip()).text
@@ -377,6 +372,11 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
             ]
             yield MarkdownBlock("paragraph", "\n".join(text_lines).strip())
         start = end
+
+
+def _continues_paragraph(line: str) -> bool:
+    """True if a line of plain text continues the paragraph above it: it is not blank, a quotation or a signature."""
+    return bool(line.strip()) and not get_quote_depth(line) and not SIGNATURE_PATTERN.match(line)
 
 
 def _get_header(message: Message, name: str) -> str:

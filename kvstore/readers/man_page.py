@@ -113,10 +113,9 @@ class _ManualPage(ManualBlocks):
         An argument that begins with ``\&`` is text even if it has the name of a macro. It gets a NUL at its end, so
         that :class:`RunningText` takes it for text; the NUL is removed there.
         """
-        return [
-            self._roff.render_text(token) + ("\0" if token.startswith("\\&") and len(token) > 2 else "")
-            for token in split_arguments(macro_args)
-        ]
+        tokens = split_arguments(macro_args)
+        marks = ("\0" if token.startswith("\\&") and len(token) > 2 else "" for token in tokens)
+        return [self._roff.render_text(token) + mark for token, mark in zip(tokens, marks, strict=True)]
 
     def _add_mdoc_line(self, tokens: Sequence[str]) -> None:
         """Add a line of inline mdoc macros to the open code block, term, bibliographic reference or paragraph.

@@ -84,7 +84,8 @@ def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     last_lines: list[str] | None = None
     for line in block[1].splitlines():
         name, colon, value = line.partition(":")
-        if colon and _NAME_PATTERN.fullmatch(name) and (not value or value[0] in " \t"):
+        has_value = bool(colon) and (not value or value[0] in " \t")  # "key: value", but not "https://"
+        if has_value and _NAME_PATTERN.fullmatch(name):
             last_lines = values[name.rstrip()] = [value]
         elif not line.strip() or line.startswith("#"):
             continue

@@ -156,9 +156,7 @@ class MdocInterpreter:
         elif macro == "Fl":  # command-line flags
             if not arguments:
                 self._add_spaced_text("-", output, join_after=end < line_end and tokens[end] in ("Fl", "Ns"))
-            arguments = [
-                "-" + token if token not in _OPENING_PUNCTUATION and token != "|" else token for token in arguments
-            ]
+            arguments = [token if token in _OPENING_PUNCTUATION or token == "|" else f"-{token}" for token in arguments]
         elif macro == "Nm":  # the documented name
             if defines_name and arguments and not self.name:
                 self.name = arguments[0]

@@ -66,7 +66,8 @@ def _get_cells(notebook: Any) -> list[Any] | None:
     sheets = notebook.get("worksheets")
     if not isinstance(sheets, list):
         return None
-    return [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or ()]
+    valid_sheets = (sheet for sheet in sheets if isinstance(sheet, dict))
+    return [cell for sheet in valid_sheets for cell in sheet.get("cells") or ()]
 
 
 def _get_language(metadata: dict[str, Any]) -> str:

@@ -265,9 +265,10 @@ def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
 def _has_same_columns(row: PageLine, line: PageLine) -> bool:
     """True if a line has as many cells (texts between wide gaps) as ``row``, and each begins in the same column."""
     starts = [cell.x for cell in row.cells]
+    ends = [*starts[1:], math.inf]  # a column ends where the next one starts
     return len(line.cells) == len(starts) and all(
         start - _MAX_ALIGNED_OFFSET * line.size <= cell.x < end
-        for start, end, cell in zip(starts, [*starts[1:], math.inf], line.cells, strict=True)
+        for start, end, cell in zip(starts, ends, line.cells, strict=True)
     )
 
 
@@ -299,7 +300,8 @@ def _choose_separator(
         is_continued = following is not None and following.y < line.y and abs(following.x - line.x) < max_offset
         if _BULLET_PATTERN.match(previous.text):
             return " "
-        if num_lines == 1 and not is_full and (is_continued or following is None or following.x < line.x - max_offset):
+        is_definition = is_continued or following is None or following.x < line.x - max_offset
+        if num_lines == 1 and not is_full and is_definition:
             return "\n"  # a term with its definition below it, to the right
         return " " if num_lines == 1 and is_continued and is_full else None
     if distance_right < -_MIN_INDENT * em:

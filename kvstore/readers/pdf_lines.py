@@ -205,7 +205,8 @@ class _LineCollector:
             self.lines.append(self._open_line)
             return
         was_separated = separation.has_space or (separation.ends_line and line.end_x is None)
-        begins_word = was_separated or (line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / GLYPH_UNITS)
+        follows_gap = line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / GLYPH_UNITS
+        begins_word = was_separated or follows_gap
         start, last_text = line.cells[-1]
         if begins_word and last_text.strip() and not last_text[-1].isspace():
             last_text += " "
@@ -239,12 +240,12 @@ def _widen_word_gaps(operands: Sequence[Any]) -> list[Any]:
 
 
 def _get_position(transformation: Sequence[float], text_matrix: Sequence[float]) -> tuple[float, float]:
-    """Return the x and y position that the current transformation and the text matrix determine, in points.
+    """Return (x, y), the position that the current transformation and the text matrix determine, in points.
 
     The last two entries of a matrix move a point; the others scale and rotate it (PDF 32000-1, 8.3.3).
     """
     *_, text_x, text_y = text_matrix
-    a, b, c, d, e, f = transformation
+    a, b, c, d, e, f = transformation  # the names of the entries in PDF 32000-1, 8.3.3
     return text_x * a + text_y * c + e, text_x * b + text_y * d + f
 
 

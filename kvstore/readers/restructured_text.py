@@ -211,7 +211,8 @@ class _RestructuredText:
                 block, end = self._parse_list(lines, start, pattern, depth)
                 blocks.append(block)
                 return end
-        if start + 1 < len(lines) and lines[start + 1][:1] == " " and not line.endswith("::"):
+        precedes_indented = start + 1 < len(lines) and lines[start + 1][:1] == " "
+        if precedes_indented and not line.endswith("::"):
             return self._parse_definitions(lines, start, depth, blocks)
         return self._parse_paragraph(lines, start, depth, blocks)
 
@@ -259,9 +260,9 @@ class _RestructuredText:
         if not precedes_literal:
             return max(end, start + 1)
         body, block_end = read_indented(lines, end)
-        if not body and end + 1 < len(lines) and lines[end + 1] and not lines[end + 1][0].isalnum():
+        quote_character = lines[end + 1][:1] if end + 1 < len(lines) else ""
+        if not body and quote_character and not quote_character.isalnum():
             # Every line of an unindented literal block begins with the same character, which is not a letter or digit.
-            quote_character = lines[end + 1][0]
             block_end = find_line(lines, end + 1, lambda line: line[:1] != quote_character)
             body = list(lines[end + 1 : block_end])
         if any(body):
@@ -302,7 +303,7 @@ class _RestructuredText:
         Return the index of the line after it. ``depth`` is the number of blocks around the list.
         """
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        while start + 1 < len(lines) and lines[start] and lines[start][0] != " " and lines[start + 1][:1] == " ":
+        while start + 1 < len(lines) and lines[start][:1] not in ("", " ") and lines[start + 1][:1] == " ":
             if _EXPLICIT_MARKUP_PATTERN.match(lines[start]):
                 break
             body, end = read_indented(lines, start + 1)

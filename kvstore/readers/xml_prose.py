@@ -270,7 +270,7 @@ class _XmlProse:
             term = ""
             if blocks:
                 items.append(ListItem(f"{len(items) + 1}." if is_numbered else "-", blocks))
-        return [*leading_blocks, *([make_list(items)] if items else [])]
+        return [*leading_blocks, make_list(items)] if items else leading_blocks
 
     def _build_term_list(self, element: Element, level: int) -> list[MarkdownBlock]:
         """Return the other blocks of a definition list, such as its title, then a list of ``term: definition``.
@@ -295,7 +295,8 @@ class _XmlProse:
             if name in _ENTRY_NAMES or name not in _TERM_NAMES:
                 items.append(ListItem("-", prepend_term(", ".join(filter(None, terms)), definition)))
                 terms = []
-        return [*leading_blocks, *([make_list([item for item in items if item.blocks])] if items else [])]
+        nonempty_items = [item for item in items if item.blocks]
+        return [*leading_blocks, make_list(nonempty_items)] if items else leading_blocks
 
     def _build_table(self, element: Element, level: int) -> list[MarkdownBlock]:
         """Return the caption of a table as a paragraph, and the table; its first row is the header.

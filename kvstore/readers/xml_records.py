@@ -150,9 +150,8 @@ def _find_label(element: Element) -> str:
     The title, name and label can be an attribute or a child.
     """
     for name in ("title", "name", "label"):
-        label = element.get(name) or next(
-            (get_text(child) for child in element if get_local_name(child) == name and not len(child)), ""
-        )
+        texts = (get_text(child) for child in element if get_local_name(child) == name and not len(child))
+        label = element.get(name) or next(texts, "")
         if label and len(label) <= _MAX_META_CHARACTERS:
             return label
     return element.get("id", "")

@@ -253,7 +253,8 @@ class CapitalNames:
             is_unknown = key not in self._proper and not _is_identifier(word)
             if is_common or (len(run.written_words) == 1 and is_unknown):
                 run = run.drop_first()
-        if not run.written_words or all(key in self._words.common for key in run.keys) or not _has_long_word(run):
+        has_only_common_words = all(key in self._words.common for key in run.keys)  # also if no word is left
+        if has_only_common_words or not _has_long_word(run):
             return None
         if len(run.written_words) == 1 and run.keys[0].endswith(self._words.common_endings):
             return None
@@ -276,7 +277,8 @@ class CapitalNames:
         while len(run.written_words) > 1 and not run.keys[0].endswith(words.first_nouns):
             is_title = self._is_title(run.keys[0])
             is_person = run.keys[0].endswith(words.person_endings) and not _begins_with_adjective(run)
-            if not (is_title or (is_person and (self._has_determiner(run) or len(run.list_capitalized_keys()) > 2))):
+            is_description = is_person and (self._has_determiner(run) or len(run.list_capitalized_keys()) > 2)
+            if not (is_title or is_description):
                 break
             run, is_titled = run.drop_first(), is_title
         nouns = run.list_capitalized_keys()

@@ -62,7 +62,7 @@ def extract_sentence_words(text: str) -> SentenceWords:
         word
         for word in all_words
         if (len(word) >= _MIN_WORD_LENGTH and word not in FUNCTION_WORDS)
-        or (is_unspaced and _UNSPACED_PATTERN.match(word))
+        or (is_unspaced and _UNSPACED_PATTERN.match(word))  # a single character of a script without spaces
     ]
     length = len(all_words) if is_unspaced else len(text.split())
     return SentenceWords(content_words, length, _RECORD_FACTOR if _is_record(text) else 1.0)

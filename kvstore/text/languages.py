@@ -153,7 +153,8 @@ def detect_script_language(text: str) -> str | None:
     for name, script, other_letters in _SHARED_SCRIPTS:
         if 2 * len(script.findall(text)) > letters and not other_letters.search(text):
             is_long = letters >= _MIN_LETTERS_FOR_RUSSIAN_CHECK
-            return None if name == "russian" and is_long and not _RUSSIAN_PATTERN.search(text) else name
+            lacks_russian_letters = name == "russian" and is_long and not _RUSSIAN_PATTERN.search(text)
+            return None if lacks_russian_letters else name
     return None
 
 

@@ -198,9 +198,9 @@ def is_informative_heading(heading: str, is_english: bool) -> bool:
     if heading.casefold() in GENERIC_HEADINGS:
         return False
     if len(words) == 1:
-        return is_code(heading) or (
-            is_english and not is_everyday(heading) and to_entity_key(heading) not in FUNCTION_WORDS
-        )
+        if is_code(heading):
+            return True
+        return is_english and not is_everyday(heading) and to_entity_key(heading) not in FUNCTION_WORDS
     return any(word.casefold() not in _GENERIC_HEADING_WORDS for word in words)
 
 
@@ -458,10 +458,11 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
 def _is_title(quoted: str) -> bool:
     """True if a quoted text can be a title: two to eight words, capitalized except function words, and no speech."""
     words = quoted.split()
-    if not 1 < len(words) <= _MAX_RUN_WORDS or not (words[-1][0].isupper() or words[-1][0].isdigit()):
+    if not 1 < len(words) <= _MAX_RUN_WORDS:
         return False
     if _SPEECH_PATTERN.match(quoted) or not _SPEECH_VERBS.isdisjoint(words):
         return False
-    return words[0][0].isupper() and all(
-        word[0].isupper() or word[0].isdigit() or word in FUNCTION_WORDS or word in PARTICLES for word in words
-    )
+    other_words = [word for word in words if not (word[0].isupper() or word[0].isdigit())]
+    if words[-1] in other_words or not words[0][0].isupper():
+        return False
+    return all(word in FUNCTION_WORDS or word in PARTICLES for word in other_words)

@@ -162,7 +162,7 @@ class FoldedText(NamedTuple):
 
 def _split_clusters(text: str) -> list[str]:
     """Split a text into clusters: each is a character with the combining characters that follow it."""
-    starts = [index for index, character in enumerate(text) if not index or not unicodedata.combining(character)]
+    starts = [index for index, character in enumerate(text) if index == 0 or not unicodedata.combining(character)]
     return [text[start:end] for start, end in itertools.pairwise([*starts, len(text)])]
 
 

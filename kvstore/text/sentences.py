@@ -89,13 +89,14 @@ class _SentenceRules(NamedTuple):
         if not words:
             return _LABEL_NUMBER_PATTERN.fullmatch(label) is not None
         number, *title = words
-        return (
-            label.lower().rstrip(".") in self.labels
-            and _LABEL_NUMBER_PATTERN.fullmatch(number.rstrip(".:-")) is not None
-            and (not title or number.endswith("."))
-            and len(title) <= _MAX_TITLE_WORDS
-            and not any(word.endswith(".") for word in title)
-        )
+        has_label = label.lower().rstrip(".") in self.labels
+        has_number = _LABEL_NUMBER_PATTERN.fullmatch(number.rstrip(".:-")) is not None
+        if not (has_label and has_number):
+            return False
+        if not title:
+            return True
+        is_title = len(title) <= _MAX_TITLE_WORDS and not any(word.endswith(".") for word in title)
+        return is_title and number.endswith(".")
 
 
 _ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS, before_numbers=frozenset(("ext", "tel", "nos", "max", "min")))
@@ -177,11 +178,10 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
     if rules is _ENGLISH_RULES and word.lower() in _FINAL_ABBREVIATIONS:
         first_word = _FIRST_WORD_PATTERN.match(text_after)
         return first_word is not None and first_word[0].lower() in FUNCTION_WORDS
-    return not (
-        word.lower() in rules.abbreviations
-        or (len(word) == 1 and word.isupper())
-        or (rules.before_ordinals and rules.is_ordinal(word, text_before, text_after))
-    )
+    is_initial = len(word) == 1 and word.isupper()
+    if is_initial or word.lower() in rules.abbreviations:
+        return False
+    return not (rules.before_ordinals and rules.is_ordinal(word, text_before, text_after))
 
 
 def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
