@@ -338,7 +338,7 @@ class _Checker:
 
         The check of each document removed the sums of its postings and vectors; the remaining sums are of no document.
         """
-        documents = self._sizes
+        documents = self._sizes  # the ids of all documents are its keys
         for chunk in self._posting_sums.iter_nonzero():
             yield f"postings exist for chunk {chunk}, which no document owns"
         for chunk in self._vector_sums.iter_nonzero():
@@ -392,7 +392,7 @@ class _Checker:
         yield from check_forest(self._state, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the aliases, in both directions; raise CorruptionError for a cycle."""
+        """Yield a sentence for each fault of aliases and of entities' lists of them; a cycle raises CorruptionError."""
         aliases = self._state.aliases
         members: dict[str, list[str]] = {}
         for key, alias in aliases.iter_all():

@@ -256,10 +256,12 @@ class Linker:
         self._unlink_from_chunks([abstract for abstract in abstracts if not abstract.level], removed)  # only leaves
 
     def _unlink_from_headings(self, documents: Sequence[int], removed: Mapping[int, str]) -> None:
-        """Remove the mentions of ``removed`` entities in the headings of documents, and mark these as changed."""
-        for document, occurrences in zip(
-            documents, self._mentions.get_heading_occurrences_many(documents), strict=True
-        ):
+        """Remove the mentions of ``removed`` entities in the headings of documents.
+
+        The chunks of a document that had such a mention are marked as changed.
+        """
+        stored_mentions = self._mentions.get_heading_occurrences_many(documents)
+        for document, occurrences in zip(documents, stored_mentions, strict=True):
             remaining_occurrences = [occurrence for occurrence in occurrences if occurrence.entity not in removed]
             if len(remaining_occurrences) < len(occurrences):
                 self._mentions.put_headings(document, remaining_occurrences)
@@ -272,9 +274,8 @@ class Linker:
         }
         # The chunks with other mentions inside a removed one, which must be counted again, by document.
         recounted_chunks: dict[int, list[int]] = {}
-        for chunk, occurrences in zip(
-            documents_by_chunk, self._mentions.get_occurrences_many(documents_by_chunk), strict=True
-        ):
+        stored_mentions = self._mentions.get_occurrences_many(documents_by_chunk)
+        for chunk, occurrences in zip(documents_by_chunk, stored_mentions, strict=True):
             removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
             if not removed_occurrences:
                 continue

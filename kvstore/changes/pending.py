@@ -236,7 +236,7 @@ def make_pending(
     ``origin`` is the folder that the document was found in (None: no folder). Raises InputError for an invalid
     document, and for vectors of a wrong number or dimension.
     """
-    chunked = chunk_document(document, settings)
+    chunked = chunk_document(document, settings)  # already extracted if it consists of pairs
     if vectors is None:
         return PendingDocument(chunked, origin=origin)
     try:
@@ -296,9 +296,9 @@ def embed_documents(
 ) -> list[PendingDocument]:
     """Return documents with all derived parts (data computed from single documents) and vectors.
 
-    If the stored document with the same key has the same text, the vector of the text is reused; other texts are
-    embedded. ``facts_by_key`` are other facts about the documents, by key and name. The state is closed before
-    ``embed`` is called, which can take long.
+    A vector is reused if the stored document with the same key has a vector of the same text; other texts are embedded.
+    ``facts_by_key`` has the facts about the documents, such as triples, by document key and kind of fact (None: no
+    facts). The state is closed before ``embed`` is called, which can take long.
     """
     facts_by_key = facts_by_key or {}
     with open_state() as stored_state:

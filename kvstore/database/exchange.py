@@ -254,7 +254,8 @@ class _Importer(_ExportReader):
             fact_kind = facts.find_fact_kind(line)
         self._batch.lines += 1
         for name in [*fact_kind.fields, *line]:
-            if name not in fact_kind.fields or not isinstance(line.get(name), fact_kind.fields[name]):
+            is_valid = name in fact_kind.fields and isinstance(line.get(name), fact_kind.fields[name])
+            if not is_valid:
                 names = ", ".join(fact_kind.fields)
                 reason = (
                     f"the field {name!r} is missing, unknown or of a wrong type; a line of {fact_kind.name} has {names}"

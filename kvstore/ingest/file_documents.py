@@ -164,17 +164,15 @@ def extract_batch(
             continue
         outcome = next(outcomes)
         if isinstance(outcome, ExtractedDocument):
-            yield (
-                file_number,
-                FileDocument(
-                    outcome.key,
-                    item.label,
-                    outcome.digest,
-                    outcome,
-                    left_out=item.left_out,
-                    other_key=item.other_key,
-                ),
+            file_document = FileDocument(
+                key=outcome.key,
+                label=item.label,
+                digest=outcome.digest,
+                extracted=outcome,
+                left_out=item.left_out,
+                other_key=item.other_key,
             )
+            yield file_number, file_document
         else:
             yield file_number, make_failure(item.label, outcome)
 
@@ -182,7 +180,7 @@ def extract_batch(
 def _extract_documents(
     documents: Sequence[ValidDocument], settings: FixedSettings, on_texts_known: TextsCallback | None = None
 ) -> list[ExtractedDocument | InputError | str]:
-    """Return the result for each document: the extracted document, or why it could not be extracted.
+    """Return for each document the extracted document, or an error or text that says why it could not be extracted.
 
     ``on_texts_known`` receives the texts to embed before anything is parsed. A crash affects only the document that
     causes it.
@@ -225,5 +223,5 @@ def _compare_document(
     except InputError as error:
         return make_failure(label, error)
     if get_stored_digest(raw.key) == validated.digest:
-        return FileDocument(raw.key, label, validated.digest, None, left_out=raw.left_out)
+        return FileDocument(raw.key, label, validated.digest, extracted=None, left_out=raw.left_out)
     return NewDocument(label, validated, raw.left_out, raw.other_key)

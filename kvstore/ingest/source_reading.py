@@ -89,9 +89,9 @@ class SourceReader:
     ) -> Generator[FileItem | None, None, None]:
         """Yield the items of each source, which workers read, and None at its end.
 
-        Another None follows when the release of the workers begins, after the last source. An item is an extracted
-        document, a fact, a failure or a skipped part of the file. Without ``num_workers``, the engine runs as many
-        workers as it can. If ``embed``, they also compute vectors, if possible.
+        After the last source, yields one more None, so that the caller can commit while the workers are released. An
+        item is an extracted document, a fact, a failure or a skipped part of the file. If ``num_workers`` is None, the
+        engine runs as many workers as it can. If ``embed``, they also compute vectors, if possible.
         """
         from .worker_pool import WorkerPool
 
@@ -104,7 +104,7 @@ class SourceReader:
             with WorkerPool(job, sources, engine, self._limits) as pool:
                 yield from pool.iter_items()
             engine.release()
-            yield None  # the caller can commit before the generator ends and waits for the release
+            yield None  # the end of the ``with`` block waits for the release
 
     def _iter_in_process(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
         """Read the sources in this process; yield the items of each source, and None at its end.

@@ -448,7 +448,8 @@ def _compile_globs(patterns: Sequence[str]) -> Callable[[str], bool]:
 def _compile_glob(pattern: str) -> re.Pattern[str]:
     """Translate a glob to a regular expression.
 
-    ``**`` matches any number of folders; ``*`` and ``?`` match within a name.
+    ``**`` matches any number of folders; ``*`` and ``?`` match within a name. For example, ``docs/**/*.md`` matches
+    ``docs/a.md`` and ``docs/b/a.md``.
     """
     expression = ""
     segments = pattern.split("/")

@@ -292,7 +292,7 @@ class Worker:
             extracted_items = extract_batch(batch, settings, partial(self._submit_embedding, embeddings))
             items = [(file_number, self._add_derived_data(derivations, item)) for file_number, item in extracted_items]
             if delivery is not None:
-                delivery.result()
+                delivery.result()  # one batch is delivered while the next is read and extracted
             delivery = self._delivery_executor.submit(self._deliver_batch, derivations, items, embeddings)
             last_file_number, _ = batch[-1]
             self._send_message(("begin", last_file_number))  # the next batch begins with the rest of this file

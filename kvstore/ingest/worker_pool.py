@@ -142,15 +142,7 @@ class WorkerPool:
 
     def _poll_workers(self) -> None:
         """Wait for messages of the workers and handle them; remove workers that died or are silent for too long."""
-        # If too many bytes wait, read only from the worker at the first unfinished file and from workers that are not
-        # ready. The other workers block.
-        polled = {
-            worker.handle: worker
-            for worker in self._workers
-            if self._waiting_bytes < MAX_WAITING_BYTES
-            or not worker.is_ready
-            or (worker.task and worker.task[0].number <= self._current_source)
-        }
+        polled = {worker.handle: worker for worker in self._workers if self._is_polled(worker)}
         ready_handles = self._engine.wait_for_output(list(polled), _MAX_WAIT_SECONDS)
         now = time.monotonic()
         for handle in ready_handles:
@@ -162,17 +154,23 @@ class WorkerPool:
             elif data is not None:  # empty: the worker has ended
                 self._remove_worker(worker, self._explain_worker_exit(handle.kill()), culprit=None)
         for worker in polled.values():
-            if (
-                worker in self._workers
-                and worker.current_file is not None
-                and now - worker.last_heard > self._limits.seconds
-            ):
+            is_silent = worker.current_file is not None and now - worker.last_heard > self._limits.seconds
+            if is_silent and worker in self._workers:
                 worker.handle.kill()
                 self._remove_worker(
                     worker,
                     f"took longer than {self._limits.seconds:g} seconds; raise the time limit to read it",
                     culprit=worker.current_file,
                 )
+
+    def _is_polled(self, worker: _WatchedWorker) -> bool:
+        """True if the messages of a worker are read now.
+
+        If too many bytes wait for delivery, only the worker at the first unfinished file, and workers that are not
+        ready, are read. The others block until then.
+        """
+        has_first_file = bool(worker.task) and worker.task[0].number <= self._current_source
+        return self._waiting_bytes < MAX_WAITING_BYTES or not worker.is_ready or has_first_file
 
     def _handle_messages(self, worker: _WatchedWorker, output: bytes) -> None:
         """Process the messages in ``output``, bytes that a worker sent: update its state, queue the items of its files.
