@@ -394,7 +394,7 @@ class StoreCursor(ClosedOnExit):
         """Return the result of the last statement. Raises ProgrammingError if it returns no rows, or none was run."""
         self._require_open()
         if self._result is None or not self._result.columns:
-            raise ProgrammingError("there are no rows: no statement was run, or it returns none")
+            raise ProgrammingError("there are no rows: no statement was run, or the last statement returns no rows")
         return self._result
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:

@@ -244,12 +244,12 @@ def test_unusable_plugins_are_named_and_stop_nothing(
     )
     install("poetical", "suffixes = ['.poem']\nread = print\n", readers={"poems": "poetical"})
     assert find_problems() == {
-        "hashing": "kvstore itself has one of this name",
+        "hashing": "kvstore itself has this name",
         "soup": "AttributeError: module 'faulty' has no attribute 'gone'",
         "nothing": "it must be a class or function that returns an embedder, not 1",
         "ink": "ModuleNotFoundError: No module named 'missing_module'",
         "bare": "its suffixes must be a tuple of lowercase suffixes such as '.adoc', not None",
-        "poems": "kvstore-poems and poetical each have one of this name, and nothing says which is meant",
+        "poems": "kvstore-poems and poetical each add this name",
         "one": "it makes 1, which is not a strategy: it has no name and no description and no options and no retrieve",
         "ends": "SystemExit: 3",
         "kvstore.painters": "kvstore has no such entry points; there are kvstore.embedders, kvstore.readers, "

@@ -222,7 +222,7 @@ class Queryable(ABC):
         """
         names = (entity,) if entity is not None else self._session.last_lookup
         if not names:
-            raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
+            raise InputError("EXPAND without an entity expands the last LOOKUP, but none was run; name an entity")
         check_integer("depth", depth, 0)
         check_integer("limit", limit, 1)
         with self.state() as state:

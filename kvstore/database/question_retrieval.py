@@ -164,7 +164,7 @@ def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.Ar
     if not questions or not all(question.strip() for question in questions):
         raise InputError("a question is empty; ask something")
     if vector is not None:
-        raise InputError("a vector replaces that of one question; give one question, or no vector")
+        raise InputError("a vector belongs to a single question; pass one question, or omit the vector")
     strategies = getattr(strategy, "strategies", (strategy,))
     return FusedStrategy(strategies, tuple(map(compose, questions))) if len(questions) > 1 else strategy
 

@@ -122,10 +122,10 @@ class PluginGroup(Generic[Converted]):
         Raises PluginError for a name that is reserved or ambiguous, and any exception of the package.
         """
         if plugin.name in self._get_reserved_names():
-            raise PluginError("kvstore itself has one of this name")
+            raise PluginError("kvstore itself has this name")
         if len(entry_points) > 1:
             packages = " and ".join(package for package, _ in map(_get_package, entry_points))
-            raise PluginError(f"{packages} each have one of this name, and nothing says which is meant")
+            raise PluginError(f"{packages} each add this name")
         (entry_point,) = entry_points
         return self._convert(plugin, entry_point.load())
 

@@ -156,7 +156,7 @@ def _get_stating_key(reader: TableReader, document: int) -> str | None:
 
 TREES = SqlTable(
     "trees",
-    "trees of entities; source is the document that states the tree, if only one does",
+    "trees of entities; source is the document that states the tree, if only one document does",
     {
         "name": ("TEXT", lambda reader, row, record: record),
         "nodes": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.state.forest.iter_nodes(row))),
@@ -379,7 +379,7 @@ def _to_sql_value(value: Any) -> SqlValue:
 
 SETTINGS = make_list_table(
     "settings",
-    "settings of the store, which were fixed when it was created, and of the session",
+    "settings of the store, which cannot change, and settings of the session",
     {"name": "TEXT", "value": "", "fixed": "INTEGER"},
     lambda reader: ((name, _to_sql_value(value), fixed) for name, value, fixed in reader.settings),
 )
@@ -411,7 +411,7 @@ def _list_index_statuses(state: State) -> Iterable[IndexStatus]:
 
 INDEX_STATUSES = make_list_table(
     "indexes",
-    "indexes; built is the number of the last change that an index includes, stale the number of changes since then",
+    "indexes; built is the number of the last change that an index includes, and stale the number of later changes",
     {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
     lambda reader: map(astuple, _list_index_statuses(reader.state)),
 )

@@ -123,7 +123,7 @@ def build_graph_in_memory(state: State, communities: Communities) -> CommunityGr
         if state.counters.change != communities.change:
             raise IndexUnavailableError("the store has changed since the communities were built")
         if communities.entity_count + len(communities) >= _EXACT_BELOW:
-            raise IndexUnavailableError("there are too many entities and communities to build it in memory")
+            raise IndexUnavailableError("there are too many entities and communities to build the graph in memory")
         all_communities = bind_index(state.unrestricted, COMMUNITIES)  # the graph is shared by all states
         assert all_communities is not None
         arrays = _build_layers(state.unrestricted, all_communities).build_arrays()

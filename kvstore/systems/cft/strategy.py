@@ -34,7 +34,7 @@ class CftStrategy:
     name = "cft"
     description = "CFT-RAG: chunks by vector, with sentences about the question's entities in the entity forest"
     options: Mapping[str, Option] = {
-        "relatives": Option(3, 1, 100, "maximum number of ancestors, and of descendants, to describe per node"),
+        "relatives": Option(3, 1, 100, "maximum number of ancestors, and of descendants, to describe for each node"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

@@ -58,7 +58,7 @@ def _format_headings(reader: TableReader, unit: StoredUnit) -> str | None:
 
 UNIT_TABLE = SqlTable(
     "units",
-    "sentences with their own vectors, in the units index; source is rule, or the model that wrote the unit",
+    "sentences with vectors of their own; source is rule, or the language model that wrote the unit",
     {
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row.document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row.chunk),

@@ -11,12 +11,12 @@ from ...retrieval.query import Query, evidence_of, option
 
 
 class VectorStrategy:
-    """Retrieval of the chunks whose vectors have the largest cosine with the question's."""
+    """Retrieval of the chunks whose vectors have the largest cosine with the question's vector."""
 
     name = "vector"
-    description = "dense retrieval: the chunks whose vectors have the largest cosine with the question's"
+    description = "dense retrieval: the chunks whose vectors have the largest cosine with the question's vector"
     options: Mapping[str, Option] = {
-        "exact": Option(0, 0, 1, "1: compares every chunk, even if the vectors index exists")
+        "exact": Option(0, 0, 1, "1: compares the question with every chunk, even if the vectors index exists")
     }
 
     def retrieve(self, query: Query) -> Evidence:

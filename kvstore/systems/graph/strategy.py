@@ -231,7 +231,7 @@ class GraphStrategy:
     name = "graph"
     description = "PageRank over chunks and entities from the question's names and best chunks, combined with relevance"
     options: Mapping[str, Option] = {
-        "restart": Option(_DEFAULTS.restart, 0.01, 0.99, "probability that the walk goes back to where it started"),
+        "restart": Option(_DEFAULTS.restart, 0.01, 0.99, "probability that the walk goes back to a starting point"),
         "passages": Option(
             _DEFAULTS.passages, 0, 10, "total weight of the best chunks as starting points; the names have weight 1"
         ),

@@ -35,7 +35,7 @@ class HippoRagStrategy:
     name = "hipporag"
     description = "HippoRAG: personalized PageRank from the question's entities over chunks and entities"
     options: Mapping[str, Option] = {
-        "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
+        "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to an entity in the question"),
         "synonyms": Option(
             0.05, 0, 10, "weight of a step to a synonym (a step to a related name: 0.05); needs the synonyms index"
         ),

@@ -20,7 +20,7 @@ class HybridStrategy:
             DEFAULT_WEIGHTS.words,
             0,
             1,
-            "share of lexical search; dense search gets the rest if it separates its best results equally well",
+            "weight of lexical search; vector search has the rest of the weight if its best results stand out as much",
         ),
         "nearness": Option(DEFAULT_WEIGHTS.nearness, 0, 10, "bonus for question words that occur close together"),
         "headings": Option(DEFAULT_WEIGHTS.headings, 0, 10, "bonus for headings that contain words from the question"),

@@ -70,7 +70,7 @@ def _get_tree_name(topics: Topics, topic: int) -> str:
 TABLES = (
     make_list_table(
         "topics",
-        "topics in the topics index; level 0 is the finest; stale: a chunk was added or deleted since the last REFRESH",
+        "topics in the topics index; level 0 is the finest; stale is true if a chunk was added or deleted later",
         {
             "topic": "INTEGER",
             "level": "INTEGER",
@@ -87,7 +87,7 @@ TABLES = (
     ),
     make_list_table(
         "topic_members",
-        "chunks of the finest topics; newer if the chunk was added after the topics were built",
+        "chunks of the finest topics; newer is true if the chunk was added after the topics were built",
         {"topic": "INTEGER", "document": "TEXT", "chunk": "INTEGER", "newer": "INTEGER", "tree": "TEXT"},
         _iter_member_rows,
     ),
