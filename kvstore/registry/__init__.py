@@ -240,7 +240,7 @@ def build_manifest(system: System) -> SystemManifest:
 
 
 def list_system_derivations(system: System) -> list[Derivation]:
-    """Return the derivations of a system (data computed from single documents), also the derivations of its indexes."""
+    """Return the derivations of a system (data computed from single documents), including those of its indexes."""
     from .contract import MaintainedIndex
 
     index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
@@ -287,7 +287,7 @@ def list_structures() -> tuple[Structure[Any], ...]:
 
 @cache_list
 def list_systems_with_derivations() -> tuple[System, ...]:
-    """Return the systems with derivations (data computed from single documents), also the derivations of indexes."""
+    """Return the systems with derivations (data computed from single documents), of their own or of their indexes."""
     systems = _iter_systems_with(lambda manifest: manifest.derivations)
     # Systems that were imported for other reasons can have none.
     return tuple(system for system in systems if list_system_derivations(system))
@@ -295,7 +295,7 @@ def list_systems_with_derivations() -> tuple[System, ...]:
 
 @cache_list
 def list_systems_with_own_derivations() -> tuple[System, ...]:
-    """Return the systems with derivations (data computed from single documents) that every store has."""
+    """Return the systems with derivations (data computed from single documents) that belong to no index."""
     # The derivation of an index has the name of the index, and only stores with the index maintain it.
     systems = _iter_systems_with(lambda manifest: manifest.derivations.keys() - manifest.indexes)
     return tuple(system for system in systems if system.derivations)

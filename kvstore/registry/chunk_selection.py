@@ -51,8 +51,8 @@ def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, bu
 
     Their weights (numbers of tokens) sum to at most ``budget``, and their total value is close to the maximum. Takes
     passages by value per weight if they fit, then makes the best single exchange of a selected passage for another.
-    Equal passages are taken in order. This approximates the 0-1 knapsack of Algorithm 2, whose table would have
-    passages × tokens entries; the loss is less than the value of one passage.
+    Equal passages are taken in order. This approximates the 0-1 knapsack of CUE-RAG's Algorithm 2, whose table
+    would have passages × tokens cells; the loss is less than the value of one passage.
 
     >>> select_passages([50, 40, 60], [1.0, 0.9, 1.5], 100)
     [1, 2]
@@ -78,7 +78,7 @@ def _find_best_exchange(
 ) -> tuple[int, int] | None:
     """Find the exchange of a selected passage for another one that fits and increases the total value most.
 
-    ``weights`` and ``values`` have an entry for each passage; ``selected`` is True for a selected passage.
+    ``weights`` and ``values`` have a number for each passage; ``selected`` is True for a selected passage.
     ``budget_left`` is the unused part of the budget. Returns the index to remove and the index to insert, or None if no
     exchange increases the value.
     """

@@ -123,8 +123,8 @@ class Fact(ABC, Generic[Key, Value]):
 class StatedFact(Fact[Key, Value]):
     """A kind of fact that users state in addition to the documents, and that is stored as stated.
 
-    To state None in place of a value deletes the fact. A new value for a key replaces the old one, or is merged with it
-    if the kind ``is_cumulative``. ``kinds`` are the kinds of names that it introduces, which can exist without
+    A fact is deleted by stating None in place of a value. A new value for a key replaces the old one, or is merged with
+    it if the kind ``is_cumulative``. ``kinds`` are the kinds of names that it introduces, which can exist without
     occurring in any text or tree.
     """
 
@@ -182,7 +182,7 @@ class DocumentFact(StatedFact[str, Value]):
     affects_structures: bool = True
 
     def fit_to_document(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
-        """Return the part of a stated ``value`` that still applies to its document; None if nothing of it applies.
+        """Return the part of a stated ``value`` that still applies to its document, or None if it no longer applies.
 
         ``document`` returns the current document. ``same_text`` is True if the value was stated about the current text
         of the document; this holds for new values.

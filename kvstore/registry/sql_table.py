@@ -107,9 +107,9 @@ def make_row_counter(table: str) -> Callable[[TableReader], int]:
 
 
 def hash_row(reader: TableReader, row: TableRow) -> int:
-    """Return a ``rowid`` for a row that has no number: 63 bits of a hash, equal in every statement.
+    """Return a ``rowid`` for a row that has no number: 63 bits of a hash, the same in every statement.
 
-    Two of a million rows share a number with probability 5 × 10^-8, and only a comparison of ``rowid`` would notice.
+    Two of a million rows share a number with probability 5 × 10^-8. Only a query that uses ``rowid`` would notice.
     """
     import hashlib  # imported here because it loads all of OpenSSL, and few queries read such a number
 

@@ -118,8 +118,8 @@ class TableReader:
     def iter_mention_chunks(self, name: str) -> Iterator[int]:
         """Yield the ids of all chunks that may mention the entity with this name, ascending.
 
-        The index stores the abstracts (summaries of some chunks) in which an entity occurs, so the ids are those of all
-        chunks below these abstracts.
+        The index stores the abstracts (summaries of some chunks) in which an entity occurs, so all chunks below these
+        abstracts are returned.
         """
         return (chunk for chunk in self._iter_candidate_ids(name) if self.has_row(tables.CHUNKS, chunk))
 

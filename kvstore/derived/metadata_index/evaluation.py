@@ -165,7 +165,7 @@ class Evaluation:
 
     @cached_property
     def _unindexed_documents(self) -> DocumentMask:
-        """The documents whose metadata has too many values to be indexed, so that each value is unclear."""
+        """The documents whose metadata has too many values to be indexed; the index decides no condition on it."""
         return self._index.find_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
@@ -310,7 +310,7 @@ class Evaluation:
         The index keys of the field's values begin with ``field_prefix``; the encoded value follows. Numbers are less
         than texts. With ``same_kind``, only numbers match a number, and only texts a text.
         """
-        # Index keys of numbers begin with NUMBER, then come those of texts, with TEXT; AFTER_TEXT sorts after both.
+        # The index keys of numbers (NUMBER) sort before the index keys of texts (TEXT), and AFTER_TEXT after both.
         if isinstance(value, str):
             return _make_exact(self._compare_texts(field_prefix, operator, value, TEXT if same_kind else NUMBER))
         return self._compare_numbers(field_prefix, operator, value, TEXT if same_kind else AFTER_TEXT)

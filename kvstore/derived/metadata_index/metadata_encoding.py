@@ -268,7 +268,7 @@ def change_container(
 ) -> bytes | None:
     """Return the new bytes of a container (a set of document offsets) after a change, or None if it becomes empty.
 
-    The offsets ``removed`` are removed before those ``added`` are added. ``old_container`` is None for a new set.
+    The offsets ``removed`` are removed before the offsets ``added`` are added. ``old_container`` is None for a new set.
     Raises CorruptionError, with ``table`` and ``key``, if it is damaged. A container has one of three forms: a list of
     offsets, runs of offsets, or one bit for each offset.
     """
@@ -338,7 +338,7 @@ def unpack_container(container: memoryview, table: str, key: bytes) -> Container
 
 def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
     """Return a container, a set of document offsets, as a mask by offset. Raises CorruptionError if it is damaged."""
-    if container[0] == _BITS:  # faster than by way of the offsets
+    if container[0] == _BITS:  # faster than to list the offsets first
         body = records.unseal(container, table, key)
         if len(body) == 1 + _BITMAP_BYTES:
             return np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little").view(np.bool_)

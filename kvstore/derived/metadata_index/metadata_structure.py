@@ -221,9 +221,9 @@ class MetadataMaintainer:
         rows[record.id] = column_blocks.get_column_values(record)
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
-        """Add a document to the changes of the sets of all its values, or with ``is_removed`` remove it from the sets.
+        """Collect the addition of a document to the sets of its values or, with ``is_removed``, its removal from them.
 
-        A set has the documents with a value; :meth:`_flush_sets` writes the changes.
+        A value has the set of the documents with it; :meth:`_flush_sets` writes the changes.
         """
         container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)

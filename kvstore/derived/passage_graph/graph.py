@@ -94,7 +94,7 @@ class StoredDegrees:
         self.total: npt.NDArray[np.int64] = np.where(
             self._has_several, self._payloads & _TOTAL_MASK, self._payloads > 0
         )
-        #: The number of those chunks, without the chunks that mention the entity only in lower case.
+        #: The number of chunks that do not mention the entity only in lower case.
         self.informative: npt.NDArray[np.int64] = np.where(
             self._has_several,
             self._payloads >> _INFORMATIVE_SHIFT,
@@ -159,7 +159,7 @@ class PassageGraph(ViewReader):
         return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of entities (numbers of chunks) in the documents that the query allows: here, in all."""
+        """Return the degrees of entities (numbers of chunks) in the documents that the query allows: all documents."""
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
@@ -459,7 +459,7 @@ def _make_chunk_error(entity: int) -> CorruptionError:
 
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Return the stored number of two counts: the chunks that name an entity, and those not only in lower case."""
+    """Encode two numbers of chunks in one: chunks that name an entity, and chunks that do so not only in lower case."""
     return _SEVERAL_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
 
 

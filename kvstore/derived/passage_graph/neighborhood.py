@@ -159,7 +159,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
         return ChunkSurroundings(rows, graph.read_degrees(rows.entities))
 
     def _read_entities(self, state: State) -> EntitySurroundings:
-        """Read the chunks and links of the entities, and compute the cosines of those chunks with the vector.
+        """Read the chunks and links of the entities, and compute the cosines of these chunks with the vector.
 
         Chunks in ``compared`` are not compared again.
         """
@@ -227,7 +227,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     max_chunks: int
 
     def fetch(self, state: State) -> NamedNeighborhoods:
-        """Look up the entities of the names, and read the rows (edges) of those in at most ``max_chunks`` chunks."""
+        """Look up the entities of the names, and the rows (edges) of entities in at most ``max_chunks`` chunks."""
         # A filter restricted to the allowed documents would lack names that only imported triples contain.
         entities = state.unrestricted.filter.find_many(self.names)
         distinct = merge_distinct(entities[entities > 0])  # an unknown name has entity 0

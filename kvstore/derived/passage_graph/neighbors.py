@@ -123,8 +123,8 @@ def _rank_candidates(
 ) -> list[tuple[int, str]]:
     """Return the index and the name of at most ``limit`` candidates with the highest scores, best first.
 
-    ``scores`` and ``counts`` (numbers of chunks) are those of the candidates. Of candidates with equal scores, the one
-    with fewer chunks comes first, then the one with the lesser key (normal form).
+    ``scores`` and ``counts`` have the score and the number of chunks of each candidate. Candidates with equal scores
+    are sorted by fewer chunks, then by key (normal form).
     """
     min_score = np.sort(scores)[max(0, len(scores) - limit)]
     selected = np.flatnonzero(scores >= min_score)

@@ -46,7 +46,7 @@ class RestrictedPassageGraph(PassageGraph):
         return ChunkRows(_shrink_bounds(bounds, is_visible), entities[is_visible], mention_bits[is_visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the chunks that name each entity, without those of documents that the query excludes.
+        """Return the chunks that name each entity, without chunks of documents that the query excludes.
 
         ``degrees`` are the entities' numbers of chunks in the whole store. The row of an entity in more than
         ``max_chunks`` chunks is empty.
@@ -95,7 +95,7 @@ class RestrictedPassageGraph(PassageGraph):
         """Yield the parents and children of an entity in all trees, by edges that the query's documents state."""
         forest = self._state.forest
         key = self._state.entities.get(entity).key
-        # Addresses below those of abstracts are nodes; the forest has no neighbors for nodes without visible edges.
+        # Addresses of nodes sort before addresses of abstracts; a node without visible edges has no neighbors.
         (nodes,) = self._state.unrestricted.filter.get_addresses_below([key], _FIRST_ABSTRACT)
         for node in nodes:
             for other in chain(forest.iter_parents(node), forest.iter_children(node)):

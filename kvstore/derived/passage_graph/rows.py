@@ -84,8 +84,8 @@ class DocumentRows:
         """Return the entities that a chunk names, each with bits that say how it is named.
 
         A chunk names the entities in its text, title and headings. It also names both entities of a triple of the
-        document if it mentions one of them. ``unmentioned`` are the pairs of entities of which no chunk mentions
-        either; the first chunk of the document names them.
+        document if it mentions one of them. ``unmentioned`` are the pairs whose entities no chunk mentions; the
+        first chunk of the document names them.
         """
         mention_bits = encode_mention_counts(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
@@ -123,7 +123,7 @@ class DocumentRows:
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
-    """Return two sets of entities: those whose name is the whole title or heading ``text``, and others that it names.
+    """Return the entities whose name is the whole title or heading ``text``, and the other entities that it names.
 
     A title without the part in parentheses at its end is a whole name, too. Names inside longer names, and function
     words, are omitted from the second set.
@@ -150,7 +150,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
 
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """Return the pairs of entities of which no chunk mentions either; ``mentions`` has the mentions in each chunk."""
+    """Return the pairs in which neither entity is mentioned; ``mentions`` has the mentions in each chunk."""
     if not pairs:
         return set()
     mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}

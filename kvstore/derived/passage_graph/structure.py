@@ -93,7 +93,7 @@ class GraphMaintainer:
     ) -> dict[int, EdgeRow]:
         """Return for each of the ``chunks`` of a document, by chunk id, the entities that it names and how.
 
-        ``sections`` are those of the document. ``pairs`` are the pairs of entities that its triples join.
+        ``sections`` are the sections of the document. ``pairs`` are the pairs of entities that its triples join.
         """
         unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))

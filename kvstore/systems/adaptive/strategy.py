@@ -182,7 +182,7 @@ def _run_walk(
 def _select_start_names(
     query: Query, names: Sequence[QuestionEntity], spreads: Mapping[str, Spread]
 ) -> list[QuestionEntity]:
-    """Return the names in a question at which the graph walk starts: those in at least one chunk, but not in too many.
+    """Return the names in a question at which the graph walk starts: names in at least one chunk, but not in too many.
 
     A name that the question compares with another can be in any number of chunks. ``spreads`` has the number of chunks
     of each name, by its key.

@@ -152,10 +152,10 @@ def _group_reported_communities(communities: Communities) -> list[list[int]]:
 def _merge_reported(
     communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Vector
 ) -> RankedNodes:
-    """Rank the communities of a layer again, after a model has written reports on ``reported_communities``.
+    """Return the communities of a layer, best first, with ``reported_communities`` ranked by their reports.
 
-    These are ranked by the cosine of the report's vector with the question's (``vector``). ``layer`` has the cosines of
-    the centroids, by which the other communities are ranked. Returns all of them, best first.
+    A language model wrote these reports. The cosine of such a community is that of the report's vector with ``vector``,
+    the question's vector. Other communities have the cosine of their centroid, which is in ``layer``.
     """
     visible = communities.filter_visible(np.array(reported_communities, np.int64))
     cosines = communities.compute_cosines(visible, vector).tolist()

@@ -149,7 +149,7 @@ class _PoolBuilder:
     def fill_pool(self, entities: Sequence[tuple[QuestionEntity, list[_RankedAbstract]]]) -> None:
         """Add chunks to the pool, with the route to each from a name in the question, until the pool is full.
 
-        ``entities`` are those in the question, each with the abstracts that mention it. The chunks of these abstracts
+        ``entities`` has each entity in the question with the abstracts that mention it. The chunks of these abstracts
         come first. The chunks of their ancestors and descendants follow, level by level.
         """
         passes = [

@@ -121,7 +121,7 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
 def _is_coordinate(sentence: Sentence, index: int) -> bool:
     """True if the predicate at ``index`` is coordinated with another one, or juxtaposed without a conjunction.
 
-    The labels are those of Universal Dependencies: the parser labels a juxtaposed clause ``advcl``, as an adverbial
+    The labels follow Universal Dependencies: the parser labels a juxtaposed clause ``advcl``, as an adverbial
     clause, but it has no subordinating word (``mark`` or ``advmod``).
     """
     label = sentence.words[index].label
@@ -165,7 +165,7 @@ class _Subtrees:
     """The dependency subtrees of the words of a sentence, computed on demand and cached."""
 
     def __init__(self, sentence: Sentence) -> None:
-        """Use the words of a sentence, which are identified by their indexes."""
+        """Prepare to find the subtrees of the words of a sentence; a word is identified by its index."""
         self._sentence = sentence
         #: Cached results of :meth:`_measure_subtree`.
         self._measures: dict[int, tuple[int, int, int]] = {}

@@ -37,12 +37,12 @@ def _iter_document_ids(reader: TableReader) -> Iterator[int]:
 
 
 def _iter_units_by_document_key(reader: TableReader, key: str) -> TableRows:
-    """Return the units (sentences) of the document with this key; nothing if there is no such document."""
+    """Yield the units (sentences) of the document with this key; nothing if there is no such document."""
     return _iter_document_units(reader, iter_optional(reader.find_document(key)))
 
 
 def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
-    """Return the units (sentences) of a chunk; nothing if the chunk or the ``units`` index does not exist."""
+    """Yield the units (sentences) of a chunk; nothing if the chunk or the ``units`` index does not exist."""
     units = _get_units(reader)
     is_valid_id = 0 <= chunk < 1 << 64
     if not units.is_present or not is_valid_id or reader.state.chunks.find(chunk) is None:

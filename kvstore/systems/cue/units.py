@@ -360,7 +360,7 @@ class Units:
 
 
 def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
-    """Return the byte range of a unit (a sentence or clause), then that of its subject if it is outside the unit."""
+    """Return the byte range of a unit (a sentence or clause), then the range of its subject if that is outside."""
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 

@@ -41,7 +41,7 @@ class TriplesRequest(ReadRequest[list[NameTriple]]):
         """
         if not HasTriplesRequest().fetch(state):
             return []
-        documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))  # each once
+        documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))  # distinct, in order
         triples = Triples(state.lmdb)
         return [
             (to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object))

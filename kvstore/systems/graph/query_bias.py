@@ -60,7 +60,7 @@ class QueryBias:
             self._factors = np.concatenate((self._factors, factors))[order]
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """Return the factor by which the question biases each chunk.
+        """Return the factor of the weight of a step to each chunk.
 
         Every chunk must have been passed to :meth:`add_cosines`.
         """
@@ -85,11 +85,10 @@ def has_informative_remainder(query: Query, decomposition: Decomposition) -> boo
 
 
 def make_bias_request(query: Query, decomposition: Decomposition, strength: float) -> NearestChunksRequest | None:
-    """Build a request for the chunk nearest to the question without its names, for the bias of a graph walk.
+    """Build a request for the chunk nearest to the question without its names; None if the walk has no bias.
 
-    The cosines of other chunks with that vector are compared with the cosine of this chunk. Returns None if the walk
-    has no bias. ``decomposition`` has the remainder of the question without its names. ``strength`` is how strongly the
-    walk prefers similar chunks; with 0 it has no bias.
+    The bias divides the cosines of other chunks by the cosine of this chunk. ``decomposition`` has the question without
+    its names. ``strength`` is how strongly the walk prefers similar chunks (0: no bias).
     """
     # A vector supplied by the user belongs to the whole question.
     if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, decomposition):
@@ -102,7 +101,7 @@ def build_query_bias(request: NearestChunksRequest, nearest_ranking: Ranking, st
 
     ``request`` asked for the chunk nearest to that part of the question, and ``nearest_ranking`` is the answer.
     ``strength`` is how strongly the walk prefers chunks similar to the question. Returns None if no chunk has a
-    positive cosine with the question without its names.
+    positive cosine with that part of the question.
     """
     max_cosine = max((cosine for _, cosine in nearest_ranking), default=0.0)
     return QueryBias(request.vector, max_cosine, strength) if max_cosine > 0 else None

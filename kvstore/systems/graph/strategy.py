@@ -95,8 +95,8 @@ class WalkWeights:
 
     ``restart`` is the probability that the walk goes back to its starts. ``passages`` is the total weight of the best
     chunks as starts, relative to the total weight of the names. ``bias`` is how strongly the cosine with the question
-    without its names draws the walk to a chunk. ``relevance`` is the weight of a chunk's relevance to that rest in the
-    result.
+    without its names draws the walk to a chunk. ``relevance`` is the weight of a chunk's relevance to the
+    question without its names.
     """
 
     restart: float = 0.2
@@ -331,7 +331,7 @@ def _add_entities_of_triples(query: Query, inputs: _WalkInputs, starts: dict[int
     """Add the entities of the triples that match the question best to the starts of a walk (HippoRAG 2, section 3.2).
 
     Their masses are added to ``starts``, and their graph rows (edges) and degrees (numbers of chunks) to ``inputs``.
-    The triples are those of ``inputs``.
+    The triples are taken from ``inputs``.
     """
     reading = query.reading
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}

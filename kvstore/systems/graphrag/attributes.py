@@ -131,11 +131,11 @@ def _find_new_edges(
         sorted_codes = np.sort(edge_codes)
         code_indexes = np.minimum(np.searchsorted(sorted_codes, codes), len(sorted_codes) - 1)
         is_new &= sorted_codes[code_indexes] != codes
-    # The new edges by node, those of a node by descending cosine; only the first ``max_neighbors`` of each node remain.
+    # Sort the new edges by node, then by descending cosine; keep the first ``max_neighbors`` edges of each node.
     order = np.lexsort((neighbors, -cosines, first))
     order = order[is_new[order]]
     starts = np.searchsorted(first[order], np.arange(count))
-    ranks = np.arange(len(order)) - starts[first[order]]  # of each edge among those of its node
+    ranks = np.arange(len(order)) - starts[first[order]]  # of each edge among the edges of its node
     order = order[ranks < max_neighbors]
     new_codes, unique_rows = np.unique(codes[order], return_index=True)  # two nodes can be neighbors of each other
     return new_codes, cosines[order][unique_rows]

@@ -79,7 +79,7 @@ class Communities(StoredCommunities):
         self._state = state
 
     def list_level(self, level: int) -> list[int]:
-        """Return the visible communities of a level, and coarser ones without subcommunities, ids ascending.
+        """Return the visible communities of a level, and of coarser levels if they have no children, ids ascending.
 
         Together they contain each entity once. A visible community still has members and chunks in the state.
         """
@@ -154,7 +154,7 @@ class Communities(StoredCommunities):
         return list(iter_descriptions(self._state, keys, documents))
 
     def list_chunks(self, community: int) -> list[HomeChunk]:
-        """Return the existing chunks most of whose names belong to the community, largest share first.
+        """Return the existing chunks most of whose names belong to the community, largest share of names first.
 
         Chunks added after the build are included.
         """
@@ -255,7 +255,7 @@ class Communities(StoredCommunities):
         """Return the spans that a report on the community is written from.
 
         They are the sentences chosen for its children, then the chunks most of whose names belong to it, in order of
-        document keys and ordinals. A deleted chunk has a span that does not exist, before the others.
+        document keys and ordinals. For a deleted chunk, there is an empty span of document 0, before the other chunks.
         """
         sources = dict.fromkeys(
             span
@@ -360,7 +360,7 @@ class Communities(StoredCommunities):
     def find_nearest(self, vector: Vector, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """Return the ``count`` communities nearest to a unit vector that still have members and chunks, with cosines.
 
-        With ``level``, only communities of that level, and coarser ones without subcommunities, are considered.
+        With ``level``, only communities of that level, and of coarser levels without children, are considered.
         """
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))

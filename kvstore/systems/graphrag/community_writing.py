@@ -108,7 +108,7 @@ def _build_report_schema(num_sources: int) -> dict[str, Any]:
 
 
 class _SourceText(NamedTuple):
-    """A text that a prompt quotes: that of a span or of a description, and the index of the span that supports it."""
+    """The text of a span or description that a prompt quotes, and the index of the span that supports it."""
 
     span_index: int
     text: str

@@ -289,7 +289,7 @@ def _list_allowed_chunks(
 
 
 class _CoverSource(NamedTuple):
-    """The sentences that a report is chosen from, if it is chosen to contain most of its chunks' content.
+    """The sentences from which a report on some chunks is selected.
 
     ``preferred`` are the sentences of the nearest chunk, if it comes first, and ``others`` the rest. ``positions`` maps
     chunks to document keys and ordinals.

@@ -52,7 +52,7 @@ class StoredTree:
         return self._children.get_children_of_nodes(communities)
 
     def get_partition(self, level: int) -> IntArray:
-        """Return the communities at a level, plus coarser ones without children."""
+        """Return the communities of a level, and the communities of coarser levels that have no children."""
         has_children = self._children.counts > 0
         return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~has_children))
 

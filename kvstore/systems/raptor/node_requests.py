@@ -127,7 +127,7 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
 
 
 class NodesBelow(ReadRequest[list[TreeNode]]):
-    """A request for the children of nodes, each once, in the order of their parents.
+    """A request for the distinct children of nodes, in the order of their parents.
 
     They have their cosines with ``vector``, a unit vector.
     """
@@ -136,7 +136,7 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the children of tree nodes, each once, with their cosines with the question.
+        """Return the distinct children of tree nodes, with their cosines with the question.
 
         The nodes are abstracts (summaries in a document) or topics (groups of chunks).
         """
@@ -319,7 +319,7 @@ class _NodeReader:
     def _sum_chunks(self, chunk_groups: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
         """Return the sum of the vectors of each group of chunks, shape (groups, dimension).
 
-        A group has all chunks of its documents within a range of ids.
+        The chunks of a group are adjacent in one document.
         """
         # The vectors of a group are adjacent rows, because its chunks are adjacent in ``chunks``.
         chunks = sorted(set(chain.from_iterable(chunk_groups)))

@@ -67,7 +67,9 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         reads_lowest = sum(len(record.groups) for record in documents) <= self.max_abstracts
         ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in documents:
-            abstracts = list(record.iter_abstract_ids())  # lowest level first, that of the whole document last
+            abstracts = list(
+                record.iter_abstract_ids()
+            )  # lowest level first; the last one summarizes the whole document
             ranges = ranges_by_document[record.id] = []
             read_abstracts = abstracts[: len(record.groups)] if reads_lowest else abstracts[-1:]
             for abstract in read_abstracts:
@@ -152,7 +154,7 @@ class _PartChunks(NamedTuple):
 
 
 class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
-    """A request for the parts of documents, at most ``limit`` in all if possible, split along their abstracts.
+    """A request for the parts of documents, at most ``limit`` in total if possible, split along their abstracts.
 
     The longest part is split first. The parts of each document are in order of the text. If an abstract has more
     children than the limit allows, adjacent children are merged.

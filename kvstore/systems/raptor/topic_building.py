@@ -221,7 +221,7 @@ class TopicTree(_SummarizedTree):
             self._finest = _add_second_topics(self._levels[0], second_topics)
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield the topics of a level; those of level 0 with their summaries and titles."""
+        """Yield the topics of a level; topics of level 0 have summaries and titles already."""
         level = self._levels[level_index]
         for topic_index in range(len(level)):
             parent = self._find_parent(level_index, topic_index)
@@ -251,7 +251,7 @@ class RelatedTree(_SummarizedTree):
         self._leaves = leaves
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield the topics of a level with their entities; those of level 0 with their summaries."""
+        """Yield the topics of a level with their entities; topics of level 0 have summaries already."""
         level = self._levels[level_index]
         for topic_index in range(len(level)):
             # In this tree, the labels of a level are labels of leaves instead of chunks.
@@ -295,7 +295,7 @@ def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
 
 
 def _ensure_partition(partitions: Iterator[Partition], count: int) -> Iterator[Partition]:
-    """Yield the partitions unchanged or, if there are none, one that puts all ``count`` vectors into one group."""
+    """Yield the partitions unchanged or, if there are none, a partition with all ``count`` vectors in one group."""
     finest = next(partitions, None)
     if finest is not None:
         yield finest

@@ -106,7 +106,7 @@ class TopicIndex(GenerationIndex[Topics]):
     def describe(self, topics: Topics) -> str:
         """Return a summary for SHOW INDEXES: the sizes of both trees, the chunks added later, and the texts by models.
 
-        One tree groups similar content, and the other related content (by the names in it).
+        One tree groups similar content, by vectors, and the other related content, by names.
         """
         tree = topics.tree  # both trees; the topics of similar content come first
         description = f"{tree.similar_count:,} topics of {len(tree.known_chunks):,} chunks in {topics.levels} levels"

@@ -178,7 +178,7 @@ class StoredTopicTrees:
     def select_disjoint_topics(self, limit: int) -> IntArray:
         """Return at most ``limit`` topics of similar content that share no chunk, ascending: the topics of one level.
 
-        It is the finest level with at most that many topics. If no level qualifies, only those of the coarsest level
+        It is the finest level with at most that many topics. If no level qualifies, the topics of the coarsest level
         with the most chunks are returned, ties by id.
         """
         levels = self.levels[: self.similar_count]
@@ -186,7 +186,7 @@ class StoredTopicTrees:
             topics = np.flatnonzero(levels == level)
             if len(topics) <= limit:
                 return topics
-        largest_first = np.argsort(-self.sizes[topics], kind="stable")  # ``topics`` are those of the coarsest level
+        largest_first = np.argsort(-self.sizes[topics], kind="stable")  # ``topics`` has the coarsest level
         return np.sort(topics[largest_first[:limit]])
 
     @cached_property
@@ -198,9 +198,9 @@ class StoredTopicTrees:
 
     @cached_property
     def branching_topics(self) -> IntArray:
-        """For each topic, the topic itself or, if it has a single child, the first descendant that is different.
+        """For each topic, the topic itself or, if it has a single child, the first descendant with several or none.
 
-        That has several children, or is at level 0. Both have the same chunks.
+        Both contain the same chunks.
         """
         topics = np.arange(len(self))
         single_child_topics = np.flatnonzero(self._children.counts == 1)

@@ -190,9 +190,9 @@ class Topics:
         return [[*leaves, *self._list_ancestors(leaves[:1])] for leaves in leaves_by_chunk]
 
     def find_related_topics(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, the topics of related content that contain it: level 0, then their ancestors.
+        """Return, for each chunk, the topics of related content that contain it: of level 0, then their ancestors.
 
-        A topic of level 0 of related content has the sentences that mention an entity.
+        A topic of related content consists of sentences about the same entities.
         """
         topics_by_chunk = []
         for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, related=True), strict=True):
@@ -248,7 +248,7 @@ class Topics:
         return WrittenTexts(self._state.lmdb).get(self.get(topic).content)
 
     def has_prompt_texts(self, topic: int) -> bool:
-        """True if all documents that a language model is shown parts of, to summarize a topic, still exist."""
+        """True if the documents whose texts a language model is shown to summarize a topic all still exist."""
         return self._has_documents(self.get(topic).prompt_spans)
 
     def list_prompt_texts(self, topic: int) -> list[str]:
@@ -463,7 +463,7 @@ class Topics:
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
-        """For each entity, the topic of level 0 that has the sentences that mention it (tree of related content)."""
+        """For each entity, the topic of level 0 that consists of the sentences that mention it."""
         return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
@@ -473,7 +473,7 @@ def _make_missing_error(topic: int) -> CorruptionError:
 
 
 def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
-    """Return, for each entity, the finest topic of related content, which has the sentences that mention it."""
+    """Return, for each entity, the topic of level 0 that consists of the sentences that mention it."""
     leaves = tree.list_level(0, related=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     leaf_by_entity: dict[int, int] = {}
