@@ -253,8 +253,8 @@ def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.ND
         weights = read_term_weights(state, [term for _, term in sorted(shared_terms)[:_NUM_TERMS]])
         ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBORS + 1)  # one may be the chunk itself
         candidates = order[np.searchsorted(chunks, ids, sorter=order)]  # the positions of ``ids`` in ``chunks``
-        best_first = np.lexsort((candidates, -scores))
-        neighbors = [int(neighbor) for neighbor in candidates[best_first[: _NUM_NEIGHBORS + 1]] if neighbor != index]
+        best_first = candidates[np.lexsort((candidates, -scores))][: _NUM_NEIGHBORS + 1].tolist()
+        neighbors = [neighbor for neighbor in best_first if neighbor != index]
         pairs += ((index, neighbor) for neighbor in neighbors[:_NUM_NEIGHBORS])
     return np.array(pairs, np.int64).reshape(-1, 2)
 

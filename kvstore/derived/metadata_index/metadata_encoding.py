@@ -241,6 +241,7 @@ def _pack_bits(bits: int) -> bytes:
 
     The container has a checksum, and the smallest of three forms: a list, runs, or bits.
     """
+    # Each has one bit of every run set: the first, or the last.
     run_starts, run_ends = bits & ~(bits << 1), bits & ~(bits >> 1)
     list_bytes, run_bytes = 2 * bits.bit_count(), 4 * run_starts.bit_count()
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
@@ -379,11 +380,12 @@ def _pack_boundaries(boundaries: list[int]) -> bytes:
     ``boundaries`` has, for each run of consecutive offsets, the first offset and the offset after the run, ascending.
     """
     starts, ends = boundaries[::2], boundaries[1::2]
-    list_bytes, run_bytes = 2 * (sum(ends) - sum(starts)), 4 * len(starts)
+    num_offsets = sum(ends) - sum(starts)
+    list_bytes, run_bytes = 2 * num_offsets, 4 * len(starts)
     if run_bytes >= min(list_bytes, _BITMAP_BYTES):
-        # An integer in which the bits of each run are set.
+        # (1 << end) - (1 << start) has the bits of a run set.
         return _pack_bits(sum((1 << end) - (1 << start) for start, end in zip(starts, ends, strict=True)))
-    runs = boundaries.copy()
+    runs = boundaries.copy()  # the first and the last offset of each run
     runs[1::2] = [end - 1 for end in ends]
     return records.seal(struct.pack(f"<B{len(runs)}H", _RUNS, *runs))
 

@@ -34,6 +34,7 @@ def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
     compiled = re.compile(expression, re.DOTALL)
     if glob:
         return lambda text: compiled.fullmatch(text) is not None
+    # LIKE ignores the case of ASCII letters only.
     return lambda text: compiled.fullmatch(text.translate(_ASCII_LOWER)) is not None
 
 

@@ -169,12 +169,10 @@ class PassageGraph(ViewReader):
         it is empty if the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its
         degree, so only entities with more chunks are read from their lists.
         """
-        totals = degrees.total
-        has_several = (totals > 1) & (totals <= max_chunks)
+        has_one, has_several = degrees.total == 1, (degrees.total > 1) & (degrees.total <= max_chunks)
         blocks = self._lists.read_many(entities[has_several].tolist())
         block_entities = np.array([entity for entity, _ in blocks], np.uint32)
         sizes = np.array([len(block) for _, block in blocks], np.int64)
-        has_one = totals == 1
         edge_entities = np.concatenate((entities[has_one], np.repeat(block_entities, sizes)))
         edges = np.concatenate((degrees.values[has_one] & np.uint64(_PAYLOAD_MASK), *(block for _, block in blocks)))
         # The index in ``entities`` of the entity of each edge; a stable sort keeps the chunks of an entity in order.

@@ -54,20 +54,23 @@ def compute_name_masses(
     is in more than ``_MAX_RARE_CHUNKS`` chunks, the sum is below 1. The result is empty if no chunk contains any of the
     names.
     """
-    specificity: dict[str, float] = {}
+    specificities: dict[str, float] = {}  # by key of a name
     nodes: dict[str, list[int]] = {}
     for name, name_degrees in zip(names, degrees, strict=True):
-        totals = np.where(name_degrees.informative, name_degrees.informative, name_degrees.total)
-        if totals.any():
-            specificity[name.key] = 1 / int(totals.sum())
-            entity_totals = zip(name.identity.entity_ids, totals.tolist(), strict=True)
-            nodes[name.key] = [make_entity_node(entity) for entity, total in entity_totals if total > 0]
-    compared_keys = [key for key in compared if key in specificity]
-    specificity |= dict.fromkeys(compared_keys, max((specificity[key] for key in compared_keys), default=0.0))
-    total = math.fsum(specificity.values())
-    total_mass = min(1.0, _MAX_RARE_CHUNKS * max(specificity.values(), default=0.0))
+        # Chunks that name an entity only in lower case count only if there are no others.
+        counts = np.where(name_degrees.informative, name_degrees.informative, name_degrees.total)
+        if counts.any():
+            specificities[name.key] = 1 / int(counts.sum())
+            entity_counts = zip(name.identity.entity_ids, counts.tolist(), strict=True)
+            nodes[name.key] = [make_entity_node(entity) for entity, count in entity_counts if count > 0]
+    compared_keys = [key for key in compared if key in specificities]
+    specificities |= dict.fromkeys(compared_keys, max((specificities[key] for key in compared_keys), default=0.0))
+    total = math.fsum(specificities.values())
+    total_mass = min(1.0, _MAX_RARE_CHUNKS * max(specificities.values(), default=0.0))
     return {
-        node: total_mass * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]
+        node: total_mass * specificity / total / len(nodes[key])
+        for key, specificity in specificities.items()
+        for node in nodes[key]
     }
 
 

@@ -123,8 +123,8 @@ def _reuse_rows(
     """
     if old is None:
         return _ReusedRows(np.empty(0, np.uint32), np.empty((0, dimension), np.float32), _NO_PAIRS, None)
-    rows = zip(old.entities.tolist(), old.digests.tolist(), strict=True)
-    is_unchanged = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
+    old_names = zip(old.entities.tolist(), old.digests.tolist(), strict=True)
+    is_unchanged = np.array([digests.get(entity) == digest for entity, digest in old_names], np.bool_)
     entities = np.where(is_unchanged, old.entities, 0).astype(np.uint32)
     num_outdated = len(is_unchanged) - is_unchanged.sum()
     if old.options != options or num_outdated > MAX_DELETED_SHARE * len(is_unchanged):

@@ -7,7 +7,7 @@ a community. Out: the nodes that exist in a state, their chunks and names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -221,8 +221,8 @@ def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]
     entity_ids = np.array(entities, np.uint32)
     rows = graph.read_entity_rows(entity_ids, graph.read_degrees(entity_ids), _MAX_ENTITY_CHUNKS)
     is_informative = mask_informative(rows.mention_bits)
-    row_ranges = [slice(start, stop) for start, stop in zip(rows.bounds[:-1], rows.bounds[1:], strict=True)]
-    return [rows.chunks[row_range][is_informative[row_range]].tolist() for row_range in row_ranges]
+    ranges = pairwise(rows.bounds.tolist())  # of the chunks of each entity
+    return [rows.chunks[start:stop][is_informative[start:stop]].tolist() for start, stop in ranges]
 
 
 class NodeLabel(NamedTuple):

@@ -176,10 +176,14 @@ class ArchragStrategy:
             [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]
             for layer, ranked_nodes in enumerate(layers.nearest[1:], 1)
         ]
+        # The reports of all layers are read together, and then taken in the order of the candidates.
         community_ids = [candidate.community for candidate in chain.from_iterable(candidates)]
-        contents = iter(query.reading.fetch(CommunityReports(community_ids)))  # in the order of all candidates
-        reports = ([build_report_hit(next(contents), path, score=0.0) for _, path in group] for group in candidates)
-        return [[report for report in group if report is not None] for group in reports]
+        contents = iter(query.reading.fetch(CommunityReports(community_ids)))
+        hits_by_layer: list[list[Hit]] = []
+        for layer_candidates in candidates:
+            hits = [build_report_hit(next(contents), path, score=0.0) for _, path in layer_candidates]
+            hits_by_layer.append([hit for hit in hits if hit is not None])
+        return hits_by_layer
 
 
 def _interleave_layers(nearest: Sequence[RankedNodes]) -> Iterator[tuple[int, tuple[int, float]]]:

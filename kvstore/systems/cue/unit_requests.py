@@ -74,12 +74,12 @@ def _list_units(state: State, chunks: Iterable[int]) -> dict[int, list[StoredUni
 
 def _read_batch(state: State, units_by_chunk: Mapping[int, Sequence[StoredUnit]], known_chunks: Set[int]) -> UnitBatch:
     """Return the units (sentences or clauses) of the chunks that are not in ``known_chunks``, with their vectors."""
-    units = state.get_part(UNITS)
+    reader = state.get_part(UNITS)
     chunks = [chunk for chunk in units_by_chunk if chunk not in known_chunks]
-    stored = [unit for chunk in chunks for unit in units_by_chunk[chunk]]
-    documents = units.get_documents(unit.document for unit in stored)
-    records = [UnitRecord(unit.id, unit.chunk, documents[unit.document].key) for unit in stored]
-    return UnitBatch(chunks, records, units.get_vectors([unit.id for unit in stored]))
+    units = [unit for chunk in chunks for unit in units_by_chunk[chunk]]
+    documents = reader.get_documents(unit.document for unit in units)
+    records = [UnitRecord(unit.id, unit.chunk, documents[unit.document].key) for unit in units]
+    return UnitBatch(chunks, records, reader.get_vectors([unit.id for unit in units]))
 
 
 class NearestUnitsAnswer(NamedTuple):
@@ -258,10 +258,9 @@ class MentionedEntitiesRequest(ReadRequest[list[list[KeyedEntity]]]):
 def _sort_by_key(state: State, groups: Sequence[Iterable[int]]) -> list[list[KeyedEntity]]:
     """Return each group of entities sorted by key; reads all keys together."""
     entities = list(dict.fromkeys(chain.from_iterable(groups)))
-    keys = dict(zip(entities, (record.key for record in state.entities.get_many(entities)), strict=True))
-    return [
-        sorted((KeyedEntity(entity, keys[entity]) for entity in group), key=lambda keyed: keyed.key) for group in groups
-    ]
+    records = state.entities.get_many(entities)
+    keyed_entities = {entity: KeyedEntity(entity, record.key) for entity, record in zip(entities, records, strict=True)}
+    return [sorted(map(keyed_entities.__getitem__, group), key=lambda keyed: keyed.key) for group in groups]
 
 
 class NamedEntities(NamedTuple):

@@ -276,10 +276,11 @@ class Communities(StoredCommunities):
     def is_stale(self, community: int) -> bool:
         """True if, since the build, a chunk was added, or a member, chunk or sentence of the summary was deleted."""
         members = (self._rows.get(MEMBERS, records.encode_u32(community)) or ())[::2]  # without their weights
+        (home_chunks,) = self._list_stored_chunks([community])
         return (
             community in self._newer_by_community
             or not all(entity in self._state.entities for entity in members)
-            or not all(self._state.chunks.has_many(chunk for chunk, _ in self._list_stored_chunks([community])[0]))
+            or not all(self._state.chunks.has_many(chunk for chunk, _ in home_chunks))
             or not self.has_spans(self._get_summary_spans(community))
         )
 

@@ -84,12 +84,14 @@ def build_title(names: Iterable[str]) -> str:
 
 
 def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:
-    """Return the texts of spans, each on one line; reads all spans of a document together."""
+    """Return the texts of spans, in order, each on one line; reads all spans of a document together."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for span in spans:
         ranges.setdefault(span.document, []).append((span.start, span.end))
+    # The texts of a document are in the order of its spans.
     texts_by_document = {document: iter(texts) for document, texts in documents.read_text_slices(ranges).items()}
-    return [" ".join(next(texts_by_document[span.document]).split()) for span in spans]
+    texts = (next(texts_by_document[span.document]) for span in spans)
+    return [" ".join(text.split()) for text in texts]
 
 
 class _CandidateSentence(NamedTuple):
@@ -233,7 +235,7 @@ def _list_named_members(tree: CommunityTree) -> list[list[int]]:
     A node is the index of an entity in the graph, which is sorted by name.
     """
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
-    communities, nodes, _ = tree.group_members()
+    communities, nodes, _ = tree.group_members()  # the strongest members of each community first
     for community, node in zip(communities.tolist(), nodes.tolist(), strict=True):
         if len(members_by_community[community]) < MAX_NAMED_MEMBERS:
             members_by_community[community].append(node)
@@ -322,7 +324,7 @@ def _select_findings(relations: Sequence[_FindingCandidate]) -> list[_FindingCan
 
 
 def _select_summary(candidates: Sequence[_CandidateSentence]) -> list[_CandidateSentence]:
-    """Return the sentences of a summary, which have most of the words that many chunks share, in order of chunks."""
+    """Return the sentences of a summary, in order of chunks: together they have most of the words that chunks share."""
     sentences_by_span = {sentence.span: sentence for sentence in candidates}
     candidates = sorted(sentences_by_span.values(), key=lambda sentence: sentence.order)
     documents = [sentence.span.document for sentence in candidates]

@@ -129,9 +129,9 @@ def build_mention_graph(state: State) -> EntityGraph:
 def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], IntArray]:
     """Return all chunks by document key and ordinal, and the index of each chunk's document in order of keys."""
     records = sorted(state.documents.scan(), key=lambda record: record.key)
-    chunks = [list(record.chunk_ids()) for record in records]
-    sizes = [len(ids) for ids in chunks]
-    return np.array([chunk for ids in chunks for chunk in ids], np.uint64), np.repeat(np.arange(len(sizes)), sizes)
+    groups = [list(record.chunk_ids()) for record in records]
+    chunks = np.array([chunk for group in groups for chunk in group], np.uint64)
+    return chunks, np.repeat(np.arange(len(groups)), [len(group) for group in groups])
 
 
 #: Parallel arrays of mentions: index of the chunk, id of the entity, bits that say how the chunk mentions it.

@@ -325,9 +325,11 @@ def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_
     """
     sentences = select_cover(source.preferred, max_tokens // 2) if source.preferred else []
     remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
-    sentences += select_cover(source.others, remaining_tokens, question_words=extract_question_words(query.question))
+    question_words = extract_question_words(query.question)
+    sentences += select_cover(source.others, remaining_tokens, question_words=question_words)
     spans = [TextSpan(*source.positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences]
-    return ReportContent(label.key, label.title, label.level, "\n".join(sentence.text for sentence in sentences), spans)
+    text = "\n".join(sentence.text for sentence in sentences)
+    return ReportContent(label.key, label.title, label.level, text, spans)
 
 
 def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:

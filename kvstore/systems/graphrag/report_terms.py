@@ -7,7 +7,7 @@ the communities (:mod:`.community_rows`), so that strategies compare reports wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from ...storage import records
 from ...structures.state import State
@@ -50,11 +50,14 @@ def build_term_rows(
     while batch := list(islice(member_rows, _BATCH_SIZE)):
         # The strongest members of each community, whose names can be in its title.
         entity_groups = [list(islice(row, 0, 2 * MAX_TITLE_CANDIDATES, 2)) for _, row in batch]
-        entities = list(dict.fromkeys(entity for group in entity_groups for entity in group))
-        names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))
+        entities = list(dict.fromkeys(chain.from_iterable(entity_groups)))
+        names = {
+            entity: record.name for entity, record in zip(entities, state.entities.get_many(entities), strict=True)
+        }
         batch_reports = [reports[records.U32.unpack(key)[0]] for key, _ in batch]
         span_groups = [list_report_spans(report.summary, report.findings) for report in batch_reports]
-        texts = iter(read_spans(state.documents, [span for group in span_groups for span in group]))
+        sentences = iter(read_spans(state.documents, list(chain.from_iterable(span_groups))))
         for (key, _), group, spans in zip(batch, entity_groups, span_groups, strict=True):
-            title, report = build_title(map(names.__getitem__, group)), "\n".join(islice(texts, len(spans)))
-            yield key, build_report_terms(title, report, state.settings.stemmer)
+            title = build_title(map(names.__getitem__, group))
+            report_text = "\n".join(islice(sentences, len(spans)))
+            yield key, build_report_terms(title, report_text, state.settings.stemmer)

@@ -227,8 +227,8 @@ class StoredCommunities:
         subtrees = [list(self._iter_subtree(community)) for community in communities]
         community_ids = list(dict.fromkeys(chain.from_iterable(subtrees)))
         rows = self._rows.get_many(CHUNK_HOMES, list(map(records.encode_u32, community_ids)))
-        chunks_by_home = dict(zip(community_ids, map(_decode_homes, rows), strict=True))
-        return [list(chain.from_iterable(map(chunks_by_home.__getitem__, subtree))) for subtree in subtrees]
+        chunks_by_community = dict(zip(community_ids, map(_decode_homes, rows), strict=True))
+        return [[chunk for community in subtree for chunk in chunks_by_community[community]] for subtree in subtrees]
 
     def _preload_subtrees(self, communities: Sequence[int]) -> None:
         """Load the records of communities and their descendants, with one read for each level."""

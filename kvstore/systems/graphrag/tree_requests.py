@@ -167,9 +167,9 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     This is BM25 without length normalization, divided by its upper bound. ``rarities`` are the IDF weights of the
     question's words, and ``terms`` the terms of the text as one string, each as often as it occurs, between spaces.
     """
-    max_score = math.fsum(rarities.values()) * (K1 + 1)
-    counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
-    score = math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count)
+    term_counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
+    score = math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in term_counts if count)
+    max_score = math.fsum(rarities.values()) * (K1 + 1)  # for infinite counts
     return score / (max_score or 1.0)  # 0 cannot be a divisor
 
 

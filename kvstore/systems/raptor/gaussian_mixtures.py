@@ -160,7 +160,7 @@ def _compute_components(nodes: Points) -> Points:
     Each axis is oriented so that its largest component is positive, which makes the result reproducible.
     """
     centered = nodes - nodes.mean(axis=0)
-    _, vectors = np.linalg.eigh(centered.T @ centered)
+    _, vectors = np.linalg.eigh(centered.T @ centered)  # the columns, by ascending variance
     axes = vectors[:, ::-1][:, : min(_NUM_COMPONENTS, len(nodes) - 1)]
     largest_rows = np.abs(axes).argmax(axis=0)
     signs = np.sign(axes[largest_rows, np.arange(axes.shape[1])])

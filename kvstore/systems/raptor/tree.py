@@ -74,13 +74,13 @@ def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeN
     """
     nearest_first = sorted(nodes, key=lambda node: -node.cosine)
     groups = [list(group) for _, group in groupby(nearest_first, key=lambda node: node.cosine)]
+    # Only the positions of topics are not known yet.
     tied_topics = [node.id.number for group in groups if len(group) > 1 for node in group if node.position is None]
     if tied_topics:
-        positions = dict(zip(tied_topics, reading.fetch(TopicPositions(tied_topics)), strict=True))
+        topic_positions = dict(zip(tied_topics, reading.fetch(TopicPositions(tied_topics)), strict=True))
     for group in groups:
         if len(group) > 1:
-            # Only the positions of topics are not known yet.
-            group.sort(key=lambda node: (*(node.position or positions[node.id.number]), node.level))
+            group.sort(key=lambda node: (*(node.position or topic_positions[node.id.number]), node.level))
     return list(chain.from_iterable(groups))
 
 
