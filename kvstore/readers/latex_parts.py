@@ -89,6 +89,8 @@ _SPLIT_PATTERN = re.compile(
     r"|(?<!\\)%[^\n]*",
     re.S,
 )
+_OPTION_START_PATTERN = re.compile(r"\s*\[")  # the beginning of [option]
+_BIBLIOGRAPHY_KEY_PATTERN = re.compile(r"\s*\{[^{}]*\}")  # {lamport94}
 
 
 def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
@@ -109,12 +111,11 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
             yield option, body[start : match.start()]
             start = match.end()
             option = None
-            bracket = re.compile(r"\s*\[").match(body, start)  # [option]
-            if bracket:
+            if bracket := _OPTION_START_PATTERN.match(body, start):
                 end = find_closing_bracket(body, bracket.end() - 1, "[", "]")
                 option, start = body[bracket.end() : end], min(end + 1, len(body))
-            key = re.compile(r"\s*\{[^{}]*\}").match(body, start) if command == "bibitem" else None  # {lamport94}
-            start = key.end() if key else start
+            if command == "bibitem" and (key := _BIBLIOGRAPHY_KEY_PATTERN.match(body, start)):
+                start = key.end()
     yield option, body[start:]
 
 

@@ -240,8 +240,9 @@ def _escape_line(line: str) -> str:
     first_character = line[:1]
     if first_character.isdecimal():
         number = _NUMBERED_ITEM_PATTERN.match(line)
-        return line if number is None else f"{number[1]}\\{line[number.end(1) :]}"
-    return "\\" + line if first_character in _OPENER_CHARACTERS and _BLOCK_OPENER_PATTERN.match(line) else line
+        return line if number is None else f"{number[1]}\\{line[number.end(1) :]}"  # "1. tea" becomes "1\. tea"
+    opens_block = first_character in _OPENER_CHARACTERS and _BLOCK_OPENER_PATTERN.match(line)
+    return f"\\{line}" if opens_block else line
 
 
 def make_heading(level: int, text: str) -> MarkdownBlock:

@@ -190,7 +190,10 @@ class PenTracker:
             codes = _get_codes(operand)
             pieces = codes.split(separator) if separator else [bytes([code]) for code in codes]
             for index, piece in enumerate(pieces):
-                new_operands += [*(gap if index else ()), *([piece] if piece else ())]
+                if index:
+                    new_operands += gap
+                if piece:
+                    new_operands.append(piece)
         return new_operands
 
 

@@ -298,20 +298,20 @@ def _split_at_gaps(
         for shown in shown_texts
         if abs(shown.y - y) < _MAX_BASELINE_OFFSET * size and shown.num_characters
     ]
-    num_shown_letters = sum(num_shown for _, num_shown in texts_on_line)
+    total_shown = sum(num_shown for _, num_shown in texts_on_line)
     num_letters = len("".join(text.split()))
-    offset = letters_shown = letters_in_cell = 0
-    start = x
+    offset, start = 0, x  # of the current cell: its offset in the text, and its x position
+    shown_so_far = shown_in_cell = 0  # the numbers of shown letters up to here, in the line and in the current cell
     for (shown_x, num_shown), (next_x, _) in pairwise(texts_on_line):
-        letters_shown += num_shown
-        letters_in_cell += num_shown
-        cell_letters = round(letters_in_cell * num_letters / num_shown_letters)
-        if not _is_wide_gap(next_x - start, cell_letters, size) or next_x < shown_x:
+        shown_so_far += num_shown
+        shown_in_cell += num_shown
+        letters_in_cell = round(shown_in_cell * num_letters / total_shown)
+        if not _is_wide_gap(next_x - start, letters_in_cell, size) or next_x < shown_x:
             continue
-        split_offset = _find_word_end(text, round(letters_shown * num_letters / num_shown_letters))
+        split_offset = _find_word_end(text, round(shown_so_far * num_letters / total_shown))
         if offset < split_offset < len(text):
             yield start, text[offset:split_offset]
-            offset, start, letters_in_cell = split_offset, next_x, 0
+            offset, start, shown_in_cell = split_offset, next_x, 0
     yield start, text[offset:]
 
 

@@ -76,10 +76,10 @@ def clean_property_title(title: str | None) -> str:
 
 
 def choose_other_key(key: str, default_key: str, used_keys: set[str]) -> str | None:
-    """Return the key that a row gets if a document of another file has its ``key``: ``default_key``.
+    """Return the ``other_key`` of a row: ``default_key``, which replaces ``key`` if another file uses that key.
 
-    Return None if this equals ``key``, or if an earlier row has ``key``: a key that occurs twice in the same file is an
-    error of the file, and is reported. ``used_keys`` has the keys of earlier rows; this row's key is added.
+    Return None, for no other key, if both are equal or if an earlier row has ``key``: a key that occurs twice in one
+    file is an error, and is reported. ``used_keys`` has the keys of earlier rows; this row's key is added.
     """
     if key == default_key or key in used_keys:
         return None

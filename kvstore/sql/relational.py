@@ -49,6 +49,7 @@ _INSTRUCTIONS_BETWEEN_CHECKS = 20_000
 #: The table of the documents for which a condition is evaluated.
 _CANDIDATE_DOCUMENTS = "_candidate_documents"
 _END_OF_ROWS = object()
+_MAX_IDLE_CONNECTIONS = 8
 
 
 class _TableScan:
@@ -352,11 +353,10 @@ class _Connection:
 class _Pool:
     """A pool of idle connections, for any thread. A forked process starts with an empty pool."""
 
-    def __init__(self, max_idle: int = 8) -> None:
-        """Create an empty pool, which keeps at most ``max_idle`` connections for later queries."""
+    def __init__(self) -> None:
+        """Create an empty pool, which keeps at most ``_MAX_IDLE_CONNECTIONS`` connections for later queries."""
         self._lock = threading.Lock()
         self._idle: list[_Connection] = []
-        self._max_idle = max_idle
 
     def take_connection(self, reader: TableReader, text: str) -> _Connection:
         """Return an idle connection, removed from the pool, or a new one, prepared for the query ``text``."""
@@ -371,7 +371,7 @@ class _Pool:
         """Return a connection to the pool, or drop it if the pool is full."""
         connection.end_query()
         with self._lock:
-            if len(self._idle) < self._max_idle:
+            if len(self._idle) < _MAX_IDLE_CONNECTIONS:
                 self._idle.append(connection)
 
     def reset_after_fork(self) -> None:
