@@ -227,14 +227,14 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     if file_format not in FORMATS:
         raise click.BadParameter(f"the name of {file} must end in .{', .'.join(FORMATS)}", param_hint="--to")
     with open_store_at(store, readonly=True) as opened_store:
-        # For --limit 0, a limit that no network reaches: every name is that of an entity.
+        # For --limit 0, a limit that no network reaches.
         max_names = limit or int(opened_store.statistics()["entities"]) + 1
         if name is None:
             network = build_whole_network(opened_store, tree=tree, limit=max_names)
         else:
             network = build_network_around(opened_store, name, depth=depth, tree=tree, limit=max_names)
     if name is not None:
-        title = f"Around {network.names[0].name if network.names else name}"  # the first name is the stored spelling
+        title = f"Around {network.nodes[0].name if network.nodes else name}"  # the first name is the stored spelling
     elif tree is not None:
         title = f"The tree {tree}"
     else:
@@ -242,9 +242,13 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     text = format_network(file_format, network, title)
     with report_write_errors(file):
         file.write_text(text, encoding="utf-8")
-    remark = f"; {format_count(network.left_out, 'entity')} omitted, --limit 0 includes all" if network.left_out else ""
+    remark = (
+        f"; {format_count(network.num_omitted, 'entity')} omitted, --limit 0 includes all"
+        if network.num_omitted
+        else ""
+    )
     report_message(
-        f"{file}: {format_count(len(network.names), 'entity')}, {format_count(len(network.edges), 'edge')}{remark}"
+        f"{file}: {format_count(len(network.nodes), 'entity')}, {format_count(len(network.edges), 'edge')}{remark}"
     )
     return 0
 

@@ -40,19 +40,19 @@ def store(make_store: Callable[..., Store]) -> Store:
 
 def test_a_network_has_trees_solid_and_the_rest_dashed(store: Store) -> None:
     network = build_network_around(store, "darjeeling", depth=1)
-    assert network.names[0].name == "Darjeeling" and network.names[0].distance == 0
+    assert network.nodes[0].name == "Darjeeling" and network.nodes[0].distance == 0
     solid = {(join.source, join.target, join.trees) for join in network.edges if join.solid}
     assert ("Darjeeling", "West Bengal", ("places",)) in solid
     assert ("Happy Valley", "Darjeeling", ("places",)) in solid
     pairs = [frozenset((join.source, join.target)) for join in network.edges]
     assert len(pairs) == len(set(pairs))
-    names = {node.name for node in network.names}
+    names = {node.name for node in network.nodes}
     assert all({join.source, join.target} <= names for join in network.edges)
     assert "Ports" not in names and "Ports" in {
-        node.name for node in build_network_around(store, "Darjeeling", depth=3).names
+        node.name for node in build_network_around(store, "Darjeeling", depth=3).nodes
     }
     few = build_network_around(store, "Darjeeling", limit=3)
-    assert len(few.names) == 3 and few.left_out > 0
+    assert len(few.nodes) == 3 and few.num_omitted > 0
 
 
 def test_a_tree_is_drawn_alone(store: Store) -> None:
@@ -74,7 +74,7 @@ def test_a_whole_store_has_all_its_trees(store: Store) -> None:
         ("Happy Valley", "Darjeeling"),
         ("Calcutta", "Ports"),
     }
-    assert network.left_out == 0 and build_whole_network(store, limit=2).left_out == 3
+    assert network.num_omitted == 0 and build_whole_network(store, limit=2).num_omitted == 3
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from kvstore import Store, language
 from kvstore.errors import InputError, StatementError
-from kvstore.integrations.entity_network import EntityNetwork, NetworkEdge, NetworkName, build_network_around
+from kvstore.integrations.entity_network import EntityNetwork, NetworkEdge, NetworkNode, build_network_around
 from kvstore.integrations.network_files import FORMATS, format_network
 from kvstore.rendering import svg
 from kvstore.rendering.explained import DrawnHit, DrawnStep, draw_explanation
@@ -92,7 +92,7 @@ def test_a_layout_is_the_same_each_time_and_no_box_lies_on_another() -> None:
 
 @pytest.fixture
 def hostile_network() -> EntityNetwork:
-    names = [NetworkName("Middle", 0), NetworkName(HOSTILE, 1), NetworkName("Lower", 1)]
+    names = [NetworkNode("Middle", 0), NetworkNode(HOSTILE, 1), NetworkNode("Lower", 1)]
     return EntityNetwork(
         names,
         [
@@ -132,7 +132,7 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
     target = tmp_path / "around.json"
     assert run(["graph", path, "darjeeling", "--to", str(target)]) == 0
     read = json.loads(target.read_text())
-    assert read["title"] == "Around Darjeeling" and len(read["nodes"]) == len(network.names)
+    assert read["title"] == "Around Darjeeling" and len(read["nodes"]) == len(network.nodes)
     assert run(["graph", path, "--tree", "places", "--to", str(tmp_path / "tree.svg")]) == 0
     assert 'Say "x" \\ <b>' in list_texts((tmp_path / "tree.svg").read_text())
     assert run(["graph", path, "--limit", "1", "--to", str(tmp_path / "few.gexf")]) == 0
@@ -146,7 +146,7 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
 
 
 def test_a_picture_holds_so_many_names() -> None:
-    many = EntityNetwork([NetworkName(str(number), 1) for number in range(2001)], [])
+    many = EntityNetwork([NetworkNode(str(number), 1) for number in range(2001)], [])
     with pytest.raises(InputError, match="lower the limit"):
         format_network("svg", many, "many")
     assert format_network("dot", many, "many").count(";") > 2000

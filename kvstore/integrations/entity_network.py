@@ -1,9 +1,10 @@
-"""Networks of names for drawing: around one name, or of a store's trees.
+"""Networks of entities for drawing: around one entity, or of a store's trees.
 
-In: a store, and optionally a name or a tree. Out: an :class:`EntityNetwork` of names and edges. An edge is *solid* if a
-tree contains it: an edge from the lower name to the higher. It is *dashed* if it comes from links or shared passages.
-The module uses only the public API: it calls :meth:`~kvstore.database.queryable.Queryable.neighbours` name by name,
-nearest and strongest first, so that a limit cuts the least relevant names. Results depend only on the store's content.
+In: a store, and optionally an entity or a tree. Out: an :class:`EntityNetwork` of entities and edges. An edge is
+*solid* if a tree contains it: an edge from the lower entity to the higher. It is *dashed* if it comes from links or
+shared passages. The module uses only the public API: it calls
+:meth:`~kvstore.database.queryable.Queryable.neighbours` entity by entity, nearest and strongest first, so that a limit
+omits the least relevant entities. Results depend only on the store's content.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from kvstore import Neighbour
 
 from ..errors import InputError
 
-#: The maximum number of neighbors that the central name adds, and that every other name adds.
+#: The maximum number of neighbors that the central entity adds, and that every other entity adds.
 MAX_NEIGHBORS, MAX_FURTHER_NEIGHBORS = 40, 8
-#: The number of a name's neighbors that are searched for edges between included names.
+#: The number of an entity's neighbors that are searched for edges between nodes of the network.
 NUM_SCANNED_NEIGHBORS = 60
-#: The maximum number of dashed edges from a name to included names, besides the edge that added it.
+#: The maximum number of dashed edges from an entity to nodes of the network, besides the edge that added it.
 _MAX_CROSS_EDGES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkName:
-    """A name and its distance from the center; in the network of a whole store, roots have 0 and other names 1."""
+class NetworkNode:
+    """An entity and its distance from the center; in the network of a whole store, roots have 0 and others 1."""
 
     name: str
     distance: int
@@ -35,10 +36,10 @@ class NetworkName:
 
 @dataclass(frozen=True, slots=True)
 class NetworkEdge:
-    """An edge between two names.
+    """An edge between two entities, given by their names.
 
     ``trees`` are the entity trees in which ``source`` is directly under ``target``. Without trees, ``links`` are the
-    links between the names, ``passages`` is the number of passages that mention both, and ``score`` is their score.
+    links between the entities, ``passages`` is the number of passages that mention both, and ``score`` is their score.
     """
 
     source: str
@@ -56,18 +57,18 @@ class NetworkEdge:
 
 @dataclass(slots=True)
 class EntityNetwork:
-    """Names and edges, the nearest and strongest first; ``left_out`` counts the visited names that the limit cut."""
+    """Entities and edges, the nearest and strongest first; the limit omitted ``num_omitted`` visited entities."""
 
-    names: list[NetworkName] = field(default_factory=list)
+    nodes: list[NetworkNode] = field(default_factory=list)
     edges: list[NetworkEdge] = field(default_factory=list)
-    left_out: int = 0
+    num_omitted: int = 0
 
 
 def build_edges(neighbor: Neighbour) -> list[NetworkEdge]:
     """Return the edges between an entity and a neighbor for a picture.
 
-    A solid edge, from child to parent, stands for entity trees that contain the edge; there is one per direction. If no
-    tree relates the two names, there is one dashed edge, for their other links.
+    A solid edge, from child to parent, represents the entity trees that contain the edge; there is one per direction.
+    If no tree relates the two entities, there is one dashed edge, for their other links.
     """
     # ``above`` and ``below`` are the trees in which the neighbor is directly above or below the entity.
     entity, neighbor_name = neighbor.entity, neighbor.name
@@ -87,13 +88,13 @@ def build_network_around(
     breadth: int = MAX_NEIGHBORS,
     known_neighbors: Sequence[Neighbour] | None = None,
 ) -> EntityNetwork:
-    """Return the network of at most ``limit`` names around a name, up to the distance ``depth``.
+    """Return the network of at most ``limit`` entities around the entity ``name``, up to the distance ``depth``.
 
-    With ``tree``, the network contains only that tree. ``breadth`` is the maximum number of neighbors that the name
-    itself adds; any other name adds at most :data:`MAX_FURTHER_NEIGHBORS`. ``known_neighbors`` are the neighbors of the
-    name, if the caller has already read the first max(``breadth``, :data:`NUM_SCANNED_NEIGHBORS`) of them.
+    With ``tree``, the network contains only that tree. ``breadth`` is the maximum number of neighbors that the central
+    entity adds; any other entity adds at most :data:`MAX_FURTHER_NEIGHBORS`. ``known_neighbors`` are the neighbors of
+    the central entity, if the caller has already read the first max(``breadth``, :data:`NUM_SCANNED_NEIGHBORS`).
 
-    Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
+    Raises EntityNotFoundError for an unknown entity, InputError for an unknown tree.
     """
     if tree is not None:
         return _build_tree_network(store, name, depth, tree, limit)
@@ -115,22 +116,22 @@ def build_network_around(
         for neighbor in _get_neighbors(store, neighbors_by_name, current)[:max_neighbors]:
             if neighbor.name not in distances:
                 if len(distances) >= limit:
-                    network.left_out += 1
+                    network.num_omitted += 1
                     continue
                 distances[neighbor.name] = distance + 1
                 queue.append(neighbor.name)
             _add_edges(edges, build_edges(neighbor))
     _add_cross_edges(store, neighbors_by_name, distances, edges)
-    network.names = [NetworkName(node, distance) for node, distance in distances.items()]
+    network.nodes = [NetworkNode(entity, distance) for entity, distance in distances.items()]
     network.edges = list(edges.values())
     return network
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
-    """Return the network of a store's trees, or of one of them, with the other edges of their names.
+    """Return the network of a store's trees, or of one of them, with the other edges of their entities.
 
-    The network has at most ``limit`` names (None: all). The names with the most edges come first, each followed by the
-    names connected with it. For a store without trees, the network has the most mentioned names.
+    The network has at most ``limit`` entities (None: all). The entities with the most edges come first, each followed
+    by the entities connected with it. For a store without trees, the network has the most mentioned entities.
 
     Raises InputError for an unknown tree.
     """
@@ -139,7 +140,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
     for child, parent in tree_edges:
         neighbors.setdefault(child, []).append(parent)
         neighbors.setdefault(parent, []).append(child)
-    names = _order_names(neighbors, limit)
+    names = _order_by_degree(neighbors, limit)
     if not neighbors:
         max_names = -1 if limit is None else limit  # LIMIT -1 means no limit
         query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
@@ -156,8 +157,8 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         _add_cross_edges(store, cache={}, names=selected, edges=edges)
     children = {edge.source for edge in edges.values() if edge.solid}
     roots = {edge.target for edge in edges.values() if edge.solid} - children
-    network_names = [NetworkName(name, distance=0 if name in roots else 1) for name in names]
-    return EntityNetwork(network_names, list(edges.values()), max(0, len(neighbors) - len(names)))
+    nodes = [NetworkNode(name, distance=0 if name in roots else 1) for name in names]
+    return EntityNetwork(nodes, list(edges.values()), num_omitted=max(0, len(neighbors) - len(names)))
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
@@ -175,11 +176,11 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
     return tree_edges
 
 
-def _order_names(neighbors: dict[str, list[str]], limit: int | None) -> list[str]:
-    """Return names by descending number of edges, each followed by the names connected with it, breadth first.
+def _order_by_degree(neighbors: dict[str, list[str]], limit: int | None) -> list[str]:
+    """Return entities by descending number of edges, each followed by the entities connected with it, breadth first.
 
-    ``neighbors`` has the neighbors of each name, a name once for each edge. No further name is added once there are
-    ``limit`` of them (None: no limit).
+    ``neighbors`` has the neighbors of each entity, one for each edge. At most ``limit`` entities are returned (None: no
+    limit).
     """
     names_by_degree = sorted(neighbors, key=lambda name: (-len(neighbors[name]), name))
     ordered: dict[str, None] = {}
@@ -200,43 +201,44 @@ def _order_names(neighbors: dict[str, list[str]], limit: int | None) -> list[str
 
 
 def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
-    """Return the network of a name and the names above and below it in one tree, up to ``depth`` levels away.
+    """Return the network of an entity and the entities above and below it in one tree, up to ``depth`` levels away.
 
-    It has at most ``limit`` names.
+    It has at most ``limit`` entities.
     """
-    # A name can occur in several rows, so more rows than names are read.
+    # An entity can occur in several rows, so more rows than entities are read.
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()
     distances: dict[str, int] = {}
     edges: dict[tuple[str, str], NetworkEdge] = {}
     for row in rows:
         if row.relative == "…":  # the last row if EXPAND reached its limit
-            network.left_out += 1
+            network.num_omitted += 1
             continue
         if row.relative not in distances and len(distances) >= limit:
-            network.left_out += 1
+            network.num_omitted += 1
             continue
         distances.setdefault(row.relative, abs(row.level))
-        if row.via and row.via in distances:  # ``via`` is the name that led to this one
-            # Levels below the name are positive.
+        if row.via and row.via in distances:  # ``via`` is the entity that led to this one
+            # Levels below the entity are positive.
             child, parent = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
             _add_edges(edges, [NetworkEdge(child, parent, (tree,))])
-    network.names = [NetworkName(node, distance) for node, distance in distances.items()]
+    network.nodes = [NetworkNode(entity, distance) for entity, distance in distances.items()]
     network.edges = list(edges.values())
     return network
 
 
 def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
-    """Return a name's neighbors from ``cache``; read and cache them on first use."""
+    """Return an entity's neighbors from ``cache``; read and cache them on first use."""
     if name not in cache:
         cache[name] = list(store.neighbours(name, NUM_SCANNED_NEIGHBORS))
     return cache[name]
 
 
 def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
-    """Add edges to ``edges`` in place; a solid edge (of a tree) replaces a dashed one (of other links) of its names.
+    """Add ``new_edges`` to ``edges``, keyed by source and target, in place.
 
-    A dashed edge is not added if its two names have an edge in either direction.
+    A solid edge (of a tree) replaces a dashed one (of other links) between the same entities. A dashed edge is not
+    added if the two entities have an edge in either direction.
     """
     for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
@@ -252,10 +254,10 @@ def _add_cross_edges(
     names: Collection[str],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
-    """Add edges between two of ``names`` to ``edges`` in place: all solid ones (of trees), and the strongest others.
+    """Add edges between the entities ``names`` to ``edges`` in place: all solid ones (of trees), the strongest others.
 
-    Each name adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache`` is filled with the neighbors of
-    the names.
+    Each entity adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache`` is filled with the neighbors
+    of the entities.
     """
     num_added: Counter[str] = Counter()
     for name in names:

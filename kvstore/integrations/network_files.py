@@ -1,11 +1,11 @@
-"""Networks of names as files: a picture (SVG), an interactive page (HTML), and formats of other programs.
+"""Networks of entities as files: a picture (SVG), an interactive page (HTML), and formats of other programs.
 
 In: an :class:`~.entity_network.EntityNetwork` and a title. Out: the text of a file, by format name: ``svg``, ``html``
 (one self-contained file, which shows the picture without JavaScript), ``dot`` (Graphviz), ``graphml`` (the GraphML of
 yEd, networkx and igraph), ``gexf`` (1.3, of Gephi), ``json`` (nodes and links by name).
 
 In all data formats an edge has its trees, links, number of passages and score. An edge that a tree contains is directed
-from the lower name to the higher.
+from the lower entity to the higher.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CYTOSCAPE_PATH = Path(__file__).parent / "explore" / "static" / "vendor" / "cyt
 def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
     """Return the text of a file with a network of entities in ``file_format``, such as ``svg`` or ``graphml``.
 
-    Raises InputError for an unknown format, or too many names to draw.
+    Raises InputError for an unknown format, or too many entities to draw.
     """
     render = FORMATS.get(file_format)
     if render is None:
@@ -40,23 +40,23 @@ def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
 
 
 def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge]]:
-    """Convert a network to names and edges for drawing. Raises InputError if it has too many names."""
-    if len(network.names) > MAX_DRAWN_NAMES:
+    """Convert a network to named boxes and edges for drawing. Raises InputError if it has too many entities."""
+    if len(network.nodes) > MAX_DRAWN_NAMES:
         other_formats = ", ".join(format for format in FORMATS if format not in ("svg", "html"))  # not drawn
         raise InputError(
-            f"a picture can show {MAX_DRAWN_NAMES:,} names, not {len(network.names):,}; lower the limit, or write "
+            f"a picture can show {MAX_DRAWN_NAMES:,} names, not {len(network.nodes):,}; lower the limit, or write "
             f"{other_formats}"
         )
-    indexes = {name.name: index for index, name in enumerate(network.names)}
+    indexes = {node.name: index for index, node in enumerate(network.nodes)}
     edges = [
         DrawnEdge(indexes[edge.source], indexes[edge.target], edge.solid, _format_tooltip(edge))
         for edge in network.edges
     ]
-    return [DrawnName(name.name, name.distance) for name in network.names], edges
+    return [DrawnName(node.name, node.distance) for node in network.nodes], edges
 
 
 def _format_tooltip(edge: NetworkEdge) -> str:
-    """Return the tooltip of an edge: its names, and the trees, links or passages that relate them."""
+    """Return the tooltip of an edge: its two entities, and the trees, links or passages that relate them."""
     if edge.solid:
         return f"{edge.source} under {edge.target}: {', '.join(edge.trees)}"
     passages = [f"{edge.passages:,} passage{'' if edge.passages == 1 else 's'}"] if edge.passages else []
@@ -70,8 +70,8 @@ def _render_svg(network: EntityNetwork, title: str) -> str:
 
 
 def _build_remark(network: EntityNetwork) -> str:
-    """Return a sentence with the number of omitted names, or an empty string if there are none."""
-    return f"{network.left_out:,} more names are not shown" if network.left_out else ""
+    """Return a sentence with the number of omitted entities, or an empty string if there are none."""
+    return f"{network.num_omitted:,} more names are not shown" if network.num_omitted else ""
 
 
 def _render_html(network: EntityNetwork, title: str) -> str:
@@ -145,8 +145,8 @@ def _render_dot(network: EntityNetwork, title: str) -> str:
         """Yield the lines of the DOT file."""
         yield f"digraph {_quote_dot(title)} {{"
         yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
-        for name in network.names:
-            yield f"  {_quote_dot(name.name)};"
+        for node in network.nodes:
+            yield f"  {_quote_dot(node.name)};"
         for edge in network.edges:
             # Graphviz draws edges with more weight shorter, so trees stay together.
             style = "style=solid" if edge.solid else "style=dashed, dir=none"
@@ -178,7 +178,7 @@ _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
 
 def _render_graphml(network: EntityNetwork, title: str) -> str:
     """Return the text of a file with the network in GraphML."""
-    ids = {name.name: f"n{index}" for index, name in enumerate(network.names)}
+    ids = {node.name: f"n{index}" for index, node in enumerate(network.nodes)}
 
     def iter_lines() -> Iterator[str]:
         """Yield the lines of the GraphML file."""
@@ -189,7 +189,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
         for name, type, _ in _EDGE_ATTRIBUTES:
             yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{type}"/>'
         yield f'  <graph id="{escape_text(title)}" edgedefault="directed">'
-        for node in network.names:
+        for node in network.nodes:
             attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
             yield f'    <node id="{ids[node.name]}">{attributes}</node>'
         for edge in network.edges:
@@ -206,7 +206,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
 
 def _render_gexf(network: EntityNetwork, title: str) -> str:
     """Return the text of a file with the network in GEXF 1.3, the format of Gephi."""
-    ids = {name.name: str(index) for index, name in enumerate(network.names)}
+    ids = {node.name: str(index) for index, node in enumerate(network.nodes)}
 
     def iter_lines() -> Iterator[str]:
         """Yield the lines of the GEXF file."""
@@ -221,7 +221,7 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
         )
         yield f'    <attributes class="edge">{columns}</attributes>'
         yield "    <nodes>"
-        for node in network.names:
+        for node in network.nodes:
             values = f'<attvalues><attvalue for="distance" value="{node.distance}"/></attvalues>'
             yield f'      <node id="{ids[node.name]}" label="{escape_text(node.name)}">{values}</node>'
         yield "    </nodes>"
@@ -247,7 +247,7 @@ def _render_json(network: EntityNetwork, title: str) -> str:
     """Return the network as a JSON object with nodes and links, as D3 reads it."""
     content = {
         "title": title,
-        "nodes": [{"name": name.name, "distance": name.distance} for name in network.names],
+        "nodes": [{"name": node.name, "distance": node.distance} for node in network.nodes],
         "links": [
             {
                 "source": edge.source,
@@ -260,7 +260,7 @@ def _render_json(network: EntityNetwork, title: str) -> str:
             }
             for edge in network.edges
         ],
-        "left_out": network.left_out,
+        "left_out": network.num_omitted,
     }
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 

@@ -278,14 +278,15 @@ class BertGraph:
     def _take_weight(self, name: str, parameter: str = "weight") -> npt.NDArray[np.float32]:
         """Remove the ``weight`` or ``bias`` parameter of the layer ``name`` from the model's weights, and return it.
 
-        It is removed so that weights that the graph does not use can be found at the end.
+        It is removed so that weights that the graph does not use can be found at the end. Raises KeyError if the model
+        lacks it.
         """
         return self._weights.pop(f"{name}.{parameter}")
 
     def _add_operation(self, op_type: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
         """Add an ONNX operation, such as "MatMul", to the graph; return ``name``, the name of its result.
 
-        ``inputs`` are the names of other results or constants.
+        ``inputs`` are the names of other results or constants, and ``attributes`` those of the ONNX operator.
         """
         self._nodes.append(self._helper.make_node(op_type, inputs, [name], name=name, **attributes))
         return name

@@ -178,7 +178,7 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
 def _round_matrix(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     """Return a matrix (outputs, inputs) rounded to signed bytes, and the scale of each output.
 
-    The scales are such that no byte exceeds ``MAX_WEIGHT``, and no two neighbors together exceed ``MAX_PAIR``.
+    The scales are chosen so that no byte exceeds ``MAX_WEIGHT``, and no two neighbors together exceed ``MAX_PAIR``.
     """
     magnitudes = np.abs(matrix)
     # One less than MAX_PAIR, because rounding can increase both by a half.

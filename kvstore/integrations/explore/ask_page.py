@@ -63,7 +63,11 @@ def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[s
 
 
 def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
-    """Return an answer with its citations, evidence and steps as JSON data."""
+    """Return an answer with its citations, evidence and steps as JSON data.
+
+    ``answer_words`` are the words of each paragraph that answer the question, ``weighed`` is the confidence with its
+    signals, and ``pool`` is the number of chunks that were ranked.
+    """
     cited_spans = {(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans}
     texts = DocumentTexts(store)
     return {

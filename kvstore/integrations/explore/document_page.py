@@ -50,7 +50,8 @@ def _get_last_change(store: kvstore.Store) -> int:
 def _read_content(request: PageRequest) -> PageContent:
     """Return the content of a document's page: one part of its text, its marked spans, headings, names and edges.
 
-    A part is a byte range of about 60 kB. Raises DocumentNotFoundError if the document does not exist.
+    A part is a byte range of about 60 kB. ``places`` are the mentions of names in the displayed part, and ``notice`` is
+    about a span that is not in the text. Raises DocumentNotFoundError if the document does not exist.
     """
     store, key = request.store, request.name
     document = store.get(key)

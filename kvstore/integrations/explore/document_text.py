@@ -184,10 +184,10 @@ def _find_headings_and_code(text: bytes, part: ByteSpan) -> list[Element]:
 
 
 def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Element]:
-    """Return links to the pages of names, in text order; ``names`` are entities with their spans, in bytes.
+    """Return links to the pages of entities, in text order; ``names`` are entities with their spans, in bytes.
 
-    Of overlapping names the first is linked, at the same start the longest. Names written in lower case get the
-    ``common`` class. Only the first link of a name is in the keyboard tab order.
+    Of overlapping mentions the first is linked, at the same start the longest. Mentions in lower case get the CSS class
+    ``common``. Only the first link to an entity is in the keyboard tab order.
     """
     links: list[Element] = []
     previous_end, linked_names = 0, set()

@@ -1,4 +1,4 @@
-"""The page of a name: its neighbors as a picture and a list, its mentions, and its communities and topics."""
+"""The page of an entity: its neighbors as a picture and a list, its mentions, and its communities and topics."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from .page import ExplorerPage, PageContent, PageRequest
 
 #: The default number of neighbors, and the maximum number of listed documents.
 _NUM_NEIGHBORS, _MAX_DOCUMENTS = 24, 12
-#: The maximum number of names in a picture, and the maximum distance of a name from the middle.
+#: The maximum number of entities in a picture, and the maximum distance of an entity from the middle.
 MAX_NAMES, _MAX_DEPTH = 150, 3
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the properties of a name, its nearest neighbors with their edges, and its most relevant documents.
+    """Return the properties of an entity, its nearest neighbors with their edges, and its most relevant documents.
 
-    The request's argument ``limit`` is the number of neighbors, and ``depth`` the maximum distance of the names of the
-    picture. Raises EntityNotFoundError for an unknown name.
+    The request's argument ``limit`` is the number of neighbors, and ``depth`` the maximum distance of the entities in
+    the picture. In the content, ``joins`` are the edges of the picture, and ``places`` the documents. Raises
+    EntityNotFoundError for an unknown entity.
     """
     store = request.store
     if not request.name:
@@ -36,10 +37,10 @@ def build_content(request: PageRequest) -> PageContent:
         store, request.name, depth=depth, limit=max_names, breadth=limit, known_neighbors=neighbors
     )
     return {
-        "name": network.names[0].name,
+        "name": network.nodes[0].name,
         "properties": properties,
         "neighbours": [asdict(neighbor) for neighbor in neighbors[:limit]],
-        "names": [asdict(name) for name in network.names],
+        "names": [asdict(node) for node in network.nodes],
         "depth": depth,
         "max_depth": _MAX_DEPTH,
         "joins": [asdict(edge) | {"solid": edge.solid} for edge in network.edges],
@@ -51,7 +52,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
-    """Return up to ``_MAX_DOCUMENTS`` documents that mention a name, the most relevant first, as JSON data.
+    """Return up to ``_MAX_DOCUMENTS`` documents that mention an entity, the most relevant first, as JSON data.
 
     Each has the text of its most relevant mention, and the byte span of its first one.
     """
@@ -80,7 +81,7 @@ def _load_community(store: kvstore.Store, key: str) -> dict[str, Any]:
 
 
 def _list_topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
-    """Return up to five of the finest topics of the chunks that mention a name, by descending number of chunks."""
+    """Return up to five of the finest topics of the chunks that mention an entity, by descending number of chunks."""
     if "topics" not in list_built_indexes(store):
         return []
     # Chunks are ids in mentions, but ordinals in topic_members.

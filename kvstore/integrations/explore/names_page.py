@@ -7,9 +7,9 @@ from .page import ExplorerPage, PageContent, PageRequest
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the names of entities that match the request's ``q`` (text) and ``kind``, the most mentioned first.
+    """Return the entities that match the request's ``q`` (text) and ``kind``, the most mentioned first.
 
-    A kind is a type of entities, such as persons. Each name has its number of mentions, of documents and of trees.
+    A kind is a type of entities, such as persons. Each entity has its numbers of mentions, documents and trees.
     """
     names = RowList(request, "entities")
     text = names.filter_by_text("name")

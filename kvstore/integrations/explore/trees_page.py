@@ -13,7 +13,7 @@ from ..store_facts import fetch_named_rows
 from .list_page import RowList
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: The maximum number of names on the page of a tree, and of names directly below one of them.
+#: The maximum number of entities on the page of a tree, and of entities directly below one of them.
 _MAX_NAMES, _MAX_CHILDREN = 400, 100
 #: The maximum number of names in the path from the root.
 _MAX_PATH = 64
@@ -35,9 +35,10 @@ def build_list(request: PageRequest) -> PageContent:
 
 
 def build_tree(request: PageRequest) -> PageContent:
-    """Return an entity tree, or the subtree below the name ``under``, as nested names with their numbers of children.
+    """Return an entity tree, or the subtree below the entity ``under``, as nested rows with numbers of children.
 
-    Raises EntityNotFoundError for an unknown tree, or a name that the tree does not contain.
+    ``under`` is an argument of the request. Raises EntityNotFoundError for an unknown tree, or an entity that the tree
+    does not contain.
     """
     store, tree = request.store, request.name
     trees = fetch_named_rows(store.query("SELECT name, nodes, source FROM trees WHERE name = ?", (tree,)))
@@ -58,7 +59,7 @@ def build_tree(request: PageRequest) -> PageContent:
 def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) -> None:
     """Set ``below``, the list of children, in ``roots`` and in all nodes below them, level by level.
 
-    Once the page has its maximum number of names, ``below`` is empty.
+    ``below`` is empty once the page has its maximum number of entities, ``_MAX_NAMES``.
     """
     level, num_names = roots, len(roots)
     while level:
@@ -72,7 +73,7 @@ def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) 
 
 
 def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
-    """Return the children of each of ``parents`` in a tree: their names and how many children they have themselves.
+    """Return the children of each of ``parents`` in a tree, with the number of children that each child has itself.
 
     The children with the most children come first, and at most ``_MAX_CHILDREN`` of a parent are returned.
     """
@@ -93,7 +94,7 @@ def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> 
 
 
 def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:
-    """Return the ancestors of a name in a tree, from a root down to its parent; of several parents, the first."""
+    """Return the ancestors of an entity in a tree, from a root down to its parent; of several parents, the first."""
     path: list[str] = []
     while len(path) < _MAX_PATH:
         row = store.query(
