@@ -174,8 +174,8 @@ class Changes:
     ) -> None:
         """Remove the earlier values of stated facts, and add the names of new facts and documents to ``names``.
 
-        An introduction is a statement that makes a name known. The counter of introductions includes introductions by
-        facts from here on, and introductions by a document when it is stored.
+        Also counts the names of new facts as introductions (statements that make a name known). The names of a document
+        are counted when it is stored.
         """
         for fact, key, value in stated_facts:
             self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
@@ -208,11 +208,14 @@ class Changes:
         return self._unlinked is not None or not self.counters.documents
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
-        """True if the changes only add new documents, and no document of the store is linked yet."""
+        """True if the changes only add documents to a store that has no linked documents yet.
+
+        None of the documents may replace a stored one.
+        """
         has_deletions = len(pending.new_documents) < len(pending.documents)
         if not self.can_defer_linking or has_deletions or pending.metadata or pending.list_stated_facts():
             return False
-        return not any(self.documents.iter_by_keys(pending.documents))  # no stored document is replaced
+        return not any(self.documents.iter_by_keys(pending.documents))
 
     def _link_unlinked(self, unlinked: UnlinkedDocuments) -> None:
         """Link the documents whose linking to the names in them was deferred; no documents are deferred afterwards.

@@ -384,7 +384,7 @@ class _Checker:
                     yield f"{problem} has the source {record.source!r}"
 
     def _check_forest(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the trees of names, and sum the hashes of each entity's nodes in them."""
+        """Yield a sentence for each fault of the trees of names, and add their nodes to the sums of addresses."""
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():

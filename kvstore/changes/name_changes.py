@@ -83,9 +83,9 @@ class NameChanges:
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
         """Count the new introductions in the records of their names, and write all changed records of known names.
 
-        An introduction is a statement that makes a name known; a slot of a record counts those with one spelling and
-        kind. ``new_ids`` has the entities of new names, by key (normal form). Returns the entities of the names
-        introduced here, by key, and sets :attr:`slots`, the index of the slot of each entity, spelling and kind.
+        An introduction is a statement that makes a name known. A slot of a record counts the introductions with one
+        spelling and kind; :attr:`slots` is set to the indexes of these slots. ``new_ids`` has the entities of new
+        names, by key (normal form). Returns the entities of the introduced names, new or not, by key.
         """
         self._ids.update(new_ids)
         self._records.update((entity, EntityRecord()) for entity in new_ids.values())

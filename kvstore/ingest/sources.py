@@ -250,10 +250,11 @@ class _FileSearch:
         """
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 
-    def _has_known_format(self, relative_path: str) -> bool:
-        """True if a file in a folder is read without inspecting its content first.
+    def _is_accepted_by_name(self, relative_path: str) -> bool:
+        """True if a file in a folder is ingested whatever its content is.
 
-        The patterns to include or the format of the ingest decide this, or else the file's name.
+        It is if the ingest has patterns to include or a format, which the file matches, or if its name has a known
+        format. The content of other files is inspected first.
         """
         return self._has_include or self._format is not None or find_format(relative_path) is not None
 
@@ -277,7 +278,7 @@ class _FileSearch:
         for relative_path in listing.files:
             if self._is_excluded(relative_path):
                 self.skipped["excluded"] += 1
-            elif accepts(relative_path) and (glob is not None or self._has_known_format(relative_path)):
+            elif accepts(relative_path) and (glob is not None or self._is_accepted_by_name(relative_path)):
                 location = f"{listing.root}/{relative_path}"
                 self._add_file(location, relative_path, listing.root, location)
             elif glob is None:
@@ -297,7 +298,7 @@ class _FileSearch:
                 self._count_skipped(relative_path)
             elif not self._has_include and _has_built_page(root, relative_path):
                 self.skipped["sources of pages"] += 1
-            elif self._has_known_format(relative_path):
+            elif self._is_accepted_by_name(relative_path):
                 self._add_file(str(path), relative_path, real_root, _get_location(path))
             else:
                 format = _detect_format(str(path))

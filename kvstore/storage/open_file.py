@@ -135,7 +135,12 @@ class OpenFile:
         lock_timeout: float,
         buffered: Set[str],
     ) -> None:
-        """Lock and open the data file in ``directory``, with the options that the class describes."""
+        """Lock and open the data file in ``directory``.
+
+        ``readonly`` refuses write transactions. With ``opens_readonly``, only the file is read-only at first, because
+        another process writes. ``map_size`` is the initial size of the memory map, and ``max_bytes`` the maximum size
+        of the file (None: no limit). Changes to the tables ``buffered`` go to the change buffer.
+        """
         self.path = directory
         self.readonly = readonly
         #: The reason why a store opened for writing is read-only, or None.

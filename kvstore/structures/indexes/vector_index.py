@@ -132,9 +132,9 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     ) -> IndexContent | None:
         """Build the next file from the chunks of the old file and the new chunks; return None if nothing is new.
 
-        ``states`` opens the newest state, and ``old`` is the content of the old file (None: no file). A cancelled build
-        keeps the rows linked so far. If no new row is linked, it adds the new rows without links to the old file, or
-        returns None without an old file.
+        ``states`` opens the newest state, and ``old`` is the content of the old file (None: no file). A row is the
+        quantized vector of a chunk. A cancelled build keeps the rows linked so far. If no new row is linked, it adds
+        the new rows without links to the old file, or returns None without an old file.
         """
         options: dict[str, int | str] = {**record.get_int_options(("exact_below", *GRAPH_OPTIONS))}
         if record.get_str_option("engine") == _HNSWLIB:  # files of the default have no such entry

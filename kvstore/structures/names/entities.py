@@ -77,8 +77,8 @@ class EntityRecord:
 
     @property
     def key(self) -> str:
-        """The normal form of the entity's name, which all its spellings have; ``row`` repeats its fields per slot."""
-        if len(self.row) == _SLOT_LENGTH:  # the case of most entities; a single slot is never free
+        """The normal form of the entity's name, which all its spellings have."""
+        if len(self.row) == _SLOT_LENGTH:  # one slot, which is never free: the case of most entities
             return to_entity_key(self.row[0])
         spellings, counts = self.row[::_SLOT_LENGTH], self.row[_COUNT_FIELD::_SLOT_LENGTH]
         # A free slot has no spelling and the count 0.
