@@ -126,9 +126,9 @@ def demo(store: Path | None, embedder: str | None) -> int:
 @cli.command()
 @add_mode_options
 def plugins(mode: str | None) -> int:
-    """List the plug-ins of installed packages.
+    """List the plugins of installed packages.
 
-    Plug-ins are embedders, readers of file formats, strategies and commands. The "state" column shows whether a plug-in
+    Plugins are embedders, readers of file formats, strategies and commands. The "state" column shows whether a plugin
     has a problem."""
     from .render import print_rows
 

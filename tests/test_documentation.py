@@ -119,7 +119,7 @@ def test_tables_list_the_settings_embedders_strategies_and_extras() -> None:
     assert read_table("docs/settings.md", "setting") == {
         name: str(value) for name, value in asdict(FixedSettings()).items()
     }
-    names = {name for row in read_table("docs/settings.md", "of a session") for name in re.findall(r"\w+", row)}
+    names = {name for row in read_table("docs/settings.md", "setting of a session") for name in re.findall(r"\w+", row)}
     assert names == asdict(SessionSettings()).keys()
     embedders = read_table("docs/how-to/models.md", "embedder")
     assert {name.partition(":")[0] for name in embedders} == {name.partition(":")[0] for name in EMBEDDER_FORMS}
