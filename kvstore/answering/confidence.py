@@ -212,12 +212,6 @@ def estimate_confidence(
     is_english = question_language in (None, "english")
     if not is_english:  # names can have case endings, so their stems are compared
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
-    weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
-    best_cosines: list[float] = []
-    if hits and weights is not None and query.user_vector is None:
-        best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
-    if weights is None or not best_cosines:
-        weights = WORD_WEIGHTS
     passage_terms = [
         [question_terms.stem(word) for word in list_content_words(passage.text, function_words, question_terms.stem)]
         for passage in passages
@@ -229,10 +223,11 @@ def estimate_confidence(
     # A name that no chunk has can be in the name of a file.
     unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown)
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
-    if best_cosines:
-        # Fall back to the best chunk if no sentence can be chosen.
-        signals["similarity"] = get_nearest_cosine() or best_cosines[0]
-        signals["nearby"] = math.fsum(best_cosines) / len(best_cosines)
+    weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
+    if hits and weights is not None and query.user_vector is None:
+        signals |= _compute_cosine_signals(query, hits, get_nearest_cosine)
+    else:
+        weights = WORD_WEIGHTS
     logit = _compute_logit(weights, signals, reading, has_unknown_names=bool(unknown_names))
     formless = ""
     answer_type = detect_answer_type(query.question, question_language)
@@ -293,6 +288,18 @@ def _select_weights(embedder: str, question: str, *, is_english: bool) -> Signal
 def _to_probability(logit: float) -> float:
     """Convert a logit to a probability by the logistic function."""
     return 1 / (1 + math.exp(-logit))
+
+
+def _compute_cosine_signals(
+    query: Query, hits: Sequence[Hit], get_nearest_cosine: Callable[[], float]
+) -> dict[str, float]:
+    """Return the signals ``similarity`` and ``nearby`` of a :class:`Confidence` for at least one hit, by name."""
+    best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
+    return {
+        # The best sentence or, if no sentence can be chosen, the best chunk.
+        "similarity": get_nearest_cosine() or best_cosines[0],
+        "nearby": math.fsum(best_cosines) / len(best_cosines),
+    }
 
 
 def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:

@@ -220,12 +220,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
     ``indent`` is the number of characters before the paragraph in its first line. If ``starts_mid_line`` is True, the
     first line is assumed to be indented like the second.
     """
-    lines: list[_Line] = []
-    offset = start - indent
-    for raw_line in text[offset:end].splitlines(keepends=True):
-        line_indent = len(raw_line) - len(raw_line.lstrip())
-        lines.append(_Line(offset + line_indent, offset + len(raw_line.rstrip()), line_indent))
-        offset += len(raw_line)
+    lines = _list_lines(text, start - indent, end)
     if starts_mid_line and len(lines) > 1:
         lines[0] = lines[0]._replace(indent=lines[1].indent)
     item_lines = _find_item_lines(text, lines)
@@ -269,6 +264,16 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             is_item=first in item_lines and any(pattern.match(line_text) for pattern in _LIST_ITEM_PATTERNS),
         )
         first = stop
+
+
+def _list_lines(text: str, start: int, end: int) -> list[_Line]:
+    """Return the lines of ``text[start:end]``, which begins at the start of a line."""
+    lines: list[_Line] = []
+    for raw_line in text[start:end].splitlines(keepends=True):
+        indent = len(raw_line) - len(raw_line.lstrip())
+        lines.append(_Line(start + indent, start + len(raw_line.rstrip()), indent))
+        start += len(raw_line)
+    return lines
 
 
 def _find_item_lines(text: str, lines: Sequence[_Line]) -> set[int]:

@@ -8,7 +8,7 @@ the settings of a list item. A comment that is not directly above a value is a s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -167,21 +167,36 @@ class _SettingsParser:
             return
         is_item = item_marker is not None or self._opens_item
         if setting is None:
-            text, separator, item_indent = value, ", ", -1
+            group = _SettingGroup(start, end, keys, [value], separator=", ")
         else:
-            text, separator, item_indent = key + value[setting.end("key") :], "; " if is_item else "", indent
-        group = self._group
-        if group is not None and group.contents:
-            # A value continues a list of values, and a setting continues the list item that it belongs to.
-            has_room = group.keys == keys and len(group.contents) < _MAX_LINES
-            is_continuation = group.separator == ", " if setting is None else group.item_indent == indent
-            if not (has_room and is_continuation) or (setting is not None and item_marker is not None):
-                yield from self._end_group()
-        if self._group is None:
-            self._group = _SettingGroup(start, end, keys)
-        if not self._group.contents:
-            self._group.keys, self._group.separator = keys, separator
-            self._group.item_indent = item_indent if is_item else -1
-        self._group.contents.append(text)
-        self._group.add_comment(comment, end)
+            text = key + value[setting.end("key") :]
+            group = _SettingGroup(start, end, keys, [text], separator="; " if is_item else "")
+            group.item_indent = indent if is_item else -1
+        group.add_comment(comment, end)
+        # A setting after the marker of a list item begins another item.
+        yield from self._append_group(group, indent, can_continue=setting is None or item_marker is None)
         self._opens_item = False
+
+    def _append_group(self, group: _SettingGroup, indent: int, *, can_continue: bool) -> Iterator[_SettingGroup]:
+        """Append a line's setting or value, given as a group of its own, and yield the group that it ends, if any.
+
+        If ``can_continue``, it is added to the current group if both are values of one list or settings of one list
+        item. ``indent`` is its indentation in characters. A comment before it becomes a part of its group.
+        """
+        current = self._group
+        if current is None:
+            self._group = group
+        elif not current.contents:  # comments alone
+            self._group = replace(group, start=current.start, comments=current.comments + group.comments)
+        elif (
+            can_continue
+            and current.keys == group.keys
+            and len(current.contents) < _MAX_LINES
+            and (current.separator == ", " if group.separator == ", " else current.item_indent == indent)
+        ):
+            current.contents += group.contents
+            current.comments += group.comments
+            current.end = group.end
+        else:
+            yield from self._end_group()
+            self._group = group

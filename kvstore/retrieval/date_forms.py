@@ -149,9 +149,9 @@ def _list_years(state: State) -> list[int]:
 
 
 def _list_word_forms(month: int, day: int, language: str | None) -> list[str]:
-    """Return a day with the name of its month, such as ``4 March``, ``4th March`` and, in a language, ``4 mars``.
+    """Return the forms of a day with the name of its month, such as ``4 March`` and ``4th March``.
 
-    ``language`` is the other language in addition to English (None: only English).
+    The names are those in English and in ``language`` (None: only English).
     """
     names = [name for name, number in list_month_names(language).items() if number == month]
     suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")

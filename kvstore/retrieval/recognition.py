@@ -71,7 +71,7 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
         spans: dict[str, list[tuple[int, int]]] = {}
         for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True):
             key = " ".join(folded.data[start:end].decode().split())
-            identity = None if key in FUNCTION_WORDS else state.resolve(key)
+            identity = None if key in FUNCTION_WORDS else state.resolve(key)  # the entity with all its names
             if identity is not None:
                 identities[identity.key] = identity
                 spans.setdefault(identity.key, []).append(folded.to_original_span(start, end))

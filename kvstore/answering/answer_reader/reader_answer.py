@@ -226,38 +226,48 @@ def _get_snippet_id(passage: Passage, index: int) -> tuple[str, int]:
 def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
     """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
 
-    A snippet is displayed with the list, table or code that it introduces or the definition that it begins. An item is
-    displayed with the sentence that introduces it, and code with the snippets that it requires. If the question asks
-    for a reason, a consequence is displayed with the sentence before it. If it asks how to do something, a sentence of
-    a short paragraph of steps is displayed with the whole paragraph. If the question asks for steps, a list or the
-    persons of a list, an item is displayed with the whole list, up to ``_MAX_WORDS`` words, unless the question names
-    the term that the item defines.
+    A snippet is displayed with the list, table or code that it introduces and the definition that it begins, an item
+    with the sentence that introduces it, and code with the sentences before it that explain it. The question can ask
+    for more: for a reason, the sentence before "Therefore"; for how to do something, a short paragraph of steps; and
+    for several things, the whole list of an item, unless the question names the term that the item defines.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
-    first = index - 1 if snippet.kind == "item" and required_first < index and snippets[index - 1].is_lead_in else index
+    first = index
     if snippet.kind == "code":
         first = required_first
+    elif snippet.kind == "item" and required_first < index and snippets[index - 1].is_lead_in:
+        first = index - 1
     if snippet.kind == "prose" and _PROCEDURE_QUESTION_PATTERN.search(question):
         procedure = _find_procedure(snippets, index)
         if procedure is not None:
             return procedure
-    if (
-        index
+    is_consequence = (
+        index > 0
         and snippets[index - 1].block_index == snippet.block_index
-        and _CONSEQUENCE_PATTERN.match(snippet.text)
-        and detect_answer_type(question).name == "reason"
-    ):
+        and (_CONSEQUENCE_PATTERN.match(snippet.text) is not None)
+    )
+    if is_consequence and detect_answer_type(question).name == "reason":
         first = index - 1
     last = extend_over_definition(snippets, index, first, last)
     is_about_term = bool(snippet.term) and set(segment_words(snippet.term)) <= set(segment_words(question))
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or asks_for_listed_persons(
         question, snippet.heading, snippet.text
     )
-    if snippet.kind != "item" or is_about_term or not asks_for_list:
-        return first, last
-    num_words = sum(other.num_words for other in snippets[first : last + 1])
-    while first and snippets[first - 1].section == snippet.section:
+    if snippet.kind == "item" and asks_for_list and not is_about_term:
+        return _extend_over_list(snippets, first, last)
+    return first, last
+
+
+def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> tuple[int, int]:
+    """Extend the span of snippets ``first`` to ``last``, which has an item, over its list; return the new span.
+
+    The list begins after its lead-in, which is included, and ends with its last item or with the section. The result
+    has at most ``_MAX_WORDS`` words, unless the given span has more.
+    """
+    section = snippets[last].section
+    num_words = sum(snippet.num_words for snippet in snippets[first : last + 1])
+    while first and snippets[first - 1].section == section:
         previous = snippets[first - 1]
         if not (previous.kind == "item" or previous.is_lead_in) or num_words + previous.num_words > _MAX_WORDS:
             break
@@ -267,7 +277,7 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
             break
     for following in snippets[last + 1 :]:
         num_words += following.num_words
-        if following.kind != "item" or following.section != snippet.section or num_words > _MAX_WORDS:
+        if following.kind != "item" or following.section != section or num_words > _MAX_WORDS:
             break
         last += 1
     return first, last

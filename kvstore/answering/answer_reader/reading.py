@@ -21,7 +21,7 @@ from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_form import find_asking_sentence, find_topic, is_yes_no_question
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
-from .reader import AnswerReader, build_context_text, select_windows
+from .reader import AnswerReader, Reading, Window, build_context_text, select_windows
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
 #: of the cost of an answer; with 12 of 16, as many answers to the questions of four sets are right as with 12 of 20.
@@ -172,31 +172,24 @@ def read_passages(
         return None
     rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
-    readings = []
     contrasts = find_contrasts(question)
     topic = find_topic(question)
     subject_terms = set(list_terms(topic or question, scorer.stem))
     texts = [_split_field_names(window.text, question) for window in windows]
+    readings = []
     for window, reading in zip(windows, reader.read(question, texts), strict=True):
-        rule_score = rule_scores.scores[window.position]
-        logit = reading.logit
         passage = passages[window.position.passage_index]
-        read_text = f"{window.text} {get_snippet(passages, window.position).cells}"
+        covering_text = f"{window.text} {get_snippet(passages, window.position).cells}"
         if not passage.title:  # the file name can name the subject
-            read_text += f" {passage.document}"
-        if _opens_document_about(passages, window.position, subject_terms, scorer):
-            logit = max(logit, _OPENING_LOGIT)
+            covering_text += f" {passage.document}"
+        opens_document = _opens_document_about(passages, window.position, subject_terms, scorer)
         readings.append(
-            SnippetReading(
-                window.position,
-                score=_LOGIT_WEIGHT * logit
-                + _RULES_WEIGHT * rule_score
-                + MISSING_TYPE_SCORE * window.lacks_answer_type,
-                logit=logit,
-                rule_score=rule_score,
-                lacks_answer_type=window.lacks_answer_type,
-                answer=window.text[reading.start : reading.end],
-                coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(read_text)),
+            _build_snippet_reading(
+                window,
+                reading,
+                rule_scores.scores[window.position],
+                logit=max(reading.logit, _OPENING_LOGIT) if opens_document else reading.logit,
+                coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
                 is_contrary=bool(contrasts) and is_contrary(contrasts, window.text),
             )
         )
@@ -211,6 +204,21 @@ def read_passages(
         logit_in_context = (best.logit + context_reading.logit) / 2
     is_topic = topic is not None and not _opens_document_about(passages, best.position, subject_terms, scorer)
     return PassageReading(passages, readings, rule_scores, verdict, may_be_chain, logit_in_context, is_topic)
+
+
+def _build_snippet_reading(
+    window: Window, reading: Reading, rule_score: float, *, logit: float, coverage: float, is_contrary: bool
+) -> SnippetReading:
+    """Return the reading of the snippet of a window, with its score and the words that answer.
+
+    ``reading`` is the output of the network, and ``logit`` its logit after corrections. The other arguments are fields
+    of the result.
+    """
+    score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * window.lacks_answer_type
+    answer = window.text[reading.start : reading.end]
+    return SnippetReading(
+        window.position, score, logit, rule_score, window.lacks_answer_type, answer, coverage, is_contrary
+    )
 
 
 def _opens_document_about(
