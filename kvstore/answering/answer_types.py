@@ -259,11 +259,9 @@ class AnswerType:
         self, pattern: re.Pattern[str], text: str, function_words: frozenset[str] = FUNCTION_WORDS
     ) -> bool:
         """True if a match of a pattern in a text has a word that is neither in the question nor a function word."""
-        return any(
-            word not in self.words and word not in function_words
-            for match in pattern.finditer(remove_long_runs(text))
-            for word in _WORD_PATTERN.findall(match.group().lower())
-        )
+        matches = (match.group().lower() for match in pattern.finditer(remove_long_runs(text)))
+        matched_words = (word for matched_text in matches for word in _WORD_PATTERN.findall(matched_text))
+        return any(word not in self.words and word not in function_words for word in matched_words)
 
     def _begins_with_subject(self, text: str) -> bool:
         """True if the first words of a text contain all words of the subject, as the first words of a definition do."""
@@ -477,9 +475,8 @@ def is_contrary(contrasts: Sequence[Contrast], text: str) -> bool:
     [True, False, False, False]
     """
     words = set(_OPPOSITE_WORD_PATTERN.findall(text.lower()))
-    return any(
-        contrast.word not in words
-        and not contrast.opposites.isdisjoint(words)
-        and any(word.startswith(contrast.noun.removesuffix("s")) for word in words)
-        for contrast in contrasts
-    )
+    for contrast in contrasts:
+        has_opposite = contrast.word not in words and not contrast.opposites.isdisjoint(words)
+        if has_opposite and any(word.startswith(contrast.noun.removesuffix("s")) for word in words):
+            return True
+    return False

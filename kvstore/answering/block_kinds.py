@@ -92,12 +92,12 @@ def _has_columns(paragraph: str) -> bool:
     """
     lines = [line.strip().expandtabs() for line in paragraph.splitlines()]
     gaps = [_COLUMN_GAP_PATTERN.search(line) for line in lines]
-    starts = [gap.end() for gap in gaps if gap is not None and gap.start() <= _MAX_FIRST_COLUMN]
-    return (
-        1 < len(lines) == len(starts)
-        and max(starts) - min(starts) <= _MAX_COLUMN_SHIFT
-        and not any(line.startswith("-") or line.endswith((".", "!", "?", ",", ";")) for line in lines)
-    )
+    second_columns = [gap.end() for gap in gaps if gap is not None and gap.start() <= _MAX_FIRST_COLUMN]
+    if len(lines) < 2 or len(second_columns) < len(lines):
+        return False
+    is_aligned = max(second_columns) - min(second_columns) <= _MAX_COLUMN_SHIFT
+    has_option_or_sentence = any(line.startswith("-") or line.endswith((".", "!", "?", ",", ";")) for line in lines)
+    return is_aligned and not has_option_or_sentence
 
 
 def _is_line_list(paragraph: str) -> bool:
@@ -106,13 +106,11 @@ def _is_line_list(paragraph: str) -> bool:
     Lines may begin with a lower-case letter if each has a few words and the first line ends with a colon.
     """
     lines = [line.rstrip() for line in paragraph.splitlines()]
+    are_short = all(0 < len(line) <= _MAX_NOTE_LINE and "  " not in line for line in lines)
+    if len(lines) < 2 or not are_short or any(line.endswith(_CONTINUED_LINE_ENDS) for line in lines):
+        return False
     has_lead_in = lines[0].endswith(":") and all(len(line.split()) <= _MAX_LISTED_WORDS for line in lines[1:])
-    return (
-        len(lines) > 1
-        and all(0 < len(line) <= _MAX_NOTE_LINE and "  " not in line for line in lines)
-        and not any(line.endswith(_CONTINUED_LINE_ENDS) for line in lines)
-        and (has_lead_in or not any(line[0].islower() for line in lines))
-    )
+    return has_lead_in or not any(line[0].islower() for line in lines)
 
 
 def _split_record(block: PassageBlock) -> Iterator[Snippet]:
@@ -159,16 +157,22 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
         return False  # the first row is an entry, like the other rows
     if first_name[:1].isupper() and any(name[:1].islower() for name in names):
         return False
-    return any(
-        [any(map(str.isdigit, cell)) for cell in column] == [False] + [True] * len(other_rows)
-        and not _MISSING_NUMBER_PATTERN.fullmatch(name)
-        for name, column in zip(names, zip(*rows, strict=True), strict=True)
-    )
+    return any(_is_named_number_column(name, cells) for name, *cells in zip(*rows, strict=True))
+
+
+def _is_named_number_column(name: str, cells: Sequence[str]) -> bool:
+    """True if all cells of a column have a digit and its first cell (``name``) has none, so that it can be a name.
+
+    A placeholder for a missing number, such as "free", is not a name.
+    """
+    has_numbers = all(any(map(str.isdigit, cell)) for cell in cells)
+    return has_numbers and not any(map(str.isdigit, name)) and not _MISSING_NUMBER_PATTERN.fullmatch(name)
 
 
 def _are_persons(cells: Sequence[str]) -> bool:
     """True if all cells have the form of a person's name, and the first is not made of everyday words alone."""
-    return all(map(_PERSON_PATTERN.fullmatch, cells)) and not all(map(is_everyday, cells[0].split()))
+    has_only_everyday_words = all(map(is_everyday, cells[0].split()))
+    return all(map(_PERSON_PATTERN.fullmatch, cells)) and not has_only_everyday_words
 
 
 class BlockKind(NamedTuple):

@@ -199,7 +199,10 @@ def put_best_first(
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
     """True if another snippet, but not a release heading ("v2 - 3 May"), precedes snippet ``index`` in its section."""
-    return index > 0 and snippets[index - 1].section == snippets[index].section and snippets[index - 1].release is None
+    if index == 0:
+        return False
+    previous = snippets[index - 1]
+    return previous.section == snippets[index].section and previous.release is None
 
 
 def _adjust_score(
@@ -316,17 +319,12 @@ def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPos
     """
     excerpts: list[Excerpt] = []
     for passage_index, index in sorted(positions):
-        snippets = passages[passage_index].snippets
-        previous = excerpts[-1] if excerpts else None
-        if (
-            previous is not None
-            and (previous.passage_index, previous.last) == (passage_index, index - 1)
-            and snippets[index].section == snippets[index - 1].section
-            and not _are_list_and_table(snippets[index], snippets[index - 1])
-        ):
-            excerpts[-1] = replace(previous, last=index)
-        else:
-            excerpts.append(Excerpt(passage_index, index, index, score=0.0))
+        if excerpts and (excerpts[-1].passage_index, excerpts[-1].last) == (passage_index, index - 1):
+            previous, snippet = passages[passage_index].snippets[index - 1 : index + 1]
+            if previous.section == snippet.section and not _are_list_and_table(previous, snippet):
+                excerpts[-1] = replace(excerpts[-1], last=index)
+                continue
+        excerpts.append(Excerpt(passage_index, index, index, score=0.0))
     return excerpts
 
 

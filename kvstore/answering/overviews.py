@@ -96,10 +96,9 @@ def _find_records_by_opening(
 
     Documents with the same source, such as the rows of a CSV file, are omitted.
     """
-    num_documents = Counter(record.source for record in records)
-    untitled_records = [
-        record for record in records if not record.title and (not record.source or num_documents[record.source] == 1)
-    ][:_MAX_OPENINGS]
+    source_counts = Counter(record.source for record in records if record.source)
+    untitled_records = [record for record in records if not record.title and source_counts[record.source or ""] <= 1]
+    del untitled_records[_MAX_OPENINGS:]
     openings = []
     for record in untitled_records:
         chunk = query.state.chunks.get(record.get_chunk_id(0))

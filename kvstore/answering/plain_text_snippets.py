@@ -225,7 +225,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
         lines[0] = lines[0]._replace(indent=lines[1].indent)
     item_lines = _find_item_lines(text, lines)
     max_width = max((line.end - line.start for line in lines), default=0)
-    # The index of the first line of the next part, and the minimum indentation of its other lines.
+    # The index of the first line of the next part, and the minimum indentation of the lines below a term.
     first, min_indent = 0, 0
     while first < len(lines):
         line = lines[first]
@@ -240,26 +240,19 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
         has_term_column = _has_term_column(text, lines, first)
         # A field such as "Present: …" ends with its line, unless the line is wrapped.
         is_field = SPEAKER_PATTERN.match(text, line.start, line.end) and _is_unwrapped(text, lines, first, max_width)
+        min_next_indent = line.indent + 1 if has_term_column else min_indent
         stop = first + 1
-        while (
-            stop < len(lines)
-            and not is_field
-            and stop not in item_lines
-            and lines[stop].indent >= (line.indent + 1 if has_term_column else min_indent)
-            and not (_is_term_line(text, lines, stop) or _has_term_column(text, lines, stop))
-        ):
+        while stop < len(lines) and not is_field and lines[stop].indent >= min_next_indent:
+            if stop in item_lines or _is_term_line(text, lines, stop) or _has_term_column(text, lines, stop):
+                break  # it begins a part of its own
             stop += 1
         line_text = text[line.start : line.end]
-        is_lone_heading = (
-            len(lines) == 1
-            and len(line_text.split()) <= _MAX_HEADING_WORDS
-            and not SENTENCE_END_PATTERN.search(line_text)
-        )
+        is_heading = len(line_text.split()) <= _MAX_HEADING_WORDS and not SENTENCE_END_PATTERN.search(line_text)
         yield _ParagraphPart(
             line.start,
             lines[stop - 1].end,
             line.indent,
-            is_heading_or_term=is_lone_heading and not has_term_column,
+            is_heading_or_term=len(lines) == 1 and is_heading and not has_term_column,
             has_term_column=has_term_column,
             is_item=first in item_lines and any(pattern.match(line_text) for pattern in _LIST_ITEM_PATTERNS),
         )

@@ -177,13 +177,14 @@ def split_question(question: str) -> list[str]:
     >>> len(split_question("Who explains what to do and how to do it?"))
     1
     """
-    question = " ".join(question.split())  # the boundary takes quadratic time in the length of white space
-    texts = [text.strip(" ?") for text in _BOUNDARY_PATTERN.split(question)]
-    if len(texts) < 2 or not (_START_PATTERN.match(texts[0]) or _YES_NO_PATTERN.match(texts[0])):
+    question = " ".join(question.split())  # the pattern takes quadratic time in the length of white space
+    first, *others = (text.strip(" ?") for text in _BOUNDARY_PATTERN.split(question))
+    asks = _START_PATTERN.match(first) or _YES_NO_PATTERN.match(first)
+    if not (others and asks):
         return [question]
-    if _START_PATTERN.fullmatch(texts[0]):  # "When", before "and where was she born": add the words after "where"
-        texts[0] += _START_PATTERN.sub("", texts[1], count=1)
-    return [f"{text}?" for text in texts]
+    if _START_PATTERN.fullmatch(first):  # "When", before "and where was she born": add the words after "where"
+        first += _START_PATTERN.sub("", others[0], count=1)
+    return [f"{text}?" for text in (first, *others)]
 
 
 def complete_part(part: str, first_part: str, first_answer: str) -> str:
@@ -270,7 +271,9 @@ def _find_subject(question: str) -> str:
         participle = _PARTICIPLE_PATTERN.fullmatch(words[-1])
         if participle and (not participle["irregular"] or get_part_of_speech(words[-1]) == VERB):
             del words[-1]
-    if len(words) > 2 and get_part_of_speech(words[0]) in (VERB, ADJECTIVE) and words[1] in _PREPOSITIONS.split("|"):
-        del words[:2]
-    is_pronoun = words[:1] in (["I"], ["you"], ["we"])
-    return "" if is_pronoun else " ".join(words)
+    if len(words) > 2:
+        first, second = words[:2]
+        if get_part_of_speech(first) in (VERB, ADJECTIVE) and second in _PREPOSITIONS.split("|"):  # "responsible for"
+            del words[:2]
+    begins_with_pronoun = words[:1] in (["I"], ["you"], ["we"])
+    return "" if begins_with_pronoun else " ".join(words)

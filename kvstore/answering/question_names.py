@@ -102,16 +102,18 @@ class PassageWords:
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()
-        if name.has_other_nouns and len(name.words) == 2 and any(word.endswith("s") for word in name.words):
+        num_words = len(name.words)
+        if name.has_other_nouns and num_words == 2 and any(word.endswith("s") for word in name.words):
             # A genitive: "Luthers Schriften" are "die Schriften von Luther".
             return all(self._has_words(name, slice(index, index + 1), function_words) for index in range(2))
-        if name.has_other_nouns and len(name.words) > 2:
+        if name.has_other_nouns and num_words > 2:
             # One pair of adjacent words is enough, because another word can be a noun next to the name.
-            pair_starts = range(len(name.words) - 1)
-            return any(self._has_words(name, slice(first, first + 2), function_words) for first in pair_starts)
-        return self._has_words(name, slice(None), function_words) or (
-            name.opens_sentence and len(name.words) > 1 and self._has_words(name, slice(1, None), function_words)
-        )
+            pairs = (slice(first, first + 2) for first in range(num_words - 1))
+            return any(self._has_words(name, pair, function_words) for pair in pairs)
+        if self._has_words(name, slice(None), function_words):
+            return True
+        can_lack_first = name.opens_sentence and num_words > 1
+        return can_lack_first and self._has_words(name, slice(1, None), function_words)
 
     @cached_property
     def _stems(self) -> list[str]:
@@ -159,12 +161,8 @@ class PassageWords:
         caller has compared the stems.
         """
         own_form = self.forms[index]
-        return (
-            own_form == form
-            or own_form[0].isupper()
-            or not own_form[0].isalpha()
-            or self.words[index] in function_words
-        )
+        can_begin_name = own_form[0].isupper() or not own_form[0].isalpha()
+        return own_form == form or can_begin_name or self.words[index] in function_words
 
 
 def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
@@ -321,18 +319,15 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
     another noun is next to it: "Elise Voss", but not "Prozent Fett" (a measure), and only "Voss" of "Frau Voss".
     """
     in_name = list(map(_has_digit_or_inner_capital, pieces))
+    words = list(map(fold_text, pieces))
     is_noun = [
-        piece[0].isupper()
-        and not (is_marked or _TOKEN_PATTERN.fullmatch(piece))
-        and fold_text(piece) not in function_words
-        for piece, is_marked in zip(pieces, in_name, strict=True)
+        piece[0].isupper() and word not in function_words and not (is_marked or _TOKEN_PATTERN.fullmatch(piece))
+        for piece, word, is_marked in zip(pieces, words, in_name, strict=True)
     ]
-    for index, (piece, following) in enumerate(pairwise(pieces)):
-        word = fold_text(piece)
-        if not is_noun[index] or not is_noun[index + 1] or word in _GERMAN_MEASURES:
-            continue
-        in_name[index] |= word not in _GERMAN_TITLES
-        in_name[index + 1] |= fold_text(following) not in _GERMAN_TITLES
+    for index, (word, next_word) in enumerate(pairwise(words)):
+        if is_noun[index] and is_noun[index + 1] and word not in _GERMAN_MEASURES:
+            in_name[index] |= word not in _GERMAN_TITLES
+            in_name[index + 1] |= next_word not in _GERMAN_TITLES
     return in_name
 
 

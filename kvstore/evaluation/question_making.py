@@ -304,12 +304,9 @@ def _is_name(subject: str) -> bool:
     It has content words and no pronoun, and does not begin with a function word or a number.
     """
     words = subject.lower().split()
-    return (
-        bool(list_content_words(subject))
-        and subject[0].isalpha()
-        and words[0] not in FUNCTION_WORDS
-        and _PRONOUNS.isdisjoint(words)
-    )
+    if not list_content_words(subject) or not subject[0].isalpha():
+        return False
+    return words[0] not in FUNCTION_WORDS and _PRONOUNS.isdisjoint(words)
 
 
 def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -> list[Question]:
@@ -341,12 +338,15 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
     subject, attribute = other.subject, fact.attribute
     if fact.source == "definition":
         # The subject is the beginning of one name with the last word of another.
-        name, other_name = fact.subject.split(), other.subject.split()
-        if len(name) < 2 or len(other_name) < 2 or name[-1].lower() == other_name[-1].lower():
+        *beginning, last_word = fact.subject.split()
+        *other_beginning, other_last_word = other.subject.split()
+        if not (beginning and other_beginning) or last_word.lower() == other_last_word.lower():
             return None
-        subject, attribute = " ".join([*name[:-1], other_name[-1]]), ""
-    elif fact.source == "statement" or not (attribute and subject) or subject.lower() == fact.subject.lower():
-        return None
+        subject, attribute = " ".join([*beginning, other_last_word]), ""
+    else:
+        is_combinable = bool(attribute and subject) and fact.source != "statement"
+        if not is_combinable or subject.lower() == fact.subject.lower():
+            return None
     attribute_words = list_content_words(attribute)
     words = list(dict.fromkeys([*list_content_words(subject), *attribute_words]))
     if len(words) < 2 or store.count("content MATCH ?", (_build_all_words_condition(words),)):

@@ -243,7 +243,9 @@ def _check_limit(name: str, value: Any, requirement: str, *, is_integer: bool = 
 
     A timeout is a positive number of seconds. ``name`` and ``requirement`` are for the error message.
     """
-    is_valid = isinstance(value, int) if is_integer else isinstance(value, (int, float))
+    if value is None:
+        return
+    is_number = isinstance(value, int if is_integer else (int, float)) and not isinstance(value, bool)
     max_value = math.inf if is_integer else threading.TIMEOUT_MAX
-    if value is not None and (not is_valid or isinstance(value, bool) or not 0 < value <= max_value):
+    if not (is_number and 0 < value <= max_value):
         raise InputError(f"{name} must be {requirement}, not {value!r}")

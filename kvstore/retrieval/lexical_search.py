@@ -279,11 +279,15 @@ class TermSetCountRequest(ReadRequest[list[int]]):
             return [int(state.allowed.get_chunk_mask(chunks).sum()) for chunks in matching_chunks]
         # The count of a single term is stored, so its postings need not be read.
         single_terms = [term for terms in self.term_sets if len(terms) == 1 for term in terms]
-        counts = state.postings.count_chunks_by_term(single_terms)
-        return [
-            counts[next(iter(terms))] if len(terms) == 1 else len(state.postings.find_chunks_with_terms(terms))
-            for terms in self.term_sets
-        ]
+        counts_by_term = state.postings.count_chunks_by_term(single_terms)
+        counts = []
+        for terms in self.term_sets:
+            if len(terms) == 1:
+                (term,) = terms
+                counts.append(counts_by_term[term])
+            else:
+                counts.append(len(state.postings.find_chunks_with_terms(terms)))
+        return counts
 
 
 def build_count_request(words: QuestionWords) -> TermCountRequest:

@@ -126,14 +126,16 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
     """
     encoded = question.encode()
     written_names = [encoded[start:end].decode() for start, end in entity.spans]
-    if not any(character.isupper() for character in question.lstrip()[1:]):
-        return any(
-            _has_capital_or_digit(name[1:]) or (allow_phrases and len(split_words(name)) > 1) for name in written_names
-        )
+    has_capitals = any(character.isupper() for character in question.lstrip()[1:])
     for name in written_names:
-        opens_question = question.lstrip().startswith(name)
-        begins_with_function_word = any(word in FUNCTION_WORDS for word in split_words(name)[:1])
-        if _has_capital_or_digit(name[1:] if opens_question and begins_with_function_word else name):
+        words = split_words(name)
+        if not has_capitals:
+            if _has_capital_or_digit(name[1:]) or (allow_phrases and len(words) > 1):
+                return True
+            continue
+        begins_with_function_word = any(word in FUNCTION_WORDS for word in words[:1])
+        is_sentence_capital = begins_with_function_word and question.lstrip().startswith(name)
+        if _has_capital_or_digit(name[1:] if is_sentence_capital else name):
             return True
     return False
 

@@ -114,10 +114,12 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     (_, best_score), (_, last_score) = ranking[0], ranking[-1]
     min_score = min(0.0, last_score)
     score_range = max(best_score - min_score, sys.float_info.min)  # a divisor, so never 0
-    return [
-        _BEST_RELEVANCE * math.exp(-(rank - 1) / decay_chunks) * ((score - min_score) / score_range) ** _SCORE_EXPONENT
-        for (_, score), (_, rank) in zip(ranking, assign_ranks(ranking), strict=True)
-    ]
+    relevances = []
+    for (_, score), (_, rank) in zip(ranking, assign_ranks(ranking), strict=True):
+        rank_factor = math.exp(-(rank - 1) / decay_chunks)
+        score_factor = ((score - min_score) / score_range) ** _SCORE_EXPONENT
+        relevances.append(_BEST_RELEVANCE * rank_factor * score_factor)
+    return relevances
 
 
 def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
@@ -273,12 +275,9 @@ class _SegmentBuilder:
         All ``chunks`` are returned if they fit. Otherwise, chunks are added to the best one on both sides, each time
         the better-ranked neighbor. The list is empty if the best chunk alone does not fit.
         """
-        document = chunks[0].document
+        document, start, end = chunks[0].document, chunks[0].start, chunks[-1].end
         # A token has at least one byte, so a short text need not be read.
-        if (
-            chunks[-1].end - chunks[0].start <= tokens_left
-            or self._count_tokens(document, chunks[0].start, chunks[-1].end) <= tokens_left
-        ):
+        if end - start <= tokens_left or self._count_tokens(document, start, end) <= tokens_left:
             return chunks
 
         def count_chunk_tokens(index: int) -> int:
