@@ -63,7 +63,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_document(
     entry: Component, calendar: str, default_key: str, origin: Origin, options: ReadOptions
 ) -> RawDocument | None:
-    """Return the document of a calendar entry (an event, task or journal); None if it has no title, text and location.
+    """Return the document of a calendar entry (an event, task or note); None if it has no title, text or location.
 
     ``calendar`` is the name of its calendar. ``default_key`` is the key of an entry without UID; an entry with a UID
     has it as ``other_key``, in case another entry has the same UID. ``origin`` and ``options`` are those of the file; a
@@ -98,13 +98,17 @@ def _build_document(
     ]
     if not title and not paragraphs and not location:
         return None
-    meta: dict[str, JSON] = {"type": type}
-    times = (("start", start), ("end", end), ("due", due))
-    meta |= {name: time.iso for name, time in times if time}
-    texts = (("location", location), ("organizer", organizer), ("status", status), ("calendar", calendar))
-    meta |= {name: text for name, text in texts if text}
-    lists = (("attendees", attendees), ("categories", categories))
-    meta |= {name: [*values] for name, values in lists if values}
+    values: dict[str, JSON] = {
+        "type": type,
+        **{name: time.iso for name, time in (("start", start), ("end", end), ("due", due)) if time},
+        "location": location,
+        "organizer": organizer,
+        "status": status,
+        "calendar": calendar,
+        "attendees": [*attendees],
+        "categories": [*categories],
+    }
+    meta: dict[str, JSON] = {name: value for name, value in values.items() if value}
     text = format_entry(fields.items(), paragraphs)
     identifier = entry.get_text("UID")
     instance = entry.find_property("RECURRENCE-ID")

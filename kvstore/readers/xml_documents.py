@@ -93,42 +93,55 @@ def _read_entries(
     channel = next((element for element in root.iter() if get_local_name(element) in ("channel", "feed")), root)
     feed = next((get_text(child) for child in channel if get_local_name(child) == "title"), "")
     for number, entry in enumerate(entries, 1):
-        fields: dict[str, Element] = {}
-        for child in entry:
-            fields.setdefault(get_local_name(child), child)
-        title_blocks = _parse_markup(fields["title"], origin, options) if "title" in fields else []
-        title = " ".join(render_one_line(title_blocks).replace("\\", "").split())  # without Markdown escapes
-        body: list[MarkdownBlock] = []  # of the first field that has text
-        for name in ("encoded", "content", "description", "summary"):
-            if not body and name in fields:
-                body = _parse_markup(fields[name], origin, options)
-        if not body and not title:
-            continue
-        links = (
-            element.get("href") or get_text(element)
-            for element in entry
-            if get_local_name(element) == "link" and element.get("rel", "alternate") == "alternate"
-        )
-        link = next(links, "")
-        default_key = f"{origin.key}:{number}"
-        identifier = _find_text(fields, "guid", "id") or link
-        author = fields.get("author") if "author" in fields else fields.get("creator")
-        values: dict[str, JSON] = {
-            "author": "" if author is None else _get_author_name(author),
-            "date": _find_text(fields, "pubDate", "published", "date", "updated"),
-            "link": link,
-            "feed": feed,
-        }
-        meta: dict[str, JSON] = {name: value for name, value in values.items() if value}
-        blocks = [*([make_heading(1, title)] if title else []), *body] if body else [make_paragraph(title)]
-        yield RawDocument(
-            identifier or default_key,
-            title or None,
-            join_blocks(blocks) + "\n",
-            meta,
-            "markdown",
-            other_key=default_key if identifier else None,
-        )
+        document = _build_entry(entry, feed, f"{origin.key}:{number}", origin, options)
+        if document is not None:
+            yield document
+
+
+def _build_entry(
+    entry: Element, feed: str, default_key: str, origin: Origin, options: ReadOptions
+) -> RawDocument | None:
+    """Return the document of a feed's entry, or None if the entry has neither text nor a title.
+
+    ``feed`` is the title of the feed. ``default_key`` is the key of an entry without an identifier; any other entry has
+    it as ``other_key``, in case another document has the same identifier.
+    """
+    fields: dict[str, Element] = {}
+    for child in entry:
+        fields.setdefault(get_local_name(child), child)
+    title_blocks = _parse_markup(fields["title"], origin, options) if "title" in fields else []
+    title = " ".join(render_one_line(title_blocks).replace("\\", "").split())  # without Markdown escapes
+    body: list[MarkdownBlock] = []  # of the first field that has text
+    for name in ("encoded", "content", "description", "summary"):
+        if not body and name in fields:
+            body = _parse_markup(fields[name], origin, options)
+    if not body and not title:
+        return None
+    links = (
+        element.get("href") or get_text(element)
+        for element in entry
+        if get_local_name(element) == "link" and element.get("rel", "alternate") == "alternate"
+    )
+    link = next(links, "")
+    identifier = _find_text(fields, "guid", "id") or link
+    author = fields.get("author") if "author" in fields else fields.get("creator")
+    values: dict[str, JSON] = {
+        "author": "" if author is None else _get_author_name(author),
+        "date": _find_text(fields, "pubDate", "published", "date", "updated"),
+        "link": link,
+        "feed": feed,
+    }
+    meta: dict[str, JSON] = {name: value for name, value in values.items() if value}
+    title_heading = [make_heading(1, title)] if title else []
+    blocks = [*title_heading, *body] if body else [make_paragraph(title)]
+    return RawDocument(
+        identifier or default_key,
+        title or None,
+        join_blocks(blocks) + "\n",
+        meta,
+        "markdown",
+        other_key=default_key if identifier else None,
+    )
 
 
 def _get_author_name(author: Element) -> str:

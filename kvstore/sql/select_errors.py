@@ -30,6 +30,20 @@ _SQL_WORDS = (
     "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
 )  # fmt: skip
 
+_TOO_DEEP = "the expression is nested too deeply; use fewer parentheses, or IN with a list"
+#: The reasons for messages of SQLite that begin with these words.
+_REASONS_BY_MESSAGE = {
+    "Recursion limit": _TOO_DEEP,
+    "parser stack overflow": _TOO_DEEP,
+    "Expression tree is too large": _TOO_DEEP,
+    "string or blob too big": "a value is too long; shorten it, or select less text",
+    "datatype mismatch": "the value of LIMIT or OFFSET is not a whole number",
+    "too many SQL variables": (
+        "the query has more than 32,766 parameters; pass a JSON list as one parameter, and write "
+        "IN (SELECT value FROM json_each(?))"
+    ),
+}
+
 #: The beginning of a statement of kvstore where a query must have a table or a subquery.
 _STATEMENT_PATTERN = re.compile(r"(?:\(|\bFROM)\s*(SEARCH|RETRIEVE|ASK|LOOKUP|EXPAND)\s+['?:]", re.IGNORECASE)
 
@@ -86,33 +100,13 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         suggestion = suggest(name, tables)
         remedy = f"did you mean {suggestion}?" if suggestion else f"the tables are {', '.join(tables)}"
         return make_error(max(position, 0), f"there is no table {shorten(name)}; {remedy}")
-    # no such column: "tea" - should this be a string literal in single-quotes?
-    quoted_match = re.match(r'("[^"]+") - should this be a string', name) if kind == "no such column" else None
-    if quoted_match:
-        literal = format_literal(shorten(unquote(quoted_match[1]), MAX_COPIED))
-        return make_error(
-            position, f"there is no column {shorten(quoted_match[1])}; text is written in single quotes: {literal}"
-        )
     if kind == "no such column":
-        qualifier, _, column = name.split(" ")[0].rpartition(".")
-        hint = _suggest_columns(
-            column.strip('"'), f"SELECT * FROM {qualifier}" if qualifier in get_sql_tables() else text
-        )
-        return make_error(position, f"there is no column {shorten(name)}{hint}")
+        return make_error(position, _explain_missing_column(name, text))
     if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
         return make_error(position, "SELECT can only read, and only the tables of the store")
-    if message == "Recursion limit" or message.startswith(("parser stack overflow", "Expression tree is too large")):
-        return make_error(position, "the expression is nested too deeply; use fewer parentheses, or IN with a list")
-    if message == "string or blob too big":
-        return make_error(position, "a value is too long; shorten it, or select less text")
-    if message == "datatype mismatch":
-        return make_error(position, "the value of LIMIT or OFFSET is not a whole number")
-    if message == "too many SQL variables":
-        return make_error(
-            position,
-            "the query has more than 32,766 parameters; pass a JSON list as one parameter, and write "
-            "IN (SELECT value FROM json_each(?))",
-        )
+    reason = next((reason for beginning, reason in _REASONS_BY_MESSAGE.items() if message.startswith(beginning)), None)
+    if reason is not None:
+        return make_error(position, reason)
     if kind == "ambiguous column name":
         return make_error(position, f"several tables have a column {shorten(name)}; write table.{shorten(name)}")
     if kind == "no such function":
@@ -122,6 +116,21 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
     if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):  # near "FORM": syntax error
         return make_error(position, f"{word_match[1]} is not valid here{_suggest_word(word_match[1], position, text)}")
     return make_error(position, message)
+
+
+def _explain_missing_column(name: str, text: str) -> str:
+    """Return the reason for SQLite's message on a missing column in the query ``text``, with a suggestion.
+
+    ``name`` is the rest of the message: the column, perhaps with its table or a question on its quotes.
+    """
+    # "tea" - should this be a string literal in single-quotes?
+    quoted_match = re.match(r'("[^"]+") - should this be a string', name)
+    if quoted_match:
+        literal = format_literal(shorten(unquote(quoted_match[1]), MAX_COPIED))
+        return f"there is no column {shorten(quoted_match[1])}; text is written in single quotes: {literal}"
+    qualifier, _, column = name.split(" ")[0].rpartition(".")
+    hint = _suggest_columns(column.strip('"'), f"SELECT * FROM {qualifier}" if qualifier in get_sql_tables() else text)
+    return f"there is no column {shorten(name)}{hint}"
 
 
 def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
