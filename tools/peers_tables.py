@@ -35,7 +35,7 @@ SYSTEMS = {
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its name, its figure, the unit, and the factor that converts the figure to this unit.
+    """A row of a table: its name, its figure and the unit of the figure.
 
     ``short`` is its name in the table of losses. If ``required_figure`` is set, a system without that figure has none
     in this row: for example, the size of a system that stores no vectors cannot be compared.
@@ -44,13 +44,12 @@ class Row:
     name: str
     figure: str
     unit: str
-    factor: float = 1.0
     short: str = ""
     required_figure: str = ""
 
     def format(self, value: float) -> str:
         """Format a value of the figure, with the unit of the row."""
-        return f"{_format_figure(value * self.factor)} {self.unit}"
+        return f"{_format_figure(value)} {self.unit}"
 
 
 ROWS = (
@@ -79,9 +78,8 @@ ROWS = (
     Row(
         "time from the start of a process to its first hybrid answer",
         "open_hybrid_ms",
-        "s",
-        0.001,
-        "time to the first answer",
+        "ms",
+        short="time to the first answer",
     ),
 )
 #: The rows of README, by their figures.
