@@ -116,7 +116,9 @@ class NounPhrases:
         for index, word in enumerate(self._words):
             if word.is_nominal and not word.is_proper and word.label not in inner_labels:
                 name = self.get_name(index)
-                if name is None or name.split()[0].lower() in CONTEXTUAL_ADJECTIVES or not _LATIN_PATTERN.search(name):
+                if name is None or not _LATIN_PATTERN.search(name):
+                    continue
+                if name.split()[0].lower() in CONTEXTUAL_ADJECTIVES:
                     continue
                 is_plain_word = len(name) >= _MIN_TERM_LETTERS and name.isalpha() and name.islower()
                 if " " in name:

@@ -418,8 +418,10 @@ class _ConditionParser:
     def _parse_text(self) -> str:
         """Parse a string, or a parameter whose value is a text, and return the text; else raise UnsupportedForm."""
         token = self._read_token()
-        value = self._values.get_value(token) if token.kind == "parameter" else unquote(token.text)
-        if token.kind not in ("string", "parameter") or not isinstance(value, str):
+        if token.kind == "string":
+            return unquote(token.text)
+        value = self._values.get_value(token) if token.kind == "parameter" else None
+        if not isinstance(value, str):
             raise UnsupportedForm
         return value
 

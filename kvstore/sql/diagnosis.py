@@ -28,10 +28,8 @@ def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
     line_end = text.find("\n", offset)
     line_end = len(text) if line_end < 0 else line_end
     line, column = text.count("\n", 0, offset) + 1, offset - line_start + 1
-    excerpt_start, excerpt_end = (
-        max(line_start, offset - _WINDOW_CHARACTERS),
-        min(line_end, offset + _WINDOW_CHARACTERS),
-    )
+    excerpt_start = max(line_start, offset - _WINDOW_CHARACTERS)
+    excerpt_end = min(line_end, offset + _WINDOW_CHARACTERS)
     prefix = ("…" if excerpt_start > line_start else "") + text[excerpt_start:offset]
     excerpt = prefix + text[offset:excerpt_end] + ("…" if excerpt_end < line_end else "")
     padding = "".join(map(_make_blank, prefix))

@@ -425,6 +425,7 @@ class Selection:
         return True
 
     def __iter__(self) -> Iterator[tuple[SqlValue, ...]]:
+        """Return the query itself, which is an iterator over its rows."""
         return self
 
     def __next__(self) -> tuple[SqlValue, ...]:
@@ -451,6 +452,7 @@ class Selection:
             _pool.give_back(connection)
 
     def __del__(self) -> None:
+        """End a query that was not read to its end, so that its connection returns to the pool."""
         self.close()
 
 

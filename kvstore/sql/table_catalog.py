@@ -51,13 +51,16 @@ class _TableCatalog(Mapping[str, SqlTable]):
         return table
 
     def __iter__(self) -> Iterator[str]:
+        """Yield the names of all tables; this imports none of their modules."""
         yield from _CORE_TABLES
         yield from SQL_TABLES
 
     def __len__(self) -> int:
+        """Return the number of tables."""
         return len(_CORE_TABLES) + len(SQL_TABLES)
 
     def __contains__(self, name: object) -> bool:
+        """True if there is a table of this name; unlike that of Mapping, this method imports no module."""
         return name in _CORE_TABLES or name in SQL_TABLES
 
 

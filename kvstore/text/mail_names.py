@@ -34,6 +34,8 @@ def extract_mail_names(field: str, is_english: bool = True) -> Iterator[Name]:
     elif label in _PERSON_FIELDS:
         for person in _PERSON_PATTERN.findall(_MAIL_ADDRESS_PATTERN.sub(",", value)):
             form = " ".join(person.strip(" \"'").split())
-            is_distinctive = " " in form or not is_everyday(form)
-            if form[:1].isalpha() and "@" not in form and is_distinctive and is_term(form.replace(",", "")):
+            if not form[:1].isalpha() or "@" in form:
+                continue
+            is_everyday_word = " " not in form and is_everyday(form)
+            if not is_everyday_word and is_term(form.replace(",", "")):
                 yield Name(form, "name")

@@ -71,7 +71,8 @@ def get_segmenter_version(stemmer: str) -> str:
     The text is empty if ``stemmer`` is not a segmenter, or if a package is not installed.
     """
     packages = _PACKAGES.get(stemmer, ())
-    if not packages or find_first_missing(_MODULES.get(package, package) for package in packages) is not None:
+    modules = [_MODULES.get(package, package) for package in packages]
+    if not packages or find_first_missing(modules) is not None:
         return ""
     from importlib.metadata import version  # slow to import
 
