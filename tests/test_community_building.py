@@ -63,7 +63,7 @@ def describe_communities(store: Store, options: CommunityOptions | None = None) 
                     ([state.entities.get(entity).key for entity in finding.entities], finding.weight)
                     for finding in report.findings
                 ],
-                report.content,
+                report.content_digest,
             )
             for community, report in sorted(build_reports(state, tree))
         ]
@@ -159,7 +159,7 @@ def test_sentences_are_those_of_documents_and_findings_name_both(make_store: Mak
         reports: Mapping[int, CommunityReport] = dict(build_reports(state, tree))
         assert sorted(reports) == list(range(len(tree)))
         assert all(report.summary and report.findings for report in reports.values())
-        assert len({report.content for report in reports.values()}) == len(tree)
+        assert len({report.content_digest for report in reports.values()}) == len(tree)
         for report in reports.values():
             assert len(report.summary) <= 6 and len(report.findings) <= 8
             for span in (*report.summary, *(finding.span for finding in report.findings)):
@@ -193,7 +193,8 @@ def test_texts_change_only_with_their_documents(make_store: MakeStore) -> None:
         with store.state() as state:
             tree = build_communities(state, CommunityOptions(least=2))
             members = list_groups(tree)
-            return {frozenset(members[community]): report.content for community, report in build_reports(state, tree)}
+            reports = build_reports(state, tree)
+            return {frozenset(members[community]): report.content_digest for community, report in reports}
 
     old_contents = collect_contents()
     store.put("orchard-3", write_theme_documents(4)["orchard-3"].replace("filled", "took"))

@@ -150,7 +150,7 @@ def compute_communities(state: State, options: CommunityOptions) -> CommunityDig
     members: dict[int, set[str]] = {}
     for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
         members.setdefault(community, set()).add(tree.graph.keys[node])
-    return {frozenset(members[community]): report.content for community, report in build_reports(state, tree)}
+    return {frozenset(members[community]): report.content_digest for community, report in build_reports(state, tree)}
 
 
 def compute_communities_after(

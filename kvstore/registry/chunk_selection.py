@@ -235,7 +235,7 @@ def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.i
         products = vectors[start : start + _ROWS_PER_BATCH] @ vectors.T
         rows = np.arange(start, start + len(products))
         products[np.arange(len(products)), rows] = -np.inf  # a row is not its own neighbor
-        # Rounded products tie on every machine alike; the lower row comes first.
+        # Products are rounded, so that the order does not depend on the machine; of equal ones, the lower row is first.
         order = np.argsort(-np.round(products, 4), axis=1, kind="stable")[:, :count]
         pair_arrays.append(np.stack((np.repeat(rows, count), order.ravel()), axis=1))
     return np.concatenate(pair_arrays)

@@ -197,8 +197,11 @@ class DocumentFact(StatedFact[str, Value]):
         return [""] * len(document.chunks)
 
     @abstractmethod
-    def parse_fields(self, *parts: Any) -> Value:
-        """Build a value from the fields of an export line after the first, the document key. Raises InputError."""
+    def parse_fields(self, *fields: Any) -> Value:
+        """Build a value from the fields of an export line, without the first, the document key.
+
+        Raises InputError if a field is invalid.
+        """
 
     @abstractmethod
     def to_fields(self, value: Value) -> Sequence[Any]:
@@ -226,8 +229,8 @@ class DocumentFact(StatedFact[str, Value]):
 
     def parse(self, line: ExportLine) -> tuple[str, Value]:
         """Return the document key and the value of an export line."""
-        key, *parts = (line[name] for name in self.fields)
-        return key, self.parse_fields(*parts)
+        key, *fields = (line[name] for name in self.fields)
+        return key, self.parse_fields(*fields)
 
     def describe_row(self, row_key: bytes) -> str:
         """Return a description of a fact with the id of its document, for the message that it is lost."""
@@ -236,8 +239,9 @@ class DocumentFact(StatedFact[str, Value]):
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:
         """Yield the facts of all documents, in order of the document keys."""
         row_keys = [row_key for row_key, _ in state.lmdb.scan(self.tables[0])]
-        keys = {state.documents.get(records.U64.unpack(row_key)[0]).key: row_key for row_key in row_keys}
-        return (self.read(state, keys[key]) for key in sorted(keys))
+        # A row key is a document id, but the facts are sorted by the key of their document.
+        row_keys.sort(key=lambda row_key: state.documents.get(records.U64.unpack(row_key)[0]).key)
+        return (self.read(state, row_key) for row_key in row_keys)
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Value]:
         """Return the document key and the value of a row, whose key is the document id."""

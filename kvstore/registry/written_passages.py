@@ -257,12 +257,12 @@ class WrittenFact(DocumentFact[ModelTexts]):
             {"role": "assistant", "content": json.dumps({"passages": outputs}, ensure_ascii=False)},
         ]
 
-    def parse_fields(self, *parts: Any) -> ModelTexts:
+    def parse_fields(self, *fields: Any) -> ModelTexts:
         """Build a value from the one field of an export line, rows of (digest of a passage or None, model, texts).
 
         None is for texts that do not name their passage. Raises InputError for an invalid row.
         """
-        (rows,) = parts
+        (rows,) = fields
         texts_by_digest: dict[bytes, PassageTexts] = {}
         unassigned: list[UnassignedText] = []
         try:
@@ -367,12 +367,12 @@ class WrittenListFact(WrittenFact):
     def check_stored_text(self, text: str) -> None:
         """Raise InputError if an imported text does not have the form of this kind of texts; by default, never."""
 
-    def parse_fields(self, *parts: Any) -> ModelTexts:
+    def parse_fields(self, *fields: Any) -> ModelTexts:
         """Build a value from the one field of an export line, rows of (digest of a passage or None, model, texts).
 
         Raises InputError if a row or a text is invalid.
         """
-        value = super().parse_fields(*parts)
+        value = super().parse_fields(*fields)
         for text in value.list_texts():
             self.check_stored_text(text)
         return value

@@ -85,7 +85,7 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     numbers of chunks.
     """
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
-    # A name and its aliases are several entities, one of which is shown.
+    # A name and its aliases are separate entities; only one of them is shown.
     own_entities = np.array(sorted(identity.entity_ids), np.uint32)
     entity = identity.entry.entity
     chunks = _list_chunks(graph, own_entities)

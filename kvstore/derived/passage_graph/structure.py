@@ -77,8 +77,9 @@ class GraphMaintainer:
     def _build_rows_of_stored_document(
         self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
     ) -> dict[int, EdgeRow]:
-        """Return for each of the ``chunks`` of a stored document, by chunk id, the entities that it names and how.
+        """Return the edges of each of the ``chunks`` of a stored document, by chunk id.
 
+        An edge says that the chunk names an entity, and how often and where.
         ``pairs`` are the pairs of entities that triples of the document join.
         """
         documents = self._state.documents
@@ -91,8 +92,9 @@ class GraphMaintainer:
         chunks: Sequence[AddedChunk],
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
-        """Return for each of the ``chunks`` of a document, by chunk id, the entities that it names and how.
+        """Return the edges of each of the ``chunks`` of a document, by chunk id.
 
+        An edge says that the chunk names an entity, and how often and where.
         ``sections`` are the sections of the document. ``pairs`` are the pairs of entities that its triples join.
         """
         unmentioned_pairs = (

@@ -48,8 +48,9 @@ class SynonymGraph:
         """Return the row of an entity's name, or None if the index lacks it."""
         order, entities = self._entity_order
         position = int(np.searchsorted(entities, entity))
+        is_indexed = position < len(order) and entities[position] == entity
         # Entity 0 marks the rows of deleted names.
-        return int(order[position]) if entity and position < len(order) and entities[position] == entity else None
+        return int(order[position]) if is_indexed and entity else None
 
     @cached_property
     def _entity_order(self) -> tuple[npt.NDArray[np.intp], EntityIds]:

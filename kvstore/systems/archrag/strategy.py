@@ -52,7 +52,7 @@ class _NearestLayers:
     nearest: list[RankedNodes]
 
     def format_layer(self, layer: int) -> str:
-        """Return the name of a layer for EXPLAIN: 0 is the entities, 1 the communities of the finest level."""
+        """Return the name of a layer for EXPLAIN: 0 is the entities, 1 the finest level of communities, and so on."""
         return f"communities of level {self.levels - layer}" if layer else "entities"
 
     def build_report_candidate(self, community: int, layer: int) -> ReportCandidate:

@@ -51,7 +51,8 @@ def find_anchors(
             TitleVariantsRequest([known_name.identity.entity_ids for known_name in known_names]),
             graph.make_nearest_request(num_nearest, chunks),
         )
-        names = {known_name.key: entities for known_name, entities in zip(known_names, variants.entities, strict=True)}
+        keys = [known_name.key for known_name in known_names]
+        names = dict(zip(keys, variants.entities, strict=True))
         if variants.has_name_index and query.user_vector is None:
             names |= _find_nearest_names(query, known_names, num_nearest)
         step.detail = ", ".join(_format_name(name, entities) for name, entities in names.items()) or "none"

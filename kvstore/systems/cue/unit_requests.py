@@ -27,11 +27,11 @@ from .units import UNITS, StoredUnit
 #: The maximum number of chunks of an entity on a path; an entity with more is ignored.
 _MAX_CHUNKS = 2000
 #: Bits of an edge of the passage graph, which say how a chunk names an entity: in its title, and possibly in a unit.
-_TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
-_MENTION_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
+_TITLE_BITS = edges.TITLE_WHOLE | edges.TITLE_PART
+_MENTION_BITS = np.uint16(edges.CAPITALIZED | _TITLE_BITS)
 
 #: The chunks that can mention an entity in a unit, each with the mention bits of its edge to the entity.
-_FlagsByChunk = Mapping[int, int]
+_MentionBitsByChunk = Mapping[int, int]
 
 
 class UnitAvailability(NamedTuple):
@@ -145,64 +145,67 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         Of the chunks that mention an entity, only the ``max_chunks`` nearest to the question are read.
         """
         units = state.get_part(UNITS)
-        flags_by_entity = {
-            entity: self._select_nearest_chunks(state, flags_by_chunk)
-            for entity, flags_by_chunk in self._read_mention_flags(state).items()
+        bits_by_entity = {
+            entity: self._select_nearest_chunks(state, bits_by_chunk)
+            for entity, bits_by_chunk in self._read_mention_bits(state).items()
         }
-        chunk_flags = [item for flags_by_chunk in flags_by_entity.values() for item in flags_by_chunk.items()]
-        units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_flags})
+        chunk_bits = [item for bits_by_chunk in bits_by_entity.values() for item in bits_by_chunk.items()]
+        units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_bits})
         # If the title names the entity, all units of the chunk count, and the names in the chunk are not needed.
-        units.load_names(chunk for chunk, flags in chunk_flags if not flags & _TITLE_FLAGS)
+        units.load_names(chunk for chunk, bits in chunk_bits if not bits & _TITLE_BITS)
         ids_by_entity: dict[int, list[int]] = {}
-        for entity, flags_by_chunk in flags_by_entity.items():
+        for entity, bits_by_chunk in bits_by_entity.items():
             ids = ids_by_entity[entity] = []
-            for chunk, flags in flags_by_chunk.items():
-                ids += [unit.id for unit in _list_mentioning_units(state, entity, units_by_chunk[chunk], flags)]
+            for chunk, bits in bits_by_chunk.items():
+                ids += [unit.id for unit in _list_mentioning_units(state, entity, units_by_chunk[chunk], bits)]
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
     def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:
         """Return the ids of the chunks whose units (sentences) are in ``answer``."""
         return answer.batch.chunks
 
-    def _read_mention_flags(self, state: State) -> dict[int, _FlagsByChunk]:
-        """Return, by entity, the chunks that can mention it in a unit (sentence), each with flags of the mention.
+    def _read_mention_bits(self, state: State) -> dict[int, _MentionBitsByChunk]:
+        """Return, by entity, the chunks that can mention it in a unit (sentence), each with its mention bits.
 
-        Only chunks that the query's condition allows are returned. The flags are the mention bits of the edge between
-        entity and chunk in the passage graph. An entity in more than :data:`_MAX_CHUNKS` chunks gets no chunks.
+        The mention bits of the edge between entity and chunk in the passage graph say how the chunk names the entity.
+        Only chunks that the query's condition allows are returned, and none for an entity in more than
+        :data:`_MAX_CHUNKS` chunks.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)
         bounds, chunks, mention_bits = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
-        is_mention = (mention_bits & _MENTION_FLAGS) != 0
+        is_mention = (mention_bits & _MENTION_BITS) != 0
         if state.allowed is not None:
             is_mention &= state.allowed.get_chunk_mask(chunks)
         # The edges of entity i are from ``bounds[i]`` to before ``bounds[i + 1]``.
-        flags_by_entity: dict[int, _FlagsByChunk] = {}
+        bits_by_entity: dict[int, _MentionBitsByChunk] = {}
         for entity, start, stop in zip(self.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mask = is_mention[start:stop]
-            flags_by_entity[entity] = dict(
+            bits_by_entity[entity] = dict(
                 zip(chunks[start:stop][mask].tolist(), mention_bits[start:stop][mask].tolist(), strict=True)
             )
-        return flags_by_entity
+        return bits_by_entity
 
-    def _select_nearest_chunks(self, state: State, flags_by_chunk: _FlagsByChunk) -> _FlagsByChunk:
-        """Return the ``max_chunks`` chunks of an entity that are nearest to the question, with their flags."""
-        if len(flags_by_chunk) <= self.max_chunks:
-            return flags_by_chunk
+    def _select_nearest_chunks(self, state: State, bits_by_chunk: _MentionBitsByChunk) -> _MentionBitsByChunk:
+        """Return the ``max_chunks`` chunks of an entity nearest to the question, with their mention bits."""
+        if len(bits_by_chunk) <= self.max_chunks:
+            return bits_by_chunk
         # This search uses vectors in memory or in an index, and avoids reading them from the store.
-        chunk_set = ChunkList(np.array(sorted(flags_by_chunk), np.uint64))
+        chunk_set = ChunkList(np.array(sorted(bits_by_chunk), np.uint64))
         nearest, _ = find_nearest_chunks(state, self.vector, self.max_chunks, chunk_set)
-        return {chunk: flags_by_chunk[chunk] for chunk, _ in nearest}
+        return {chunk: bits_by_chunk[chunk] for chunk, _ in nearest}
 
 
-def _list_mentioning_units(state: State, entity: int, units: Sequence[StoredUnit], flags: int) -> Sequence[StoredUnit]:
+def _list_mentioning_units(
+    state: State, entity: int, units: Sequence[StoredUnit], mention_bits: int
+) -> Sequence[StoredUnit]:
     """Return the units (sentences) of a chunk that mention an entity, or all if the document's title mentions it.
 
-    ``flags`` (bits) say how the chunk mentions the entity, such as in its title or in lower case.
+    ``mention_bits`` say how the chunk mentions the entity, such as in its title or in lower case.
     """
-    if flags & _TITLE_FLAGS:
+    if mention_bits & _TITLE_BITS:
         return units
-    is_always_capitalized = not flags & edges.LOWER
+    is_always_capitalized = not mention_bits & edges.LOWER
     return state.get_part(UNITS).find_units_mentioning(entity, units, is_always_capitalized)
 
 

@@ -91,7 +91,7 @@ class _DocumentUnits:
             self.written_units = self._read_written_units(state)
 
     def _read_written_units(self, state: State) -> dict[int, PassageTexts]:
-        """Return the language model and the units (sentences) it wrote, by the ordinal of each chunk that has any."""
+        """Return the units (sentences) that a language model wrote, and its name, by the ordinal of their chunk."""
         value = WRITTEN_UNITS.find(state, self.record.key)
         if value is None:
             return {}

@@ -73,7 +73,10 @@ class _WrittenUnits(WrittenListFact):
         return replace(prompt, build_simpler=partial(self._build_short_prompt, passages[0]))
 
     def _build_short_prompt(self, passage: SourcePassage) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt that asks for one sentence about each of the first usable sentences of a passage."""
+        """Build the prompt that asks for one sentence about each of the first sentences of a passage.
+
+        Only sentences that a weak model can copy are used, if there are any.
+        """
         from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, select_usable_indexes
         from ...models.text_checks import check_text, iter_written_sentences
 

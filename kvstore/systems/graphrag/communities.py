@@ -231,7 +231,7 @@ class Communities(StoredCommunities):
         """
         if not self._has_written_texts:
             return None
-        text = WrittenTexts(self._state.lmdb).get(self.get(community).content)
+        text = WrittenTexts(self._state.lmdb).get(self.get(community).content_digest)
         if text is None or not self.has_spans(self.list_sources(community)):
             return None
         row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()  # alternates entities and weights
@@ -443,7 +443,7 @@ class Communities(StoredCommunities):
         return mask
 
     def _mask_with_chunks(self, communities: IntArray) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a chunk (old or newer), or were built without chunks."""
+        """Return a mask of the communities that still have a chunk, also one added later, or were built without any."""
         first_chunks = self._first_chunks[communities]
         mask: npt.NDArray[np.bool_] = first_chunks == NO_COMMUNITY  # built without chunks
         mask[~mask] = self._state.chunks.has_many(first_chunks[~mask].tolist())

@@ -171,8 +171,8 @@ class CommunityIndex(GenerationIndex[Communities]):
         for community in range(len(communities)):
             sources = communities.list_sources(community)
             if sources and communities.is_visible(community) and communities.has_spans(sources):
-                record = communities.get(community)
-                yield WritingTask(record.content, record.chunk_count, communities.get_title(community), community)
+                record, title = communities.get(community), communities.get_title(community)
+                yield WritingTask(record.content_digest, record.chunk_count, title, community)
 
     def build_prompt(
         self, communities: Communities, task: WritingTask, max_tokens: int | None = None

@@ -56,12 +56,12 @@ class Finding(NamedTuple):
 class CommunityReport:
     """A report on a community: the sentences of its summary, and its findings, strongest first.
 
-    ``content`` is the digest of all material that a model would write a report from.
+    ``content_digest`` is the digest of all material that a model would write a report from.
     """
 
     summary: list[StoredSpan]
     findings: list[Finding]
-    content: bytes
+    content_digest: bytes
 
 
 def list_report_spans(summary: Iterable[StoredSpan], findings: Iterable[Finding]) -> list[StoredSpan]:
@@ -197,7 +197,7 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
                 Finding(reader.get_entities(finding.nodes), finding.weight, finding.sentence.span)
                 for finding in findings
             ],
-            content=_compute_digest([*names, *map(reader.read_text, sources), *descriptions]),
+            content_digest=_compute_digest([*names, *map(reader.read_text, sources), *descriptions]),
         )
         yield community, report
 

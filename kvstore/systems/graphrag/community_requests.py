@@ -146,7 +146,7 @@ class CommunityChunks(ReadRequest[list[list[int]]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
-        """Read the chunks assigned to each community; chunks with the largest share of names in it come first."""
+        """Read, for each community, the chunks most of whose names belong to it, largest fraction of names first."""
         groups = require_communities(state).list_chunk_groups(self.communities)
         return [[chunk for chunk, _ in group] for group in groups]
 

@@ -64,7 +64,7 @@ def build_community_rows(
             chunk_counts[community],
             document_counts[community],
             ratings[community],
-            report.content,
+            report.content_digest,
             first_members[community],
             [list(span) for span in report.summary],
             [[*finding.entities, finding.weight, *finding.span] for finding in report.findings],
@@ -135,7 +135,10 @@ def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
 
 
 def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
-    """Return the number of chunks assigned to each community or its descendants, and the number of their documents."""
+    """Return the number of chunks in each community and its descendants, and the number of their documents.
+
+    A chunk is in its home, the finest community that most of its names belong to (:data:`NO_COMMUNITY`: none).
+    """
     chunk_counts: IntArray = np.zeros(len(tree), np.int64)
     document_counts: IntArray = np.zeros(len(tree), np.int64)
     homes = tree.homes

@@ -191,8 +191,8 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
     Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]``, sorted by chunk and node. ``degrees`` has the number
     of chunks of each node. A chunk with more than :data:`_MAX_CHUNK_NODES` nodes joins only the rarest of them.
     """
-    count = len(degrees)
-    pending_codes: list[IntArray] = []  # a pair of nodes is first * count + second
+    num_nodes = len(degrees)
+    pending_codes: list[IntArray] = []  # a pair of nodes is first * num_nodes + second
     code_counts: list[tuple[IntArray, IntArray]] = []
     num_pending = 0
     for chunk_nodes in _group_by_size(mention_chunks, mention_nodes, degrees):
@@ -200,14 +200,14 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
         batch_size = max(1, _PAIR_BATCH_SIZE // len(first_columns))
         for start in range(0, len(chunk_nodes), batch_size):
             batch = chunk_nodes[start : start + batch_size]
-            pending_codes.append((batch[:, first_columns] * count + batch[:, second_columns]).ravel())
+            pending_codes.append((batch[:, first_columns] * num_nodes + batch[:, second_columns]).ravel())
             num_pending += pending_codes[-1].size
             if num_pending > _PAIR_BATCH_SIZE:  # count equal pairs before all are collected, to save memory
                 code_counts.append(np.unique(np.concatenate(pending_codes), return_counts=True))
                 pending_codes, num_pending = [], 0
     if pending_codes:
         code_counts.append(np.unique(np.concatenate(pending_codes), return_counts=True))
-    return _sum_edges(count, code_counts)
+    return _sum_edges(num_nodes, code_counts)
 
 
 def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Iterator[IntArray]:
@@ -265,10 +265,11 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
     return _sum_edges(len(node_entities), [(codes, weights[is_counted])])
 
 
-def _sum_edges(count: int, weighted_codes: list[tuple[IntArray, IntArray]]) -> Edges:
-    """Build edges of ``count`` nodes, summing the weights of equal pairs.
+def _sum_edges(num_nodes: int, weighted_codes: list[tuple[IntArray, IntArray]]) -> Edges:
+    """Build edges of ``num_nodes`` nodes, summing the weights of equal pairs.
 
-    ``weighted_codes`` are pairs of parallel arrays, codes and weights; the code of two nodes is first * count + second.
+    ``weighted_codes`` are pairs of parallel arrays, codes and weights. The code of a pair of nodes is
+    first * num_nodes + second.
     """
     if not weighted_codes:
         empty = np.empty(0, np.int64)
@@ -277,21 +278,19 @@ def _sum_edges(count: int, weighted_codes: list[tuple[IntArray, IntArray]]) -> E
     codes, code_indexes = np.unique(all_codes, return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
     np.add.at(sums, code_indexes, np.concatenate([weights for _, weights in weighted_codes]))
-    return Edges(codes // count, codes % count, sums)
+    return Edges(codes // num_nodes, codes % num_nodes, sums)
 
 
-def compute_edge_weights(count: int, cooccurrences: Edges, links: Edges, degrees: IntArray) -> Edges:
-    """Return the strongest edges of each of ``count`` nodes, weighted relative to the number of chunks of both ends.
+def compute_edge_weights(num_nodes: int, cooccurrences: Edges, links: Edges, degrees: IntArray) -> Edges:
+    """Return the strongest edges of each of ``num_nodes`` nodes, weighted relative to the chunks of both ends.
 
     The weight of an edge is the sum of its weights in ``cooccurrences`` and ``links``, divided by the square root of
     the product of the degrees (numbers of chunks) of its ends, as an integer in units of 2^-16.
     """
-    summed_edges = _sum_edges(
-        count,
-        [(edges.first * count + edges.second, edges.weights) for edges in (cooccurrences, links) if len(edges.first)],
-    )
+    present = (edges for edges in (cooccurrences, links) if len(edges.first))
+    summed_edges = _sum_edges(num_nodes, [(edges.first * num_nodes + edges.second, edges.weights) for edges in present])
     chunk_counts = degrees.astype(np.float64)
     # sqrt and division are correctly rounded, so the integer is the same on every platform.
     degree_norms = np.sqrt(chunk_counts[summed_edges.first] * chunk_counts[summed_edges.second])
     weights = np.maximum(np.rint(FIXED_ONE * summed_edges.weights / degree_norms).astype(np.int64), 1)
-    return select_strongest_edges(count, summed_edges._replace(weights=weights), MAX_NODE_EDGES)
+    return select_strongest_edges(num_nodes, summed_edges._replace(weights=weights), MAX_NODE_EDGES)

@@ -43,7 +43,7 @@ class Community(NamedTuple):
 
     Level 0 is the coarsest. ``parent`` is the id of the community that contains it one level above (None: a root).
     ``rating`` is 10 times its number of chunks divided by the number of chunks of the largest community of its level.
-    ``content`` is the digest of the material that its report is written from.
+    ``content_digest`` is the digest of the material that its report is written from.
     """
 
     id: int
@@ -54,7 +54,7 @@ class Community(NamedTuple):
     chunk_count: int
     document_count: int
     rating: float
-    content: bytes
+    content_digest: bytes
 
 
 class CommunityMember(NamedTuple):
@@ -101,7 +101,7 @@ class StoredCommunities:
     def get(self, community: int) -> Community:
         """Return a community by its id, which must be valid. Raises CorruptionError if its record is missing."""
         row = self._get_record(community)
-        level, parent, children, entity_count, chunk_count, document_count, tenfold_rating, content = row[:8]
+        level, parent, children, entity_count, chunk_count, document_count, tenfold_rating, content_digest = row[:8]
         return Community(
             id=community,
             level=level,
@@ -111,7 +111,7 @@ class StoredCommunities:
             chunk_count=chunk_count,
             document_count=document_count,
             rating=tenfold_rating / 10,
-            content=content,
+            content_digest=content_digest,
         )
 
     @property
@@ -250,7 +250,7 @@ class StoredCommunities:
     def _read_content_digests(self, _: GenerationRows) -> list[bytes]:
         """Read the digest of the material of each community's report."""
         self.preload(range(self._count))
-        return [self.get(community).content for community in range(self._count)]
+        return [self.get(community).content_digest for community in range(self._count)]
 
     def _get_root_path(self, community: int) -> list[int]:
         """Return a community and its ancestors, coarsest first; none for :data:`NO_COMMUNITY`."""

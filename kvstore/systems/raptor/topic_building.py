@@ -53,8 +53,8 @@ class Topic(NamedTuple):
 
     ``parent`` is the id of the topic above it (None: a root). ``chunk_count`` and ``document_count`` count everything
     below. ``title`` has spans of characteristic words, ``summary`` spans of sentences, and ``prompt_spans`` spans of
-    the text that a model is shown; ``content`` is the digest of that text. ``vector_sum`` is the sum of the vectors of
-    all chunks below, packed float32. It is stored only if there are more than
+    the text that a model is shown; ``content_digest`` is the digest of that text. ``vector_sum`` is the sum of the
+    vectors of all chunks below, packed float32. It is stored only if there are more than
     :data:`~.ordered_chunks.MAX_SUMMED_CHUNKS` chunks and more than one member. The ids of topics count from 0, from the
     finest level and in order of their first chunk.
 
@@ -71,7 +71,7 @@ class Topic(NamedTuple):
     title: Sequence[StoredSpan]
     summary: Sequence[StoredSpan]
     prompt_spans: Sequence[StoredSpan]
-    content: bytes
+    content_digest: bytes
     vector_sum: bytes = b""
     entities: Sequence[int] = ()
 
@@ -113,7 +113,7 @@ class _TopicLevel:
     def __init__(
         self, first_id: int, labels: IntArray, finer_labels: IntArray | None, coarser_labels: IntArray | None
     ) -> None:
-        """Group chunks by their labels at this level, and relate its topics to the next finer and coarser level.
+        """Group chunks by their labels (topics) at this level, and find the child topics and the parent of each topic.
 
         ``first_id`` is the id of the level's first topic. ``finer_labels`` is None at the finest level, and
         ``coarser_labels`` at the coarsest.
@@ -161,6 +161,7 @@ class _SummarizedTree:
         self._chunks, self._levels = chunks, levels
 
     def __len__(self) -> int:
+        """Return the number of topics of all levels."""
         return sum(map(len, self._levels))
 
     def __iter__(self) -> Iterator[Topic]:
@@ -367,7 +368,7 @@ def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
         title=[chunks.to_span(*span) for _, *span in draft.title],
         summary=[chunks.to_span(*sentence.span) for sentence in draft.summary],
         prompt_spans=[chunks.to_span(*span) for span in draft.prompt_spans],
-        content=digest.digest(),
+        content_digest=digest.digest(),
         # A topic with a single member has the chunks of that member.
         vector_sum=chunks.sum_vectors(draft.chunk_indexes) if len(draft.members) > 1 else b"",
         entities=draft.entities,

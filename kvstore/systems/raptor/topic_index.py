@@ -137,7 +137,7 @@ class TopicIndex(GenerationIndex[Topics]):
                     topic.parent,
                     topic.chunk_count,
                     topic.document_count,
-                    topic.content,
+                    topic.content_digest,
                     tuple(map(names.name_chunk, topic.children)) if topic.level == 0 else tuple(topic.children),
                     *(to_spans(spans) for spans in (topic.title, topic.summary, topic.prompt_spans)),
                     *([tuple(map(names.name_entity, topic.entities))] if topic.is_in_related_tree else []),
@@ -165,9 +165,9 @@ class TopicIndex(GenerationIndex[Topics]):
         """
         seen_digests: set[bytes] = set()  # a topic with one child can have the same texts as the child
         for topic_id, topic in topics.iter_stored():
-            if topic.chunk_count > 1 and topic.content not in seen_digests and topics.has_prompt_texts(topic_id):
-                seen_digests.add(topic.content)
-                yield WritingTask(topic.content, topic.chunk_count, f"topic {topic_id}", topic_id)
+            if topic.chunk_count > 1 and topic.content_digest not in seen_digests and topics.has_prompt_texts(topic_id):
+                seen_digests.add(topic.content_digest)
+                yield WritingTask(topic.content_digest, topic.chunk_count, f"topic {topic_id}", topic_id)
 
     def build_prompt(
         self, topics: Topics, task: WritingTask, max_tokens: int | None = None

@@ -40,14 +40,14 @@ class TreeColumns:
 
     def __init__(self) -> None:
         """Start columns without topics: level, parent, number of chunks, and the chunks of topics of level 0."""
-        self._levels, self._parents, self._counts = array("B"), array("I"), array("I")
+        self._levels, self._parents, self._chunk_counts = array("B"), array("I"), array("I")
         self._chunks = array("Q")  # only the chunks of the leaf topics (of level 0)
 
     def append(self, topic: Topic) -> None:
         """Append the level, parent, chunk count and, at level 0, the chunks of a topic; topics come in order of ids."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
-        self._counts.append(topic.chunk_count)
+        self._chunk_counts.append(topic.chunk_count)
         if topic.level == 0:
             self._chunks.extend(topic.children)
 
@@ -56,12 +56,13 @@ class TreeColumns:
         chunk_start = 0
         for row, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
             topics = slice(first, first + _TOPICS_PER_ROW)
-            levels, counts = np.array(self._levels[topics], "u1"), np.array(self._counts[topics], "<u4")
-            chunk_stop = chunk_start + int(counts[levels == 0].sum())
+            levels, chunk_counts = np.array(self._levels[topics], "u1"), np.array(self._chunk_counts[topics], "<u4")
+            # Only the chunks of topics of level 0 are stored.
+            chunk_stop = chunk_start + int(chunk_counts[levels == 0].sum())
             columns = (
                 levels,
                 np.array(self._parents[topics], "<u4"),
-                counts,
+                chunk_counts,
                 np.array(self._chunks[chunk_start:chunk_stop], "<u8"),
             )
             chunk_start = chunk_stop

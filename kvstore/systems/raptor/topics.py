@@ -245,7 +245,7 @@ class Topics:
         """Return the text that a language model wrote about a topic; None if it is missing or a source was deleted."""
         if not self._state.lmdb.count(tables.WRITTEN) or not self.has_prompt_texts(topic):
             return None
-        return WrittenTexts(self._state.lmdb).get(self.get(topic).content)
+        return WrittenTexts(self._state.lmdb).get(self.get(topic).content_digest)
 
     def has_prompt_texts(self, topic: int) -> bool:
         """True if the documents whose texts a language model is shown to summarize a topic all still exist."""
@@ -272,7 +272,7 @@ class Topics:
             if topic.chunk_count > 1:
                 num_texts += 1
                 has_source = self._has_documents(topic.prompt_spans)
-                model_text = WrittenTexts(self._state.lmdb).get(topic.content) if has_source else None
+                model_text = WrittenTexts(self._state.lmdb).get(topic.content_digest) if has_source else None
                 if model_text is not None:
                     counts_by_model[model_text.model] += 1
         if not counts_by_model:
