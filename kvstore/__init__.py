@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .retrieval.relatives import Relative, Relatives
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
-    from .store.opening import migrate_store as migrate
+    from .store.migration import migrate_store as migrate
     from .store.opening import open_store as open
     from .store.plugin_listing import plugins
     from .store.store import Store
@@ -157,7 +157,7 @@ _LAZY_ATTRIBUTES = {
     "Triple": ".changes.facts:Triple",
     "WritingForecast": ".structures.indexes.generation_building:WritingForecast",
     "WritingReport": ".structures.indexes.generation_building:WritingReport",
-    "migrate": ".store.opening:migrate_store",
+    "migrate": ".store.migration:migrate_store",
     "open": ".store.opening:open_store",
     "plugins": ".store.plugin_listing:plugins",
     "token_estimate": ".models.token_estimate:token_estimate",

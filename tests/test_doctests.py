@@ -64,4 +64,4 @@ def test_every_method_has_an_example(of: type) -> None:
 
 def test_public_names_are_documented() -> None:
     assert [name for name, value in iter_documented_objects() if not inspect.getdoc(value)] == []
-    assert {"kvstore", "kvstore.store.opening.open_store", "kvstore.store.opening.migrate_store"} <= set(EXAMPLES)
+    assert {"kvstore", "kvstore.store.opening.open_store", "kvstore.store.migration.migrate_store"} <= set(EXAMPLES)

@@ -17,7 +17,7 @@ from kvstore.changes.dump import dump
 from kvstore.errors import CorruptionError, StoreFormatError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
-from kvstore.store.opening import Migrated
+from kvstore.store.migration import Migrated
 
 
 @pytest.fixture

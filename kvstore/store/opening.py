@@ -1,8 +1,7 @@
 """Opening a store, and comparing its settings with the requested ones.
 
-In: a path and creation settings. On disk: ``format`` and ``settings`` in the ``meta`` table, written when a store is
-created and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are reported
-before anything is created.
+In: a path and creation settings. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are reported before
+anything is created.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,26 +22,27 @@ import kvstore_migrations
 from ..arguments import check_arguments, format_value
 from ..database.open_store import OpenStore
 from ..errors import ArgumentError, CorruptionError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
-from ..process.frozen_dataclass import frozen_dataclass
 from ..registry import get_buffered_tables
-from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
-from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings, check_fixed_names
-from ..storage import records
-from ..storage.environment import Environment, View, WriteTransaction, WriteView
+from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated
+from ..settings import LANGUAGE_SETTINGS, FixedSettings, check_fixed_names
+from ..storage.environment import Environment, View
 from ..storage.location import DATA_FILE, WRITER_FILE, require_accessible
 from ..storage.locks import MAX_PAUSE, get_file_identity, has_living_holder
 from ..storage.open_options import check_lock_timeout
-from ..structures import tables
 from ..text.segmenters import SEGMENTERS
 from .store import Store
+from .stored_settings import (
+    describe_retokenized_scripts,
+    get_stored_format,
+    has_earlier_tokenizer,
+    is_rebuild_pending,
+    read_settings,
+    write_settings,
+)
 
 if TYPE_CHECKING:
-    from ..changes.repair import RebuildReport
     from ..models.embedder import Embedder
 
-_FORMAT = b"format"
-#: The first format with the current change buffer.
-_CHANGE_BUFFER_FORMAT = 6
 #: The maximum number of seconds between two transactions of a process that is creating a store.
 _CREATION_PAUSE = 0.5
 
@@ -85,22 +84,7 @@ def open_store(
     """
     creation_settings = dict(settings or {})
     check_fixed_names(creation_settings)
-    if embedder is None:
-        embedder = creation_settings.get("embedder")
-    own_embedder = None if embedder is None or isinstance(embedder, str) else embedder
-    if own_embedder is not None and not (
-        hasattr(own_embedder, "embed") and isinstance(getattr(own_embedder, "name", None), str)
-    ):
-        raise ArgumentError(
-            "open(): embedder must be a name, or an object with a name and the method embed, not "
-            f"{format_value(own_embedder)}"
-        )
-    if embedder is not None:
-        from ..models.embedder import find_weights_digest, open_embedder
-
-        creation_settings["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
-        if own_embedder is not None:
-            creation_settings["weights"] = find_weights_digest(own_embedder)
+    own_embedder = _record_embedder(creation_settings, embedder)
     require_accessible(Path(path, DATA_FILE))
     with _locks.setdefault(os.path.realpath(path), threading.Lock()):
         identity = get_file_identity(Path(path, DATA_FILE))
@@ -127,6 +111,30 @@ _locks: dict[str, threading.Lock] = {}
 
 # A thread of the parent can hold a lock while it opens a store; the child does not have that thread.
 os.register_at_fork(after_in_child=_locks.clear)
+
+
+def _record_embedder(creation_settings: dict[str, Any], embedder: str | Embedder | None) -> Embedder | None:
+    """Add the embedder that the caller of kvstore.open passed to the settings, and return it if it is an object.
+
+    A name is replaced by the full name of the model; for an object, the digest of its weights is added.
+    """
+    if embedder is None:
+        embedder = creation_settings.get("embedder")
+    if embedder is None:
+        return None
+    from ..models.embedder import find_weights_digest, open_embedder
+
+    if isinstance(embedder, str):
+        creation_settings["embedder"] = open_embedder(embedder).name
+        return None
+    if not (hasattr(embedder, "embed") and isinstance(getattr(embedder, "name", None), str)):
+        raise ArgumentError(
+            "open(): embedder must be a name, or an object with a name and the method embed, not "
+            f"{format_value(embedder)}"
+        )
+    creation_settings["embedder"] = embedder.name
+    creation_settings["weights"] = find_weights_digest(embedder)
+    return embedder
 
 
 def _open_handle(
@@ -270,9 +278,9 @@ def _load_or_create_settings(
     last_held = time.monotonic()
     while True:
         with environment.snapshot() as snapshot:
-            settings = _read_settings(snapshot)
-            has_format = snapshot.get(tables.META, _FORMAT) is not None
-            if _is_rebuild_pending(snapshot):
+            settings = read_settings(snapshot)
+            has_format = get_stored_format(snapshot) is not None
+            if is_rebuild_pending(snapshot):
                 raise StoreFormatError(
                     f"{environment.path}: its migration was interrupted; finish it with: "
                     f"kvstore migrate {environment.path}"
@@ -297,66 +305,7 @@ def _load_or_create_settings(
     build_settings()  # reports invalid settings before anything is written
     with environment.hold_lmdb() as lmdb_environment:
         kvstore_migrations.migrate(lmdb_environment)
-    return environment.write_with_growth(lambda view: _write_settings(view, build_settings))
-
-
-def _read_settings(view: View) -> FixedSettings | None:
-    """Return the settings of a store in the current format, or None if it has no settings yet.
-
-    Raises StoreFormatError for a store with settings in a different format.
-    """
-    packed_format = view.get(tables.META, _FORMAT)
-    value = view.get(tables.META, tables.SETTINGS_KEY)
-    if value is None:
-        return None
-    if packed_format is not None:
-        kvstore_migrations.check_format(int(records.unpack(packed_format, tables.META, _FORMAT)))
-    settings = records.unpack(value, tables.META, tables.SETTINGS_KEY)
-    if settings["tokenizer"] in EARLIER_TOKENIZERS:  # the same rules, except for some scripts
-        settings["tokenizer"] = ENGLISH_TOKENIZER
-    return FixedSettings(**settings)
-
-
-def _describe_retokenized_scripts(view: View) -> str | None:
-    """Return a description of the scripts in a store that an earlier version tokenized differently, or None."""
-    if not _has_earlier_tokenizer(view):
-        return None
-    from ..structures.postings import Postings
-    from ..text.normalize import SEMITIC_RANGE
-    from ..text.words import list_unspaced_ranges
-
-    postings = Postings(view)
-    if any(postings.has_term_between(*characters) for characters in list_unspaced_ranges()):
-        return "Chinese, Japanese and other writing without spaces"
-    first, last = SEMITIC_RANGE
-    # Names and terms between the first and the last character of these scripts.
-    has_names = next(view.scan(tables.ENTITY_NAMES, first.encode(), chr(ord(last) + 1).encode()), None) is not None
-    return "Arabic and Hebrew" if has_names or postings.has_term_between(first, last) else None
-
-
-def _has_earlier_tokenizer(view: View) -> bool:
-    """True if the store records an earlier tokenizer, whose rules split most texts as the current rules do."""
-    value = view.get(tables.META, tables.SETTINGS_KEY)
-    return (
-        value is not None and records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"] in EARLIER_TOKENIZERS
-    )
-
-
-def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
-    """Write the settings of a new store, unless another process has just done so.
-
-    Returns the store's settings, and True if this call wrote them.
-    """
-    settings = _read_settings(view)
-    if settings is not None:
-        return settings, False
-    from ..structures.language_version import put_language_version, put_settings
-
-    settings = build_settings()
-    put_settings(view, settings)
-    put_language_version(view, settings)
-    write_versions(view)
-    return settings, True
+    return environment.write_with_growth(lambda view: write_settings(view, build_settings))
 
 
 def _explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
@@ -375,7 +324,7 @@ def _update_structures(environment: Environment, settings: FixedSettings) -> Non
     ``settings`` are its creation-time settings. Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
-        scripts = _describe_retokenized_scripts(snapshot)
+        scripts = describe_retokenized_scripts(snapshot)
         if scripts is not None:
             raise StoreFormatError(
                 f"{environment.path}: an earlier kvstore split its words of {scripts} by other rules; update the store "
@@ -385,8 +334,8 @@ def _update_structures(environment: Environment, settings: FixedSettings) -> Non
             return
         refusal = explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, settings)
         outdated_structures, missing_derivations = _find_outdated_data(snapshot)
-        has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
-    if refusal is None and has_earlier_tokenizer:  # the current rules give the same terms: record them
+        is_tokenizer_outdated = has_earlier_tokenizer(snapshot)
+    if refusal is None and is_tokenizer_outdated:  # the current rules give the same terms: record them
         from ..structures.language_version import put_settings
 
         environment.write_with_growth(lambda view: put_settings(view, settings))
@@ -413,82 +362,3 @@ def _find_outdated_data(view: View) -> tuple[set[str], str | None]:
         return find_outdated(view), explain_migration(view)
     except CorruptionError:
         return set(), None
-
-
-@frozen_dataclass
-class Migrated:
-    """The result of a migration: the formats it went through, the path of the copy, and the report of a rebuild."""
-
-    formats: list[int]
-    backup: Path | None = None
-    rebuilt: RebuildReport | None = None
-
-    @property
-    def changed(self) -> bool:
-        """True if the store was changed."""
-        return bool(self.formats) or self.rebuilt is not None
-
-
-@partial(check_arguments, name="kvstore.migrate")
-def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migrated:
-    """Migrate the store at ``path`` to the current format. This is :func:`kvstore.migrate`.
-
-    Unless ``backup`` is False, a copy named after its format (``notes.format-1``) is first made in the same folder. A
-    migration that fails or is killed leaves the store in its previous format, or in a state that the next migration
-    completes. A store in the current format is not changed. Raises StoreNotFoundError, NotAStoreError, StoreFullError
-    (no room for the copy), and StoreFormatError for a store written by a newer kvstore.
-
-    >>> store.close()
-    >>> kvstore.migrate(store.path).changed
-    False
-    """
-    with Environment.open(path, create=False, buffered=get_buffered_tables()) as environment:
-        with environment.snapshot() as snapshot:
-            packed_format = snapshot.get(tables.META, _FORMAT)
-            stored_format = 0 if packed_format is None else int(records.unpack(packed_format, tables.META, _FORMAT))
-            is_pending, refusal = _is_rebuild_pending(snapshot), explain_read_only(snapshot)
-            is_outdated = stored_format == kvstore_migrations.CURRENT_FORMAT and _has_outdated_data(snapshot)
-        if refusal is not None:
-            raise StoreFormatError(f"{environment.path}: {refusal}")
-        if stored_format == kvstore_migrations.CURRENT_FORMAT and not is_pending and not is_outdated:
-            return Migrated([])
-        if stored_format > kvstore_migrations.CURRENT_FORMAT:
-            kvstore_migrations.check_format(stored_format)  # raises StoreFormatError
-        backup_path = _find_free_path(environment.path, stored_format) if backup and not is_pending else None
-        if backup_path is not None:
-            environment.copy_to(backup_path)
-        if stored_format >= _CHANGE_BUFFER_FORMAT:  # migration steps read tables without the buffer
-            environment.write_with_growth(WriteTransaction.merge_buffer)
-        with environment.hold_lmdb() as lmdb_environment:
-            formats = kvstore_migrations.migrate(lmdb_environment)
-        with environment.snapshot() as snapshot:
-            needs_rebuild = _is_rebuild_pending(snapshot) or _has_outdated_data(snapshot)
-            settings = _read_settings(snapshot) if needs_rebuild else None
-        rebuilt = None
-        if settings is not None:
-            from ..changes.compaction import compact_if_sparse
-            from ..changes.repair import rebuild_store
-            from ..models.embedder import open_recorded_embedder
-
-            embedder = cache(lambda: open_recorded_embedder(settings.embedder, settings.weights))
-            rebuilt = rebuild_store(environment, settings, lambda texts: embedder().embed(texts))
-            compact_if_sparse(environment)
-        return Migrated(formats, backup_path, rebuilt)
-
-
-def _is_rebuild_pending(view: View) -> bool:
-    """True if an interrupted rebuild must be finished before the store is used."""
-    return view.get(tables.META, tables.REBUILD_KEY) is not None
-
-
-def _has_outdated_data(view: View) -> bool:
-    """True if data of a store in the current format must be derived from the documents again."""
-    return explain_migration(view) is not None or _describe_retokenized_scripts(view) is not None
-
-
-def _find_free_path(path: Path, stored_format: int) -> Path:
-    """Return an unused path next to a store for a copy of it, named after the store and its format."""
-    store_path = path.resolve()
-    first_path = store_path.with_name(f"{store_path.name}.format-{stored_format}")
-    numbered_paths = (first_path.with_name(f"{first_path.name}-{suffix}") for suffix in count(2))
-    return next(candidate for candidate in chain([first_path], numbered_paths) if not candidate.exists())
