@@ -107,9 +107,9 @@ class ModelTexts:
 
 
 class WrittenFact(DocumentFact[ModelTexts]):
-    """A kind of texts that a model writes about documents. EXTRACT takes its ``kind``; so does INGEST ... AS, if texts
-    of this kind can be ingested from files (``in_files``).
+    """A kind of texts that a model writes about documents, such as ``units``.
 
+    EXTRACT takes its ``kind``; so does INGEST ... AS, if such texts can be ingested from files (``in_files``).
     ``about`` describes the texts in half a sentence. ``task`` instructs the model, and ``examples`` are passages, each
     with its title, its text, and what the model should write about it. ``fields`` are two: the document, and a list of
     passages. ``passage_tokens`` limits the estimated tokens of the passages in one request. If it ``shares_requests``,

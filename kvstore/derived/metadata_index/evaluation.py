@@ -321,15 +321,14 @@ class Evaluation:
         The index keys of the field's values begin with ``field_prefix``. For < and <=, numbers also match if
         ``lowest_kind`` is NUMBER.
         """
-        # A text in a key ends with the lowest byte, so longer texts with the same prefix sort after it.
-        bound = field_prefix + TEXT + text.encode()
         if operator == "=":
             key = encode_value(text)
             return self._index.make_empty_mask() if key is None else self._index.find_key(field_prefix + key)
+        # A text in a key ends with the lowest byte, so longer texts with the same prefix sort after it.
+        text_key, key_after = (field_prefix + TEXT + text.encode() + last_byte for last_byte in (b"\x00", b"\x01"))
         if operator in ("<", "<="):
-            stop = bound + (b"\x00" if operator == "<" else b"\x01")
-            return self._index.find_range(field_prefix + lowest_kind, stop)
-        return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), field_prefix + AFTER_TEXT)
+            return self._index.find_range(field_prefix + lowest_kind, text_key if operator == "<" else key_after)
+        return self._index.find_range(key_after if operator == ">" else text_key, field_prefix + AFTER_TEXT)
 
     def _compare_numbers(self, field_prefix: bytes, operator: str, number: float, end: bytes) -> Bounds:
         """Return the documents with a number of a field that compares to ``number`` by ``operator``, such as <=.
@@ -436,8 +435,7 @@ class Evaluation:
         All such keys are between ``low_key`` and ``high_key`` (None: no limit). Only the prefix of a long key is
         stored, so its document is a possible match.
         """
-        matching_documents: list[int] = []
-        possible_documents: list[int] = []
+        matching_documents, possible_documents = list[int](), list[int]()
         last_key = None if high_key is None else high_key[:LONG_KEY_PREFIX]
         for stored_key, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low_key[:LONG_KEY_PREFIX]):
             key = bytes(stored_key)

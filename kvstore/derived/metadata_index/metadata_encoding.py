@@ -226,8 +226,8 @@ def pack_container(offsets: Iterable[int]) -> bytes:
     The container has the smallest of three forms: a list of offsets, runs of offsets, or one bit for each offset.
     """
     ordered = sorted(offsets)
-    differences = map(sub, ordered[1:], ordered)
-    num_runs = len(ordered) - sum(map((1).__eq__, differences))  # a difference of 1 continues a run
+    differences = list(map(sub, ordered[1:], ordered))
+    num_runs = len(ordered) - differences.count(1)  # a difference of 1 continues a run
     # A list if it is no larger than runs and smaller than a bitmap: two bytes per offset, four bytes per run.
     if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
         return records.seal(struct.pack(f"<B{len(ordered)}H", _LISTED, *ordered))

@@ -139,7 +139,7 @@ class PageRank:
 
     @property
     def cost(self) -> str:
-        """The cost for EXPLAIN: pushes, rows read, rounds of reads, and the missing mass, which bounds the error."""
+        """The cost for EXPLAIN: push operations, rows read, rounds of reads, and the missing mass (the error)."""
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:
@@ -233,7 +233,7 @@ def make_start_request(
     """Return a request for the rows (edges) of the start nodes that PageRank will expand first.
 
     ``starts`` are start nodes with their masses; more can be added later. ``degrees`` has the number of chunks of each
-    entity among them, by node. ``vector`` is the vector to which similar chunks are preferred, or None.
+    entity among them, by node. Chunks similar to ``vector`` are preferred (None: no preference).
     """
     total = math.fsum(starts.values())
     # A node is expanded if its mass exceeds epsilon per edge.
@@ -246,7 +246,7 @@ def make_start_request(
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None) -> NeighborhoodRequest:
     """Return the request for the rows (edges) of nodes, which are chunks and entities.
 
-    ``vector`` is the vector to which similar chunks are preferred, or None.
+    Chunks similar to ``vector`` are preferred (None: no preference).
     """
     is_entity_node = mask_entities(nodes)
     return NeighborhoodRequest(

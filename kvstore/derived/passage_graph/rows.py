@@ -168,9 +168,9 @@ def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
 
 @lru_cache(maxsize=1 << 15)
 def classify_spelling(encoded_spelling: bytes) -> tuple[bool, bool]:
-    """Return two flags of a spelling (a name as a text writes it), given in UTF-8.
+    """Return (is a content word, is in lower case) for the spelling of a name in a text, given in UTF-8.
 
-    The first is true if it is not a function word, the second if it is in lower case without a digit.
+    A content word is not a function word such as "the". A spelling with a digit does not count as lower case.
     """
     spelling = encoded_spelling.decode()
     is_function_word = to_entity_key(spelling) in FUNCTION_WORDS

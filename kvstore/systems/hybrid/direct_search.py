@@ -202,7 +202,7 @@ def search_by_words(
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(result.ranking)
     bm25_scores = dict(result.ranking)
     bm25_scores.update(zip(other_chunks.tolist(), result.other_scores.tolist(), strict=True))
-    # A word of several languages counts once, by the question's language.
+    # The variants are the terms of the same words in other languages; a word counts only once.
     own_terms = words._replace(variants=()).list_lookup_terms(counts)
     rarities = {term: weights.rarities[term] for term in own_terms if term in weights.rarities}
     return LexicalSearch(result, bm25_scores, rarities), answers

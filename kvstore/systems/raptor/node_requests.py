@@ -414,5 +414,5 @@ class _NodeReader:
         self._bound_topics.load_topics(topics)
         stored_spans_by_topic = [self._bound_topics.list_source_spans(topic)[:limit] for topic in topics]
         # The spans of all topics are converted together, which reads each document once.
-        spans = iter(convert_spans(self._state, [*chain(*stored_spans_by_topic)]))
+        spans = iter(convert_spans(self._state, list(chain.from_iterable(stored_spans_by_topic))))
         return [tuple(next(spans) for _ in stored_spans) for stored_spans in stored_spans_by_topic]
