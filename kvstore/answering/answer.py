@@ -166,7 +166,8 @@ def make_extractive_answer(
 ) -> Answer:
     """Return an answer that no language model wrote, with the text, the citations and the spans of ``content``.
 
-    ``problem`` explains why a model did not write it (None: no model was asked).
+    ``abstained`` is True if it says that the documents do not answer. ``problem`` explains why a model did not write it
+    (None: no model was asked).
     """
     return Answer(
         content.text,
@@ -244,7 +245,10 @@ def write_answer(
 
 
 def _describe_problems(response: ModelAnswer, *, is_cited: bool) -> str | None:
-    """Return what is wrong with a model's answer (``response``): it is incomplete, or cites nothing; None otherwise."""
+    """Return a text about what is wrong with a model's answer; None if it is complete and cites a passage.
+
+    ``is_cited`` is True if it cites one.
+    """
     problems = []
     if response.is_loop:
         problems.append("this answer was ended because the model repeated itself")

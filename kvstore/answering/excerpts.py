@@ -361,11 +361,12 @@ def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collectio
         else:
             separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
             text += f"{separator}{piece}" if text else piece
-    subject = _find_subject(passage, snippets, excerpt.answer, question_terms, stem)
-    if not subject:
+    labels = _format_labels(passage, snippets, excerpt.answer, question_terms, stem)
+    if not labels:
         return text.lstrip("\n")
+    mark = "" if labels.endswith(("?", "？")) else ":"
     separator = "" if text.startswith("\n") else " "
-    return f"{subject}{separator}{text}" if subject.endswith(("?", "？")) else f"{subject}:{separator}{text}"
+    return f"{labels}{mark}{separator}{text}"
 
 
 def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
@@ -374,7 +375,7 @@ def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
     return marker if marker[:1].isdigit() else "-"
 
 
-def _find_subject(
+def _format_labels(
     passage: Passage, snippets: Sequence[Snippet], answer: str, question_terms: Collection[str], stem: Stem
 ) -> str:
     """Return the title and headings to display before the ``snippets`` of an excerpt, joined by ``>``; empty if none.

@@ -162,7 +162,10 @@ def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: st
 
 
 def _build_opening_hit(state: State, rank: int, record: DocumentRecord, title: str) -> Hit:
-    """Return a hit that is the opening sentence of a document or, if it has no sentence, its first line."""
+    """Return a hit that is the opening sentence of a document or, if it has no sentence, its first line.
+
+    ``title`` is displayed as the title of the document, and ``rank`` counts from 1.
+    """
     sentences = collect_cover_sentences(state, islice(record.chunk_ids(), _NUM_OPENING_CHUNKS))
     opening = next(filter(_is_description, sentences), sentences[0] if sentences else None)
     if opening is None:
@@ -244,9 +247,10 @@ def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_w
 
 
 def _format_label(hit: Hit, *, is_listing: bool) -> str:
-    """Return the label before the sentences of a hit: the title of a listed document, or the heading of a section.
+    """Return the label to display before the sentences of a hit of an overview; empty if it has none.
 
-    A heading that is the document's title is omitted.
+    It is the title of the document if the overview ``is_listing`` documents, and otherwise the heading of the section,
+    unless that is the document's title.
     """
     title, heading = hit.title or "", hit.heading.rpartition(" > ")[2]
     section_heading = "" if heading == title else heading

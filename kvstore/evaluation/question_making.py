@@ -13,7 +13,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..text.blocks import Block, parse_blocks, to_plain_text, unwrap_links
@@ -143,38 +143,46 @@ def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
 
 
 def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
-    """Return at most ``limit`` facts that questions can ask for, alternating between the sources (``SOURCES``).
+    """Return at most ``limit`` facts that questions can ask for, alternating between the sources (``SOURCES``)."""
+    facts_by_source = [_drop_repeated_questions(facts) for facts in _collect_facts(store).values()]
+    # One fact of each source, then the next fact of each, and so on.
+    selected = [fact for facts in zip_longest(*facts_by_source) for fact in facts if fact is not None]
+    return selected[:limit]
 
-    Documents are in the order of a hash of their keys. Facts of one source that lead to the same question are dropped.
-    A fact is marked ambiguous if another fact of its source has the same attribute.
+
+def _collect_facts(store: Store) -> dict[str, list[_AskableFact]]:
+    """Return the facts of at most ``_MAX_DOCUMENTS`` documents, by source.
+
+    Documents are in the order of a hash of their keys. The first facts of all documents come before the second ones.
     """
-    facts_by_source: dict[str, list[tuple[int, _AskableFact]]] = {source: [] for source in SOURCES}
+    numbered_facts: dict[str, list[tuple[int, _AskableFact]]] = {source: [] for source in SOURCES}
     for key in sorted(store.keys(), key=lambda key: (zlib.crc32(key.encode()), key))[:_MAX_DOCUMENTS]:
         document = store.get(key)
         if document is None:
             continue
         counts: dict[str, int] = defaultdict(int)
         for fact in _iter_facts(document):  # numbered within its document and source
-            facts_by_source[fact.source].append((counts[fact.source], fact))
+            numbered_facts[fact.source].append((counts[fact.source], fact))
             counts[fact.source] += 1
-    unique_facts = {}
-    for source, numbered_facts in facts_by_source.items():
-        # A question that two facts answer has no single right answer. The first phrase represents all of them.
-        question_counts = Counter(fact.phrase_question(number=0).lower() for _, fact in numbered_facts)
-        attribute_counts = Counter(fact.attribute.lower() for _, fact in numbered_facts)
-        # The first facts of all documents come before the second ones.
-        numbered_facts.sort(key=lambda numbered_fact: numbered_fact[0])
-        unique_facts[source] = [
-            replace(fact, is_ambiguous=attribute_counts[fact.attribute.lower()] > 1)
-            for _, fact in numbered_facts
-            if question_counts[fact.phrase_question(number=0).lower()] == 1
-        ]
-    selected: list[_AskableFact] = []
-    for index in range(max(map(len, unique_facts.values()))):
-        selected += [facts[index] for facts in unique_facts.values() if index < len(facts)]
-        if len(selected) >= limit:
-            break
-    return selected[:limit]
+    return {
+        source: [fact for _, fact in sorted(facts, key=lambda numbered_fact: numbered_fact[0])]
+        for source, facts in numbered_facts.items()
+    }
+
+
+def _drop_repeated_questions(facts: Sequence[_AskableFact]) -> list[_AskableFact]:
+    """Return the facts of one source without those that lead to the same question, which has no single right answer.
+
+    A fact is marked ambiguous if another one has the same attribute.
+    """
+    # The first phrase represents all phrases.
+    question_counts = Counter(fact.phrase_question(number=0).lower() for fact in facts)
+    attribute_counts = Counter(fact.attribute.lower() for fact in facts)
+    return [
+        replace(fact, is_ambiguous=attribute_counts[fact.attribute.lower()] > 1)
+        for fact in facts
+        if question_counts[fact.phrase_question(number=0).lower()] == 1
+    ]
 
 
 def _iter_facts(document: Document) -> Iterator[_AskableFact]:

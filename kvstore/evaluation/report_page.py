@@ -61,7 +61,7 @@ def _iter_lines(report: EvaluationReport) -> Iterator[str]:
 
 
 def _format_row(row: ReportRow) -> str:
-    """Return an HTML table row with the metrics of one value of a setting."""
+    """Return an HTML table row with the metrics of one value of a setting, in bold if the store uses it now."""
     cells = "".join(f"<td>{_format_share(row.figures.get(column))}</td>" for column in COLUMNS)
     current = ' class="current"' if row.is_current else ""
     return f"<tr{current}><td>{escape(row.name)}</td>{cells}<td>{'' if row.ms is None else row.ms}</td></tr>"

@@ -100,8 +100,8 @@ def _explain_statement(context: StatementContext, statement: statements.Statemen
 def _make_total_step(count: int | None, milliseconds: float, measured_view: MeasuredView | None) -> Step:
     """Return the last step of EXPLAIN ANALYZE, which reports the cost of the whole statement.
 
-    ``count`` is its number of rows (None: unknown). ``measured_view`` has counted the pages of the data file that were
-    read (None: they were not counted).
+    ``count`` is its number of rows (None: unknown), and ``milliseconds`` its time. ``measured_view`` has counted the
+    pages of the data file that were read (None: they were not counted).
     """
     pages = None if measured_view is None else measured_view.pages
     return Step("run", "the whole statement", count, milliseconds, pages)

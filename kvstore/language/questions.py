@@ -38,7 +38,7 @@ def find_plain_question(text: str) -> str | None:
 
 
 def find_unquoted_question(text: str) -> str | None:
-    """Return the text after ASK, RETRIEVE or SEARCH that lacks its quotes; None if it has them, or without such a word.
+    """Return the text after ASK, RETRIEVE or SEARCH if it lacks quotes; otherwise, and without such a word, None.
 
     >>> find_unquoted_question("ASK who's there? TOP 3;"), find_unquoted_question("ASK 'who?';")
     ("who's there?", None)

@@ -48,8 +48,8 @@ def compute_layout(
 ) -> Positions:
     """Return the centers of boxes in a layout of the network, in pixels, shape (num_boxes, 2).
 
-    ``edges`` are pairs of box indexes. Boxes that edges connect are laid out together; such groups are put next to each
-    other in rows. The smallest coordinate of a box is 0 on both axes.
+    ``edges`` are pairs of box indexes, and the sizes are in pixels. Boxes that edges connect are laid out together;
+    such groups are put next to each other in rows. The smallest coordinate of a box is 0 on both axes.
     """
     neighbors: list[list[int]] = [[] for _ in range(num_boxes)]
     for first_box, second_box in edges:

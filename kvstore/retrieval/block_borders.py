@@ -83,7 +83,7 @@ class BlockFinder:
         return start, end if blank_line_after < 0 else blank_line_after
 
     def _parse_blocks(self, document: int, start: int, end: int) -> list[BlockSpan]:
-        """Return the tables, list items and code blocks in a byte range of a document, in order.
+        """Return the tables, list items and code blocks in bytes ``start`` to ``end`` of a document, in order.
 
         All paragraphs of one list item are one block.
         """

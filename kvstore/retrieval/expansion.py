@@ -43,7 +43,7 @@ def expand_entity(
     if tree is not None and state.forest.find_tree(tree) is None and state.documents.find_id(tree) is None:
         raise InputError(f"there is no tree {tree!r}; SELECT name FROM trees lists them, and a document key also works")
     key = to_entity_key(name)
-    identity = state.resolve(key) if key else None
+    identity = state.resolve(key) if key else None  # the entity with all its names
     if identity is None:
         return []
     display_name = state.entities.get(identity.entry.entity).name
@@ -89,9 +89,9 @@ def _select_steps(
 ) -> tuple[list[WalkStep], bool]:
     """Return the nearest ``limit`` steps of a walk from ``nodes`` up or down a tree, and True if there are more.
 
-    A step is an edge from the node ``via`` to ``node``, and has at most ``depth`` as its distance. If a walk up has
-    more than ``limit`` steps, the path to the nearest root is among the returned ones unless that path alone is longer.
-    Ties between roots are broken by name.
+    ``is_upward`` is True for a walk to ancestors. A step is an edge from the node ``via`` to ``node``, and at most
+    ``depth`` edges away. If a walk up has more than ``limit`` steps, the returned ones include the path to the nearest
+    root unless that path alone is longer. Ties between roots are broken by name.
     """
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}  # the first step that reached each node
@@ -128,8 +128,9 @@ def _iter_forest_relatives(
 ) -> Iterator[Relative]:
     """Yield a row for each step of a walk in the entity forest, with the sentence that states the edge of the step.
 
-    A step leads from the node ``via`` to ``node``. ``start_names`` maps the nodes at which the walk starts to their
-    names. ``tree`` is the name of the tree, and ``display_name`` that of the entity.
+    A step leads from the node ``via`` to ``node``, which is its parent if ``is_upward``, and otherwise its child.
+    ``start_names`` maps the nodes at which the walk starts to their names. ``tree`` is the name of the tree, and
+    ``display_name`` that of the entity.
     """
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))

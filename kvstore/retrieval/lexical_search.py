@@ -300,7 +300,10 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
 
 
 def read_question_weights(query: Query, k1: float = K1, b: float = B) -> tuple[list[str], TermWeights]:
-    """Return the terms in a question to search for, and their BM25 parameters, which are read from the state."""
+    """Return the terms in a question to search for, and the parameters of their BM25 search, read from the state.
+
+    ``k1`` and ``b`` are the parameters of BM25.
+    """
     words = parse_question_words(query.question, query.stem)
     counts = query.reading.fetch(build_count_request(words))
     terms = words.list_lookup_terms(counts)

@@ -36,7 +36,7 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
     were extracted from prose, other text.
     """
     key = to_entity_key(name)
-    identity = state.resolve(key) if key else None
+    identity = state.resolve(key) if key else None  # the entity with all its names
     if identity is None:
         return
     display_name = state.entities.get(identity.entry.entity).name
@@ -129,7 +129,8 @@ def _build_abstract_location(state: State, address: AbstractAddress, display_nam
 def _find_mention_sentence(state: State, document: int, leaf: int, entities: list[int]) -> str | None:
     """Return the first sentence that mentions one of ``entities`` in the chunks that a leaf abstract summarizes.
 
-    Returns the first heading that mentions one if no sentence does, or else None.
+    Returns the first heading that mentions one if no sentence does, or else None. ``document``, ``leaf`` and
+    ``entities`` are ids.
     """
     heading = None
     chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)  # the chunk ids below a leaf abstract

@@ -388,9 +388,10 @@ class AnswerReader:
 
 @lru_cache(maxsize=_NUM_CACHED_MASKS)
 def _build_span_mask(num_tokens: int) -> npt.NDArray[np.bool_]:
-    """Return a square matrix: True if an answer can start at the row's token and end at the column's token.
+    """Return a square matrix for a text of ``num_tokens`` tokens: which spans of tokens can be an answer. It is cached.
 
-    It does not end before it starts, and has at most ``_MAX_SPAN_TOKENS`` tokens.
+    An element is True if an answer can start at the row's token and end at the column's token: it does not end before
+    it starts, and has at most ``_MAX_SPAN_TOKENS`` tokens.
     """
     after_start = np.triu(np.ones((num_tokens, num_tokens), np.bool_))
     return after_start & ~np.triu(after_start, _MAX_SPAN_TOKENS)

@@ -82,7 +82,7 @@ def extract_reader_answer(
     passage_index, index = best.position
     snippets = reading.passages[passage_index].snippets
     index = _find_answering_item(snippets, index, best.answer, evidence.question)
-    excerpt = Excerpt(passage_index, *_find_display_span(snippets, index, evidence.question), best.score, best.answer)
+    excerpt = Excerpt(passage_index, *_find_display_range(snippets, index, evidence.question), best.score, best.answer)
     excerpts = [excerpt]
     num_words = sum(snippet.num_words for snippet in excerpt.get_snippets(reading.passages))
     displayed_positions = set(excerpt.positions)
@@ -105,6 +105,20 @@ def extract_reader_answer(
     return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
 
 
+class _SnippetId(NamedTuple):
+    """What identifies a snippet in all passages: its document key, and the byte offset at which it starts."""
+
+    document: str
+    start: int
+
+
+class _SnippetRange(NamedTuple):
+    """Adjacent snippets of a passage, by the indexes of the first and the last."""
+
+    first: int
+    last: int
+
+
 class PartReading(NamedTuple):
     """A part of a question ("Who pays, and when?" has two): its text, its reading, and the scorer for its snippets."""
 
@@ -113,8 +127,8 @@ class PartReading(NamedTuple):
     scorer: SnippetScorer
 
     @property
-    def best_snippet_id(self) -> tuple[str, int]:
-        """The document key and the byte offset of the likeliest answering snippet, which identify it."""
+    def best_snippet_id(self) -> _SnippetId:
+        """The id of the snippet that most likely answers the part."""
         position = self.reading.best.position
         return _get_snippet_id(self.reading.passages[position.passage_index], position.snippet_index)
 
@@ -129,7 +143,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
     citations: list[Citation] = []
     answers: list[AnswerPart] = []
     # For the id of each displayed sentence, the number of its citation and the offset of its paragraph in the answer.
-    citation_places: dict[tuple[str, int], tuple[int, int]] = {}
+    citation_places: dict[_SnippetId, tuple[int, int]] = {}
     for part, is_answered in zip(parts, answered, strict=True):
         separator = "\n\n" if text else ""
         if not is_answered:
@@ -141,7 +155,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
         passage = part.reading.passages[passage_index]
         sentence = part.best_snippet_id
         if sentence not in citation_places:
-            first, last = _find_display_span(passage.snippets, index, part.text)
+            first, last = _find_display_range(passage.snippets, index, part.text)
             if first == index and _refers_to_previous(passage.snippets, index):
                 is_shown = _get_snippet_id(passage, index - 1) in citation_places
                 first = index if is_shown else index - 1
@@ -218,13 +232,13 @@ def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
     return refers_back and has_previous(snippets, index)
 
 
-def _get_snippet_id(passage: Passage, index: int) -> tuple[str, int]:
-    """Return the document key and the byte offset of the snippet at ``index``, which identify it in all passages."""
-    return passage.document, passage.to_byte_offset(passage.snippets[index].start)
+def _get_snippet_id(passage: Passage, index: int) -> _SnippetId:
+    """Return the id of the snippet at ``index``, which is the same in all passages that have the snippet."""
+    return _SnippetId(passage.document, passage.to_byte_offset(passage.snippets[index].start))
 
 
-def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
-    """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
+def _find_display_range(snippets: Sequence[Snippet], index: int, question: str) -> _SnippetRange:
+    """Return the range of snippets to display for the answering snippet at ``index``.
 
     A snippet is displayed with the list, table or code that it introduces and the definition that it begins, an item
     with the sentence that introduces it, and code with the sentences before it that explain it. The question can ask
@@ -256,14 +270,13 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     )
     if snippet.kind == "item" and asks_for_list and not is_about_term:
         return _extend_over_list(snippets, first, last)
-    return first, last
+    return _SnippetRange(first, last)
 
 
-def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> tuple[int, int]:
-    """Extend the span of snippets ``first`` to ``last``, which has an item, over its list; return the new span.
+def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _SnippetRange:
+    """Return the range of snippets ``first`` to ``last``, which has an item, extended over the list of the item.
 
-    The list begins after its lead-in, which is included, and ends with its last item or with the section. The result
-    has at most ``_MAX_WORDS`` words, unless the given span has more.
+    The lead-in of the list is included. The result has at most ``_MAX_WORDS`` words, unless the given range has more.
     """
     section = snippets[last].section
     num_words = sum(snippet.num_words for snippet in snippets[first : last + 1])
@@ -280,25 +293,26 @@ def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> tup
         if following.kind != "item" or following.section != section or num_words > _MAX_WORDS:
             break
         last += 1
-    return first, last
+    return _SnippetRange(first, last)
 
 
-def _find_procedure(snippets: Sequence[Snippet], index: int) -> tuple[int, int] | None:
-    """Return the indexes of the first and last sentence of the paragraph of snippet ``index`` if it is a procedure.
+def _find_procedure(snippets: Sequence[Snippet], index: int) -> _SnippetRange | None:
+    """Return the range of sentences of the paragraph of snippet ``index`` if it is a procedure, else None.
 
-    At least half of its sentences begin as a step does. Return None if the paragraph is long or describes no steps.
+    At least two sentences, and half of all, must begin as a step does. The paragraph must have at most
+    ``_MAX_PROCEDURE_WORDS`` words, and all of it must be within hits.
     """
-    block = [
-        other
-        for other, snippet in enumerate(snippets)
-        if snippet.block_index == snippets[index].block_index and snippet.section == snippets[index].section
+    paragraph = (snippets[index].block_index, snippets[index].section)
+    indexes = [
+        other_index for other_index, other in enumerate(snippets) if (other.block_index, other.section) == paragraph
     ]
-    sentences = snippets[block[0] : block[-1] + 1]
+    first, last = indexes[0], indexes[-1]
+    sentences = snippets[first : last + 1]
     num_steps = sum(map(_is_step, sentences))
     is_short = sum(sentence.num_words for sentence in sentences) <= _MAX_PROCEDURE_WORDS
     has_hits = all(sentence.hit is not None for sentence in sentences)
     is_procedure = num_steps > 1 and 2 * num_steps >= len(sentences)
-    return (block[0], block[-1]) if is_procedure and is_short and has_hits else None
+    return _SnippetRange(first, last) if is_procedure and is_short and has_hits else None
 
 
 def _is_step(sentence: Snippet) -> bool:
