@@ -32,6 +32,13 @@ def test_sentences_have_no_kind(paragraph: str) -> None:
     assert find_block_kind(paragraph) is None
 
 
+@pytest.mark.parametrize("line", ["<br>", "<!-- draft -->", "![A boat](boat.png)"])
+def test_lines_that_display_nothing_have_no_snippets(line: str) -> None:
+    text = f"{line}\n{line}"
+    kind = find_block_kind(text)
+    assert kind is not None and list(kind.split(PassageBlock(text, 0, len(text), 0))) == []
+
+
 def test_a_record_can_have_a_sentence() -> None:
     row = "patient: Biscuit\nweight: 12 kg\nadvice: Check the ear every three months for one year and then yearly."
     kind = find_block_kind(row)

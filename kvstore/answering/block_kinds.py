@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..text.everyday_words import is_everyday
@@ -196,7 +197,7 @@ def _split_line_list(block: PassageBlock) -> Iterator[Snippet]:
     """
     lines = list(split_entries(block))
     firsts = [index for index, line in enumerate(lines) if index == 0 or line.text.endswith(":")]
-    for first, last in zip(firsts, [*firsts[1:], len(lines)], strict=True):
+    for first, last in pairwise([*firsts, len(lines)]):
         lead_in, *introduced = lines[first:last]
         content = "; ".join(line.text for line in introduced)
         if lead_in.text.endswith(":") and 0 < count_written_words(content) <= _MAX_INTRODUCED_WORDS:
