@@ -6,7 +6,7 @@ its settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..text.blocks import ChunkBlock, is_lead_in, split_chunk_blocks
 from ..text.patterns import compile_lazily
@@ -76,10 +76,9 @@ def split_markdown(
             # A paragraph, another term, or an item that is not below the term ends the definition.
             if block.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, block.level
-            # A table below a list belongs to its last item only after a colon.
-            is_table_below = block.introduces_next and blocks[block_index + 1].kind == "table"
-            is_list_end = block.kind == "item" and is_table_below and not is_lead_in(content)
-            introduces_next = block.introduces_next and not is_list_end
+            introduces_next = block.introduces_next and not _precedes_separate_table(
+                block, blocks[block_index + 1 :], content
+            )
             for field in split_fields(block_span):
                 label = term if field.start == block_span.start else ""
                 yield from split_prose(
@@ -90,6 +89,16 @@ def split_markdown(
                     has_own_term=bool(own_term and label and heading_end is None),
                     introduces_next=introduces_next and field.end == block.end,
                 )
+
+
+def _precedes_separate_table(block: ChunkBlock, following: Sequence[ChunkBlock], content: str) -> bool:
+    """True if a block is an item of a list above a table that is not part of the item.
+
+    ``following`` are the blocks after it. A table belongs to an item only if the text of the item (``content``) is a
+    lead-in.
+    """
+    is_above_table = bool(following) and following[0].kind == "table"
+    return block.kind == "item" and is_above_table and not is_lead_in(content)
 
 
 def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:

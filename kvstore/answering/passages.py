@@ -283,52 +283,86 @@ def split_snippets(
         if format == "markdown"
         else PlainTextSplitter(text, language).split(starts_mid_line)
     )
-    block_sizes = Counter(element.block_index for element in elements if isinstance(element, Snippet))
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
-    attributions = _find_attributions(text, elements)
-    section = 0
-    at_section_start = True
-    previous: Snippet | None = None
-    caption = ""  # of the table or quoted mail that the snippet is in
-    open_question: Snippet | None = None  # a question that opens a paragraph, and acts as the heading of its reply
-    reply: Snippet | None = None  # the first snippet of the reply
+    annotator = _ContextAnnotator(text, elements, section_heading)
     for element in elements:
         if isinstance(element, SnippetHeading):
-            section_heading = element.title.strip()
-            section, at_section_start, open_question = section + 1, True, None
-            continue
-        snippet = element
+            annotator.open_section(element.title.strip())
+        else:
+            annotator.annotate(element)
+            yield element
+
+
+class _ContextAnnotator:
+    """Sets the fields of the snippets of a text that describe their context, in the order of the text."""
+
+    def __init__(self, text: str, elements: Sequence[Snippet | SnippetHeading], heading: str) -> None:
+        """Begin at the start of ``text``, which is in a section with this ``heading``.
+
+        ``elements`` are the snippets and headings of the text, in order.
+        """
+        self._text = text
+        self._heading = heading
+        self._section = 0
+        self._at_section_start = True
+        self._block_sizes = Counter(element.block_index for element in elements if isinstance(element, Snippet))
+        self._attributions = _find_attributions(text, elements)
+        self._previous: Snippet | None = None
+        #: The caption of the table or quoted mail that the current snippet is in.
+        self._caption = ""
+        #: A question that opens a paragraph, and acts as the heading of its reply; and the first snippet of the reply.
+        self._open_question: Snippet | None = None
+        self._reply: Snippet | None = None
+
+    def open_section(self, heading: str) -> None:
+        """Begin a section with this heading. The next snippet is its first."""
+        self._heading, self._at_section_start, self._open_question = heading, True, None
+        self._section += 1
+
+    def annotate(self, snippet: Snippet) -> None:
+        """Set the fields of the next snippet of the text: its section, heading and caption, and what it needs."""
+        previous = self._previous
         opens_block = previous is None or previous.block_index != snippet.block_index
         snippet.is_question |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
-        if snippet.is_question:
-            open_question = snippet if snippet.kind == "table" or opens_block or open_question is not None else None
-        elif open_question is not None and open_question is previous:
-            reply = snippet
-        elif open_question is not None and reply is not None and _ends_reply(text, open_question, reply, snippet):
-            open_question = None
-        snippet.section = section
+        self._update_open_question(snippet, opens_block)
+        snippet.section = self._section
         if snippet.release is not None:
-            yield snippet
-            continue
-        snippet.heading = section_heading if open_question in (None, snippet) else open_question.text
+            return  # a heading that dates a release needs no context
+        question = self._open_question
+        snippet.heading = self._heading if question is None or question is snippet else question.text
         snippet.num_words = count_written_words(snippet.text)
-        is_synopsis = section_heading.lower() in _SYNOPSIS_HEADINGS
-        is_only_snippet = block_sizes[snippet.block_index] == 1
+        is_synopsis = self._heading.lower() in _SYNOPSIS_HEADINGS
+        is_only_snippet = self._block_sizes[snippet.block_index] == 1
         snippet.is_selectable = snippet.is_selectable and not is_synopsis and _is_readable(snippet, is_only_snippet)
         if snippet.kind in ("prose", "item"):
-            snippet.needs_previous = not at_section_start and _refers_back(snippet, opens_block)
+            snippet.needs_previous = not self._at_section_start and _refers_back(snippet, opens_block)
             snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
         if opens_block:
-            caption = attributions.get(snippet.block_index, "")
-            if not caption and previous is not None and previous.section == section and previous.is_lead_in:
+            self._caption = self._attributions.get(snippet.block_index, "")
+            if not self._caption and previous is not None and previous.is_lead_in and previous.section == self._section:
                 snippet.needs_previous = True
                 if snippet.kind == "table" and not previous.is_selectable:  # a lead-in that is not a sentence
-                    caption = previous.text.rstrip(":")
-        snippet.caption = caption
+                    self._caption = previous.text.rstrip(":")
+        snippet.caption = self._caption
         # An answer is not understood without its question.
-        snippet.needs_previous |= open_question is not None and open_question is previous
-        yield snippet
-        at_section_start, previous = False, snippet
+        snippet.needs_previous |= question is not None and question is previous
+        self._at_section_start, self._previous = False, snippet
+
+    def _update_open_question(self, snippet: Snippet, opens_block: bool) -> None:
+        """Remember ``snippet`` if it is a question with a reply, and forget the last one if its reply has ended.
+
+        ``opens_block`` is True if the snippet is the first of its block.
+        """
+        question = self._open_question
+        if snippet.is_question:
+            has_reply = snippet.kind == "table" or opens_block or question is not None
+            self._open_question = snippet if has_reply else None
+        elif question is not None and question is self._previous:
+            self._reply = snippet
+        elif (
+            question is not None and self._reply is not None and _ends_reply(self._text, question, self._reply, snippet)
+        ):
+            self._open_question = None
 
 
 def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:

@@ -191,7 +191,7 @@ class SnippetHeading(NamedTuple):
     title: str
 
 
-def render_inline(piece: str) -> str:
+def render_inline(markdown: str) -> str:
     """Return Markdown as the plain text on one line that a browser shows: without syntax, tags, images and addresses.
 
     >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
@@ -205,13 +205,13 @@ def render_inline(piece: str) -> str:
     >>> render_inline("Raffle ....... Ann"), render_inline("Raffle ....... 12")
     ('Raffle: Ann', 'Raffle ....... 12')
     """
-    if "...." in piece:
-        piece = _LEADER_PATTERN.sub(": ", piece)
-    piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
-    piece = _DEFINITION_MARKER_PATTERN.sub(": ", piece)
-    piece = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", piece, count=1)
-    if "`" not in piece:
-        return to_plain_text(_strip_markup(piece))
+    if "...." in markdown:
+        markdown = _LEADER_PATTERN.sub(": ", markdown)
+    markdown = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", markdown))
+    markdown = _DEFINITION_MARKER_PATTERN.sub(": ", markdown)
+    markdown = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", markdown, count=1)
+    if "`" not in markdown:
+        return to_plain_text(_strip_markup(markdown))
     # Numbers replace the code, because links and emphasis can contain code, but nothing in code is markup.
     codes: list[str] = []
 
@@ -221,8 +221,8 @@ def render_inline(piece: str) -> str:
         codes.append(_SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", span.group(2)))
         return f"\1{len(codes) - 1}\1"
 
-    plain_piece = _strip_markup(_CODE_SPAN_PATTERN.sub(hide_code, piece.replace("\1", "")))
-    return to_plain_text(_HIDDEN_CODE_PATTERN.sub(lambda number: codes[int(number.group(1))], plain_piece))
+    plain_markdown = _strip_markup(_CODE_SPAN_PATTERN.sub(hide_code, markdown.replace("\1", "")))
+    return to_plain_text(_HIDDEN_CODE_PATTERN.sub(lambda number: codes[int(number.group(1))], plain_markdown))
 
 
 def _strip_markup(text: str) -> str:

@@ -158,7 +158,7 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
     """
     quantities = _find_quantities(sentence)
     years = _YEAR_RANGE_PATTERN.search(sentence)
-    result: Verdict | Literal["equal"] = "equal"
+    verdict: Verdict | Literal["equal"] = "equal"
     for quantity in _find_quantities(question):
         same_unit = [other for other in quantities if other.unit == quantity.unit]
         if any(other.value == quantity.value and other.comparison == quantity.comparison for other in same_unit):
@@ -168,18 +168,18 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
         if quantity.unit == "year" and years is not None:
             first_year, last_year = map(int, years.groups())
             if not first_year <= quantity.value <= last_year:
-                result = "no"
+                verdict = "no"
         elif len(same_unit) != 1:
             return None
         else:
             (other,) = same_unit
             if other.is_limit and asks_permission:
-                result = "yes" if quantity.value <= other.value else "no"
+                verdict = "yes" if quantity.value <= other.value else "no"
             elif other.comparison or asks_permission:
                 return None
             else:
-                result = "no"
-    return result
+                verdict = "no"
+    return verdict
 
 
 def _find_quantities(text: str) -> list[_Quantity]:

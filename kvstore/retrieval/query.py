@@ -25,6 +25,7 @@ from ..structures.state import State
 from ..structures.vectors.vectors import Vector
 from ..text.languages import get_main_language, open_question_stemmer
 from .evidence import (
+    AbstractNote,
     ChunkReadRequest,
     Evidence,
     Hit,
@@ -298,8 +299,12 @@ def evidence_of(
         if query.segments == "added":
             limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
             extra_segments = _build_segment_hits(query, ranking, paths, min(limits, default=None)).hits
-    notes = LoadedChunk.build_abstract_notes(query.load_chunks(ranked_hits.best_chunks)) if query.abstracts else []
-    return Evidence(query.question, strategy, ranked_hits.hits, notes, query.trace.steps, pool, segments=extra_segments)
+    abstracts: list[AbstractNote] = []
+    if query.abstracts:
+        abstracts = LoadedChunk.build_abstract_notes(query.load_chunks(ranked_hits.best_chunks))
+    return Evidence(
+        query.question, strategy, ranked_hits.hits, abstracts, query.trace.steps, pool, segments=extra_segments
+    )
 
 
 def _build_segment_hits(

@@ -248,7 +248,7 @@ def _iter_long_forms(acronym: str, text: str) -> Iterator[str]:
 
 
 def _match_initials(initials: str, words: Sequence[str]) -> int:
-    """Return the number of the first ``words`` that have these initials, or 0; link words can be skipped.
+    """Return how many of the first ``words`` have these initials, with link words ("of", "the") between; 0 if none do.
 
     >>> _match_initials("os", ["of", "service", "are"]), _match_initials("ta", ["time", "of", "arrival"])
     (2, 3)
