@@ -343,9 +343,10 @@ class NounPhrases:
         return None
 
     def find_previous_noun(self, end: int) -> int | None:
-        """Return the index of the noun before ``end`` (of a name such as "Anna Smith", its first word), or None.
+        """Return the index of the noun right before the word at ``end``, or None if there is another word or none.
 
-        Commas, semicolons, colons, dashes and ``(`` between them are skipped.
+        Of a name of several words, such as ``Anna Smith``, it is the first word. Commas, semicolons, colons, dashes
+        and ``(`` before ``end`` are skipped.
         """
         index = end - 1
         while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):

@@ -62,6 +62,8 @@ _LIST_TAGS = frozenset("ul ol dl menu dir".split())
 #: The language in the class of a code block: ``language-python``, ``brush: python``.
 _LANGUAGE_PATTERN = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
 _EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")  # -2
+#: The last character of a base, which comes before its exponent.
+_BASE_END_PATTERN = re.compile(r"[^\W_]|\)")
 
 #: A function that finishes an element when the walk leaves it.
 _OnLeave = Callable[[], None]
@@ -170,9 +172,7 @@ class _PageWalker:
             text = _get_only_text(node)
             if text.isdigit() and node.css_first("a") is not None:
                 inline.add_text(f"[{text}]")
-            elif _EXPONENT_PATTERN.fullmatch(text) and (
-                inline.get_last_character().isalnum() or inline.get_last_character() == ")"
-            ):
+            elif _EXPONENT_PATTERN.fullmatch(text) and _BASE_END_PATTERN.match(inline.get_last_character()):
                 inline.add_text(f"^{text}")
             else:
                 return False

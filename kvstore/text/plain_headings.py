@@ -108,14 +108,17 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
     """
     line_start = text.rfind("\n", 0, start) + 1  # the indentation of the title counts
     match = _UNDERLINED_PATTERN.match(text, line_start, end)
-    if match is None or (match["over"] or match["under"])[0] != match["under"][0]:
+    if match is None:
+        return None
+    underline_character, has_overline = match["under"][0], match["over"] is not None
+    if has_overline and match["over"][0] != underline_character:
         return None  # an overline must have the same character
     title_line, underline, title = match["text"].expandtabs(), match["line"].expandtabs(), match["title"]
     if abs(len(title_line) - len(underline)) > _MAX_END_DISTANCE or 2 * len(match["under"]) < len(title):
         return None
     if _COLUMNS_PATTERN.search(title) or not any(character.isalpha() for character in title):
         return None
-    level = levels.setdefault((match["under"][0], match["over"] is not None), min(len(levels) + 1, _MAX_LEVEL))
+    level = levels.setdefault((underline_character, has_overline), min(len(levels) + 1, _MAX_LEVEL))
     return PlainHeading(start, match.end("under"), level, title, min(match.end(), end))
 
 

@@ -79,10 +79,10 @@ class _QuestionPatterns(NamedTuple):
         A phrase that asks only at the start of a clause (``initial``) is omitted elsewhere.
         """
         for match in pattern.finditer(question):
-            if match.lastgroup not in self.initial or not _CLAUSE_PATTERN.search(
-                question, max(0, match.start() - 2), match.start()
-            ):
-                yield match
+            start = match.start()
+            if match.lastgroup in self.initial and _CLAUSE_PATTERN.search(question, max(0, start - 2), start):
+                continue  # a word before it continues its clause
+            yield match
 
 
 class QuestionVocabulary(NamedTuple):
