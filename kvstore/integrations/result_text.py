@@ -182,3 +182,35 @@ def to_json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     return value if value is None or isinstance(value, (int, float)) else sanitize_slice(str(value))
+
+
+def format_outcome(answer: Mapping[str, Any]) -> str:
+    """Return the outcome, the author, the verdict (yes or no) and the answering words of a row of ASK as one line."""
+    author = ""
+    if answer["outcome"] == "answered":
+        author = ", extractive" if answer["model"] is None else f", written by {answer['model']}"
+    verdict = "" if answer["verdict"] is None else f"; verdict: {answer['verdict']}"
+    span = f"; answer_span: {to_one_line(answer['answer_span']['text'])}" if answer["answer_span"] else ""
+    return f"(outcome: {answer['outcome']}{author}{verdict}{span})"
+
+
+def sanitize_span(span: Mapping[str, Any] | None) -> str | None:
+    """Return the text of a span of an answer, sanitized like quoted document text; None without a span."""
+    return sanitize_slice(span["text"]) if span else None
+
+
+def format_occurrence(row: Mapping[str, Any]) -> str:
+    """Return a row of LOOKUP as a line: the name, the tree or document where it occurs, and the text."""
+    if row["document"] is None:
+        location = f"in tree {row['tree']}, level {row['level']}"
+    else:
+        location = f"in {format_key(row['document'])}"
+    parent = f", under {row['parent']}" if row["parent"] else ""
+    return f"{row['entity']} {location}{parent}: {row['text']}"
+
+
+def format_relative(row: Mapping[str, Any]) -> str:
+    """Return a row of EXPAND as a line: the signed level, the name, its tree, and the text."""
+    parent = f" (under {row['via']})" if row["level"] > 0 else ""
+    text = f": {row['text']}" if row["text"] else ""
+    return f"{row['level']:+d} {row['relative']}{parent} in {row['tree']}{text}"

@@ -25,16 +25,20 @@ from .result_text import (
     ToolResult,
     build_list_data,
     format_key,
+    format_occurrence,
+    format_outcome,
+    format_relative,
     format_source,
     format_spans,
     parse_key,
     quote_argument,
     render_lines,
     render_parts,
+    sanitize_span,
     to_json_value,
     truncate,
 )
-from .store_facts import get_default_strategy
+from .store_facts import fetch_named_rows, get_default_strategy
 from .tool_definitions import check_argument_length, check_tool_arguments, iter_tools
 
 #: The timeout in seconds of a tool without a language model.
@@ -145,27 +149,29 @@ class StoreTools:
         condition = self._choose_condition(where)
         statement = self._build_statement("RETRIEVE", question, strategy, condition, top)
         with language.locate_in_condition(condition or ""):
-            rows = self._query(*statement)
-        # The columns of RETRIEVE are rank, score, document, ordinal, text, path, kind, spans and chunk.
-        titles = self._load_titles([document for _, _, document, *_ in rows])
-        data = build_list_data(
-            "passages",
-            [
-                {"document": document, "start": spans[0]["start"], "end": spans[0]["end"], "score": score,
-                 "why": sanitize_slice(path), "text": sanitize_slice(text)}
-                for _, score, document, _, text, path, _, spans, *_ in rows
-            ],
-            self._tokens,
-        )  # fmt: skip
-        if not rows:
+            hits = fetch_named_rows(self._session.query(*statement, timeout=TIMEOUT_SECONDS))
+        titles = self._load_titles([hit["document"] for hit in hits])
+        passages_data = [
+            {
+                "document": hit["document"],
+                "start": hit["spans"][0]["start"],
+                "end": hit["spans"][0]["end"],
+                "score": hit["score"],
+                "why": sanitize_slice(hit["path"]),
+                "text": sanitize_slice(hit["text"]),
+            }
+            for hit in hits
+        ]
+        data = build_list_data("passages", passages_data, self._tokens)
+        if not hits:
             return ToolResult("Nothing was found.", data)
         passages = [
             ResultPart(
-                f"[{rank}] {format_source(document, titles.get(document))}, {format_spans(spans)} (why: "
-                f"{to_one_line(path)})\n",
-                sanitize_text(text),
+                f"[{hit['rank']}] {format_source(hit['document'], titles.get(hit['document']))}, "
+                f"{format_spans(hit['spans'])} (why: {to_one_line(hit['path'])})\n",
+                sanitize_text(hit["text"]),
             )
-            for rank, _, document, _, text, path, _, spans, *_ in rows
+            for hit in hits
         ]
         text = render_parts(
             self._tokens,
@@ -185,38 +191,28 @@ class StoreTools:
         statement = self._build_statement("ASK", question, strategy, condition)
         with language.locate_in_condition(condition or ""):
             cursor = self._session.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
-        # The columns of ASK are answer, citations, extractive, model, dropped, confidence, abstained, outcome,
-        # answer_span, verdict and parts.
-        ((answer, citations, _, model, _, confidence, _, outcome, answer_span, verdict, answer_parts),) = (
-            cursor.fetchall()
-        )
-        origin = ""
-        if outcome == "answered":
-            origin = ", extractive" if model is None else f", written by {model}"
-        # The verdict is yes or no if the question asks for that; the answer span has the words that answer it.
-        details = "" if verdict is None else f"; verdict: {verdict}"
-        details += f"; answer_span: {to_one_line(answer_span['text'])}" if answer_span else ""
+        (answer,) = fetch_named_rows(cursor)
         sources = [
             f"[{citation['number']}] {format_key(citation['document'])}, {format_spans(citation['spans'])}"
-            for citation in citations
+            for citation in answer["citations"]
         ]
-        lines = [f"(outcome: {outcome}{origin}{details})", *(["Sources:"] if sources else []), *sources]
+        lines = [format_outcome(answer), *(["Sources:"] if sources else []), *sources]
         if cursor.message:
             lines.append(to_one_line(cursor.message))
         # The only numbers in brackets in an answer are those of its citations.
-        result_parts = [ResultPart("", answer), *map(ResultPart, lines)]
+        result_parts = [ResultPart("", answer["answer"]), *map(ResultPart, lines)]
         text = render_parts(self._tokens, result_parts, "\n", lambda num_left: f"({num_left} more lines do not fit)")
-        fields = ("number", "document", "start", "end")
+        citation_fields = ("number", "document", "start", "end")
         data = {
-            "outcome": outcome,
-            "answer": truncate(answer, self._tokens),
-            "answer_span": sanitize_slice(answer_span["text"]) if answer_span else None,
-            "verdict": verdict,
-            # The answers to the questions that a question of several parts consists of.
-            "parts": list(map(_to_part_data, answer_parts)),
-            "model": model,
-            "confidence": confidence,
-            "citations": [{field: citation[field] for field in fields} for citation in citations],
+            "outcome": answer["outcome"],
+            "answer": truncate(answer["answer"], self._tokens),
+            "answer_span": sanitize_span(answer["answer_span"]),
+            "verdict": answer["verdict"],
+            # The answers to the parts of a question that asks for several facts.
+            "parts": list(map(_to_part_data, answer["parts"])),
+            "model": answer["model"],
+            "confidence": answer["confidence"],
+            "citations": [{name: citation[name] for name in citation_fields} for citation in answer["citations"]],
         }
         return ToolResult(text, data)
 
@@ -225,31 +221,23 @@ class StoreTools:
 
         If the tools have a condition on documents, only occurrences in allowed documents are returned.
         """
-        # The columns of LOOKUP are entity, temperature, tree, level, parent, document, abstract and text.
         max_rows = limit if self._where is None else MAX_ROWS  # rows of documents that are not allowed are dropped
         cursor = self._session.query("LOOKUP ? LIMIT ?", (name, max_rows), timeout=TIMEOUT_SECONDS)
-        rows = cursor.fetchall()
+        rows = fetch_named_rows(cursor)
         if self._where is not None:
-            documents = [document for *_, document, _, _ in rows]
-            allowed = self._select_allowed(documents)
-            rows = [row for row, document in zip(rows, documents, strict=True) if document in allowed][:limit]
+            allowed = self._select_allowed(row["document"] for row in rows)
+            rows = [row for row in rows if row["document"] in allowed][:limit]
+        fields = ("tree", "level", "parent", "document")
         locations = [
-            {"name": entity, "tree": tree, "level": level, "parent": parent, "document": document,
-             "text": sanitize_slice(text)}
-            for entity, _, tree, level, parent, document, _, text in rows
-        ]  # fmt: skip
+            {"name": row["entity"], **{field: row[field] for field in fields}, "text": sanitize_slice(row["text"])}
+            for row in rows
+        ]
         data = build_list_data("locations", locations, self._tokens)
         if not rows:
             not_found_text = f"no document here mentions {name}"
             return ToolResult(not_found_text if self._where is not None else cursor.message or not_found_text, data)
-        occurrences = []
-        for entity, _, tree, level, parent, document, _, text in rows:
-            location = f"in tree {tree}, level {level}" if document is None else f"in {format_key(document)}"
-            occurrences.append(f"{entity} {location}{f', under {parent}' if parent else ''}: {text}")
-        text = render_lines(
-            self._tokens, map(to_one_line, occurrences), lambda num_left: f"({num_left} more occurrences)"
-        )
-        return ToolResult(text, data)
+        lines = map(to_one_line, map(format_occurrence, rows))
+        return ToolResult(render_lines(self._tokens, lines, lambda num_left: f"({num_left} more occurrences)"), data)
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
         """Return the names above and below a name in the entity trees, one per line, or a note that none exist.
@@ -259,17 +247,12 @@ class StoreTools:
         statement, parameters = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
             statement, parameters = f"{statement} IN TREE ?", [*parameters, tree]
-        # The columns of EXPAND are entity, tree, level, relative, via and text.
-        rows = self._query(statement, parameters)
-        lines = [
-            f"{level:+d} {relative}{f' (under {via})' if level > 0 else ''} in {tree_name}{f': {text}' if text else ''}"
-            for _, tree_name, level, relative, via, text in rows
-        ]
-        if not lines:
+        rows = fetch_named_rows(self._session.query(statement, parameters, timeout=TIMEOUT_SECONDS))
+        if not rows:
             return "No names are above or below it."
         return render_lines(
             self._tokens,
-            map(to_one_line, lines),
+            map(to_one_line, map(format_relative, rows)),
             lambda num_left: f"({num_left} more; use a smaller depth, or one tree)",
         )
 
@@ -496,5 +479,4 @@ def _to_part_data(part: Mapping[str, Any]) -> dict[str, Any]:
     that answer the part, becomes ``answer_span``.
     """
     fields = {name: value for name, value in part.items() if name != "span"}
-    span = part["span"]
-    return {**fields, "answer_span": sanitize_slice(span["text"]) if span else None}
+    return {**fields, "answer_span": sanitize_span(part["span"])}
