@@ -73,7 +73,8 @@ def _render_lines(
         if kind == "EXPAND":
             return render_groups(rows, width) if "count" in columns else render_relatives(rows, width)
         if kind == "ASK":
-            return (line for row in rows for line in render_answer(row, width, is_shown=is_answer_shown))
+            answers = (dict(zip(columns, row, strict=True)) for row in rows)
+            return (line for answer in answers for line in render_answer(answer, width, is_shown=is_answer_shown))
         if kind == "LOOKUP" and width is not None:
             return render_locations(rows, width)
         if kind in ("SEARCH", "RETRIEVE") and width is not None:

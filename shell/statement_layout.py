@@ -198,38 +198,38 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
             yield from (f"{indent}{line}" for line in wrap(to_printable(text), text_width))
 
 
-def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
-    """Yield the lines of ASK's answer with its citations; ``row`` has the values of ASK's columns in order.
+def render_answer(answer: Mapping[str, Any], width: int | None, *, is_shown: bool = False) -> Iterator[str]:
+    """Yield the lines of an answer with its citations; ``answer`` is a row of ASK, by column name.
 
     A verdict (yes or no) is the first line. If ``is_shown``, a model's text was printed while the model wrote it, and
     is not repeated. Without a model, the words that answer the question, or each part of a question that asks for
     several facts, are bold. Lines fit ``width`` cells (None: no limit, and nothing is bold).
     """
-    text, citations, extractive, model, _, _, abstained, _, answer_span, verdict, parts = row
-    if verdict is not None:
-        yield f"{verdict.capitalize()}."
-    if extractive or not is_shown:
+    if answer["verdict"] is not None:
+        yield f"{answer['verdict'].capitalize()}."
+    if answer["extractive"] or not is_shown:
         lines: list[str] = []
-        for paragraph in text.split("\n"):
+        for paragraph in answer["answer"].split("\n"):
             line = to_printable(paragraph)
             marker = _LIST_MARKER_PATTERN.match(line)
             label = "" if marker is None else marker[0]
             lines += wrap_after(label, line.removeprefix(label), width)
-        spans = [span for span in (answer_span, *(part["span"] for part in parts)) if span is not None]
-        yield from lines if width is None else _embolden(lines, text, spans)
-    if citations:
+        part_spans = [part["span"] for part in answer["parts"]]
+        spans = [span for span in (answer["answer_span"], *part_spans) if span is not None]
+        yield from lines if width is None else _embolden(lines, answer["answer"], spans)
+    if answer["citations"]:
         yield ""
-    for citation in citations:
+    for citation in answer["citations"]:
         yield from _render_citation(citation, width)
-    if extractive and citations and not abstained:
+    if answer["extractive"] and answer["citations"] and not answer["abstained"]:
         yield ""
         yield from wrap(
             "  Extractive: sentences of the documents, word for word; no language model wrote them.",
             width or _UNLIMITED_ANSWER_WIDTH,
         )
-    elif model is not None:
+    elif answer["model"] is not None:
         yield ""
-        yield _limit_width(f"  Written by {to_printable(model)}.", width)
+        yield _limit_width(f"  Written by {to_printable(answer['model'])}.", width)
 
 
 def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ import os
 import time
 import urllib.parse
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import KvstoreError
 from ..process.logger import get_logger
@@ -79,6 +79,18 @@ def _clean_key(key: str, error: type[KvstoreError], name: str) -> str | None:
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise error(f"{name}: the key contains a line end, blank, control character or non-ASCII letter; set it again")
     return key or None
+
+
+class _FailedAttempt(NamedTuple):
+    """A failure of a request that another attempt may not have.
+
+    ``requested_wait`` is the number of seconds to wait that the server asks for, if it does. The server ``is_loading``
+    if it is up but its model is not ready.
+    """
+
+    reason: str
+    requested_wait: float | None = None
+    is_loading: bool = False
 
 
 class Endpoint:
@@ -151,33 +163,18 @@ class Endpoint:
         pause = FIRST_PAUSE
         attempt = 1
         while True:
-            requested_wait: float | None = None
-            # Raised outside of the except clauses, because the cause can contain what the server repeated.
-            final_error: KvstoreError | None = None
-            try:
-                reply = self._send(url, payload, min(deadline, time.monotonic() + seconds))
-                if 200 <= reply.status < 300:
-                    return self._read_or_close(reply, read_reply)
-                body = reply.read_beginning().decode("utf-8", "replace")
-                message = self.extract_message(body) or self.extract_message(reply.reason)
-                reason = f"status {reply.status}: {message}"
-                requested_wait = _parse_retry_after(reply.headers.get("Retry-After"))
-                if reply.status == 503 and "loading" in message.lower():
-                    # Waiting for the model is part of waiting for the first token, and does not count as an attempt.
-                    if time.monotonic() + LOADING_PAUSE < min(deadline, start + self.timeouts.first_part):
-                        time.sleep(LOADING_PAUSE)
-                        continue
-                    reason += f", for {self.timeouts.first_part:g} s"
-                    break
-                if reply.status not in RETRIED_STATUSES:
-                    final_error = self._error(f"{url}: {reason}{self._get_status_hint(reply.status)}")
-            except OSError as problem:
-                reason = self.extract_message(str(problem)) or type(problem).__name__
-            except ValueError as problem:
-                final_error = self._error(f"{url}: {self.extract_message(str(problem))}; is this the right address?")
-            if final_error is not None:
-                raise final_error
-            wait = pause if requested_wait is None else requested_wait
+            outcome = self._attempt(url, payload, read_reply, min(deadline, time.monotonic() + seconds))
+            if not isinstance(outcome, _FailedAttempt):
+                return outcome
+            reason = outcome.reason
+            if outcome.is_loading:
+                # Waiting for the model is part of waiting for the first token, and does not count as an attempt.
+                if time.monotonic() + LOADING_PAUSE < min(deadline, start + self.timeouts.first_part):
+                    time.sleep(LOADING_PAUSE)
+                    continue
+                reason += f", for {self.timeouts.first_part:g} s"
+                break
+            wait = pause if outcome.requested_wait is None else outcome.requested_wait
             if wait > MAX_PAUSE:
                 reason += f" (the server asks to wait {wait:.0f} s)"
                 break
@@ -189,6 +186,32 @@ class Endpoint:
             attempt += 1
         plural = "" if attempt == 1 else "s"
         raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
+
+    def _attempt(
+        self, url: str, payload: dict[str, Any], read_reply: Callable[[Reply], Result], deadline: float
+    ) -> Result | _FailedAttempt:
+        """Send a request once; return the result of ``read_reply``, or the failure if another attempt can succeed.
+
+        ``deadline`` is a time of ``time.monotonic``. Raises the error class of this endpoint for any other failure.
+        """
+        try:
+            reply = self._send(url, payload, deadline)
+            if 200 <= reply.status < 300:
+                return self._read_or_close(reply, read_reply)
+            body = reply.read_beginning().decode("utf-8", "replace")
+            message = self.extract_message(body) or self.extract_message(reply.reason)
+            reason = f"status {reply.status}: {message}"
+            if reply.status in RETRIED_STATUSES:
+                requested_wait = _parse_retry_after(reply.headers.get("Retry-After"))
+                is_loading = reply.status == 503 and "loading" in message.lower()
+                return _FailedAttempt(reason, requested_wait, is_loading)
+            final_error = self._error(f"{url}: {reason}{self._get_status_hint(reply.status)}")
+        except OSError as problem:
+            return _FailedAttempt(self.extract_message(str(problem)) or type(problem).__name__)
+        except ValueError as problem:
+            final_error = self._error(f"{url}: {self.extract_message(str(problem))}; is this the right address?")
+        # Raised outside of the except clauses, because the cause can contain what the server repeated.
+        raise final_error
 
     def _send(self, url: str, payload: dict[str, Any], deadline: float) -> Reply:
         """Send ``payload`` as JSON with the API key, if there is one, and return the reply.
