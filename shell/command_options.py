@@ -240,12 +240,15 @@ def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str
     A missing language or stemmer (None) adds no setting. Values of integer settings become int.
     """
     new_settings: dict[str, Any] = dict(split_assignment(setting, "--setting") for setting in settings)
-    new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
+    if language is not None:
+        new_settings["language"] = language
+    if stemmer is not None:
+        new_settings["stemmer"] = stemmer
     integer_settings = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
-    return {
-        name: int(value) if name in integer_settings and value.removeprefix("-").isdecimal() else value
-        for name, value in new_settings.items()
-    }
+    for name in new_settings.keys() & integer_settings:
+        if new_settings[name].removeprefix("-").isdecimal():  # kvstore.open reports any other value
+            new_settings[name] = int(new_settings[name])
+    return new_settings
 
 
 def open_store_at(

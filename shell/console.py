@@ -382,10 +382,12 @@ def _can_change_many(statement: str) -> bool:
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
     if words[:2] != ["UPDATE", "DOCUMENTS"]:
         return words[:2] == ["DELETE", "FROM"]
-    # The WHERE of a subquery is in parentheses.
-    return not any(
-        word == "WHERE" and words[:index].count("(") == words[:index].count(")") for index, word in enumerate(words)
-    )
+    depth = 0  # of parentheses: the WHERE of a subquery is in them
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        if word == "WHERE" and depth == 0:
+            return False
+    return True
 
 
 def parse_parameter_value(text: str) -> str | int | float:

@@ -7,6 +7,7 @@ raise a ValueError that lists what is valid.
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import threading
@@ -292,10 +293,10 @@ def _repeat_statement(console: Console, arguments: list[str]) -> None:
     """
     try:
         pause = float(arguments[0]) if arguments else _WATCH_SECONDS
-        max_runs = int(arguments[1]) if len(arguments) > 1 else None
+        max_runs = int(arguments[1]) if len(arguments) > 1 else math.inf
     except ValueError:
-        pause, max_runs = -1.0, None  # invalid
-    if not (0 <= pause < threading.TIMEOUT_MAX) or (max_runs is not None and max_runs < 1):
+        pause, max_runs = -1.0, 0  # invalid
+    if not 0 <= pause < threading.TIMEOUT_MAX or max_runs < 1:
         raise ValueError("usage: .watch [SECONDS [TIMES]], such as .watch 5")
     if not console.last_statement:
         raise ValueError("there is no statement to repeat; run one first")

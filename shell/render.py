@@ -76,10 +76,11 @@ def _render_lines(
             answers = (dict(zip(columns, row, strict=True)) for row in rows)
             return (line for answer in answers for line in render_answer(answer, width, is_shown=is_answer_shown))
         if kind == "LOOKUP" and width is not None:
-            return render_locations(rows, width)
+            return render_locations(columns, rows, width)
         if kind in ("SEARCH", "RETRIEVE") and width is not None:
             return render_hits(columns, rows, width)
-    if kind == "EXPLAIN" and tuple(columns) == ("svg",) and mode in ("table", "box", "tsv", "line"):
+    is_picture = kind == "EXPLAIN" and tuple(columns) == ("svg",)
+    if is_picture and mode in ("table", "box", "tsv", "line"):
         return (picture for (picture,) in rows)  # the output is a file that browsers show
     if mode not in MODES:
         raise ValueError(f"there is no mode {mode}; modes are {', '.join(MODES)}")

@@ -31,28 +31,35 @@ _HEADING_PATTERN = re.compile(r"\A#{1,6} +(.*)\Z")
 _UNLIMITED_ANSWER_WIDTH = 200
 
 
-def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
-    """Format LOOKUP's rows (entity, temperature, tree, level, parent, document, abstract, text) as prose by location.
+def render_locations(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
+    """Format the rows of LOOKUP as prose: each entity, the trees and documents where it occurs, and their texts.
 
-    The rows of each entity follow its name. Asterisks mark the name in the text, since a terminal gets plain text only.
+    Asterisks mark the entity in a text, since a terminal gets plain text only. Lines fit ``width`` cells.
     """
     entity, current_location = None, None
-    for index, (row_entity, _, tree, _, parent, document, _, text) in enumerate(rows):
-        if row_entity != entity:
-            entity, current_location = row_entity, None
+    for index, values in enumerate(rows):
+        row = dict(zip(columns, values, strict=True))
+        if row["entity"] != entity:
+            entity, current_location = row["entity"], None
             if index:
                 yield ""
             yield _limit_width(format_value(entity), width)
-        location = f"in tree {format_value(tree)}" if tree is not None else format_value(document)
-        if tree is None and parent is not None and parent != document:
-            location += f" › {format_value(parent)}"
+        location = _format_location(row["tree"], row["document"], row["parent"])
         if location != current_location:
             current_location = location
             yield _limit_width(f"  {location}", width)
-        marked_text = _insert_hidden_marks(format_value(text), format_value(entity))
+        marked_text = _insert_hidden_marks(format_value(row["text"]), format_value(entity))
         indent = "    "
         lines = wrap_cell(marked_text, max(width - len(indent), MIN_COLUMN_WIDTH))
         yield from (indent + line for line in _replace_hidden_marks(lines))
+
+
+def _format_location(tree: str | None, document: str | None, parent: str | None) -> str:
+    """Return the tree in which an entity occurs or, if ``tree`` is None, the document and the heading ``parent``."""
+    if tree is not None:
+        return f"in tree {format_value(tree)}"
+    heading = f" › {format_value(parent)}" if parent not in (None, document) else ""
+    return f"{format_value(document)}{heading}"
 
 
 #: Characters of private use that mark the words of a name until a text has been broken into lines. Each has the width
@@ -98,6 +105,11 @@ class _ExpandRow(NamedTuple):
     via: str | None
     text: str | None
 
+    @property
+    def is_note(self) -> bool:
+        """True if the row is no name, but says that rows were omitted."""
+        return self.level == 0 and not self.via and self.relative == "…"
+
 
 def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Yield the lines of EXPAND's rows: for each entity and tree, the names above and below the entity as branches.
@@ -113,8 +125,7 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
         yield _limit_width(f"{format_value(entity)}  in {format_value(tree)}", width)
         above = [row for row in members if row.level < 0]
         below = [row for row in members if row.level > 0]
-        # A row called "…" at level 0 says that rows were omitted.
-        notes = [row for row in members if row.level == 0 and not row.via and row.relative == "…"]
+        notes = [row for row in members if row.is_note]
         branches = [(label, branch_rows) for label, branch_rows in (("above", above), ("below", below)) if branch_rows]
         for index, (label, branch_rows) in enumerate(branches):
             is_last = index == len(branches) - 1 and not notes
@@ -155,7 +166,8 @@ def _render_branch(
     it. If several paths lead to a name, only the first is followed by them: ``drawn_names``, changed in place, has the
     names whose branches are drawn.
     """
-    branch_rows = [row for row in rows if abs(row.level) == distance and (via is None or row.via == via)]
+    near_rows = [row for row in rows if abs(row.level) == distance]
+    branch_rows = near_rows if via is None else [row for row in near_rows if row.via == via]
     for index, row in enumerate(branch_rows):
         is_last = index == len(branch_rows) - 1
         # "a is under b" only repeats the tree.

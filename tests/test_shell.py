@@ -44,11 +44,16 @@ TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=12)
 VALUES = st.one_of(TEXTS, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none())
 TABLES = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[VALUES] * width), max_size=4))
 COLUMNS = ("a", "b c", "ünï", "a")
+STATEMENT_COLUMNS = {
+    "ASK": "answer citations extractive model dropped confidence abstained outcome answer_span verdict parts".split(),
+    "LOOKUP": "entity temperature tree level parent document abstract text".split(),
+}
 
 
 def write_rows(rows: Sequence[Sequence[Any]], mode: str, width: int | None = None, kind: str = "SELECT") -> str:
     out = io.StringIO()
-    count = render.write_result(kind, COLUMNS[: len(rows[0]) if rows else 1], rows, out, mode=mode, width=width)
+    columns = STATEMENT_COLUMNS.get(kind) or COLUMNS[: len(rows[0]) if rows else 1]
+    count = render.write_result(kind, columns, rows, out, mode=mode, width=width)
     assert count == len(rows)
     return out.getvalue()
 

@@ -70,8 +70,8 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     create = EMBEDDERS.get(prefix) if pattern is None else None
     if create is not None:
         return create(name, options)
-    # A colon needs an argument after it, and a pattern that takes one.
-    if pattern is None or (":" in name and (not argument or ":" not in pattern)):
+    has_invalid_colon = ":" in name and not (argument and pattern is not None and ":" in pattern)
+    if pattern is None or has_invalid_colon:
         suggestion = suggest(name, EMBEDDER_FORMS, 0.5)  # the part after the colon differs
         hint = f"did you mean {suggestion}? " if suggestion else ""
         patterns = ", ".join(EMBEDDER_FORMS)

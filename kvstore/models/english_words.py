@@ -110,7 +110,8 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
 
     All words are in lower case; the previous and the next word are empty at a comma or an end of the sentence.
     """
-    if word in AUXILIARIES or previous_word in _SUBJECT_PRONOUNS or (word == "s" and previous_word in _BE_SUBJECTS):
+    is_short_form = word == "s" and previous_word in _BE_SUBJECTS  # as in "he's"
+    if word in AUXILIARIES or previous_word in _SUBJECT_PRONOUNS or is_short_form:
         return True
     if previous_word in _NOUN_SIGNS or word.endswith("ing"):
         return False

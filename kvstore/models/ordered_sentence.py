@@ -161,12 +161,12 @@ class OrderedSentence:
 
     def find_preposition(self, position: int) -> str | None:
         """Return the preposition before the name at a position and its determiners, or None without a preposition."""
-        before = position - 1
-        while before >= 0 and before not in self.phrase_ends and self.words[before] in DETERMINERS:
-            before -= 1
-        if before < 0 or before in self.phrase_ends or self.words[before] not in PREPOSITIONS:
-            return None
-        return self.words[before]
+        for before in range(position - 1, -1, -1):
+            if before in self.phrase_ends:
+                return None
+            if self.words[before] not in DETERMINERS:
+                return self.words[before] if self.words[before] in PREPOSITIONS else None
+        return None
 
     def is_one_phrase(self, start: int, end: int, allowed_words: Collection[str] = ()) -> bool:
         """True if the words from position ``start`` to before ``end`` are within one phrase.
@@ -183,11 +183,9 @@ class OrderedSentence:
 
         The ``allowed_words`` do not count.
         """
+        lower_words = [self.words[position] for position in range(start, end) if self.written_words[position].islower()]
         return any(
-            word not in allowed_words
-            and written_word.islower()
-            and (word in _CLAUSE_SIGNS or word.endswith(("ed", "ing")))
-            for word, written_word in zip(self.words[start:end], self.written_words[start:end], strict=True)
+            word in _CLAUSE_SIGNS or word.endswith(("ed", "ing")) for word in lower_words if word not in allowed_words
         )
 
     def has_lower_case(self, span: WordSpan) -> bool:

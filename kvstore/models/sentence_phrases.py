@@ -140,11 +140,12 @@ def parse_sentence(text: str, language: str | None) -> ParsedSentence:
         # All negations are one word, and so are the forms of one tense of a verb.
         unified_words = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
         # A capitalized word after the first, as in "No. 5", belongs to a name.
-        phrase_qualifiers = frozenset(
-            "not" if word in NEGATIONS else word
+        unnamed_words = [
+            word
             for word, written_word in zip(words, written_words, strict=True)
-            if word in qualifiers and (word == words[0] or written_word.islower())
-        )
+            if word == words[0] or written_word.islower()
+        ]
+        phrase_qualifiers = {"not" if word in NEGATIONS else word for word in unnamed_words if word in qualifiers}
         return _QualifiedPhrase(
             word_stems=list(map(STEM_ENGLISH, unified_words)),
             content_stems={STEM_ENGLISH(word) for word in unified_words if word not in function_words | qualifiers},

@@ -48,7 +48,8 @@ def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = ""
         raise ValueError(f"{name} has {len(words)} of at least {min_words} words")
     if not is_title and not is_unspaced(text) and _SENTENCE_END_PATTERN.search(text) is None:
         raise ValueError(f"{name} is not a whole sentence with a mark at its end")
-    if any(bracket in text and not any(bracket in source for source in sources) for bracket in "{}"):
+    brackets = [bracket for bracket in "{}" if bracket in text]
+    if any(all(bracket not in source for source in sources) for bracket in brackets):
         raise ValueError(f"{name} has a mark of JSON, which is not in its sources")
     if _FRAME_PATTERN.search(text) or _has_common_sequence(words, segment_words(prompt)):
         raise ValueError(f"{name} repeats the prompt")

@@ -182,11 +182,8 @@ def _find_subjects(
     subject_set = set(triple.subject_stems)
     lacks_subject = subject_set.issubset(triple.object_stems) or not subject_set.issubset(sentence.stems)
     if is_known:
-        spans += [
-            WordSpan(position, position)
-            for position, word in enumerate(sentence.words)
-            if word in _SUBJECT_PRONOUNS and (lacks_subject or position == 0)
-        ]
+        candidates = sentence.words if lacks_subject else sentence.words[:1]
+        spans += [WordSpan(position, position) for position, word in enumerate(candidates) if word in _SUBJECT_PRONOUNS]
     if is_titled and lacks_subject:
         spans.append(IMPLIED)  # nothing stands for the subject
         if sentence.words[0] in ("the", "this") and not predicate_nouns.isdisjoint(sentence.words[1:2]):
@@ -241,7 +238,7 @@ def _group_names(words: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
     Yields True and the words of a name, or False and the words between two names. "of" between two names, and an
     article after it, belong to them, as in "University of the Arts".
     """
-    are_names = [word == "May" or (fold_text(word) not in _GAP_WORDS and not is_common_verb(word)) for word in words]
+    are_names = [_can_be_in_name(word) for word in words]
     for position in range(1, len(words) - 1):
         next_name = position + (2 if words[position + 1].lower() in ARTICLES else 1)
         is_between_names = are_names[position - 1] and any(are_names[next_name : next_name + 1])
@@ -249,6 +246,15 @@ def _group_names(words: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
             are_names[position:next_name] = [True] * (next_name - position)
     for is_name, positions in groupby(range(len(words)), key=are_names.__getitem__):
         yield is_name, [words[position] for position in positions]
+
+
+def _can_be_in_name(word: str) -> bool:
+    """True if a word, as written, can be part of a name or term: neither a function word nor a common verb.
+
+    >>> _can_be_in_name("May"), _can_be_in_name("may"), _can_be_in_name("lake")
+    (True, False, True)
+    """
+    return word == "May" or not (fold_text(word) in _GAP_WORDS or is_common_verb(word))
 
 
 def check_name(name: str) -> list[str]:
@@ -259,8 +265,8 @@ def check_name(name: str) -> list[str]:
     """
     words, stems = split_written_words(name), list_content_stems(name)
     forbidden_ends = _LINKS | _ARTICLES_AND_CONJUNCTIONS | LINKING_PARTICIPLES
-    has_invalid_end = bool(words) and (words[0] in _LINKS or words[-1] in forbidden_ends or is_adverb(words[-1]))
-    if not stems or has_invalid_end or len(words) > _MAX_NAME_WORDS:
+    has_valid_ends = bool(words) and words[0] not in _LINKS and words[-1] not in forbidden_ends
+    if not stems or not has_valid_ends or is_adverb(words[-1]) or len(words) > _MAX_NAME_WORDS:
         raise ValueError(f"{name[:40]!r} is not a name or a short term; write names without verbs")
     return stems
 

@@ -243,11 +243,8 @@ def _build_variables(
 
         A facet is a metadata field and a value, as JSON. Arguments changed to None are removed, and so are empty ones.
         """
-        new_arguments = [
-            (argument, value)
-            for argument, value in arguments
-            if value and argument not in changed and (argument, value) != ("facet", without)
-        ]
+        kept_arguments = [(argument, value) for argument, value in arguments if value and argument not in changed]
+        new_arguments = [pair for pair in kept_arguments if pair != ("facet", without)]
         new_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
         if facet is not None and ("facet", facet) not in new_arguments:
             new_arguments.append(("facet", facet))

@@ -127,10 +127,9 @@ def build_hit_data(
     """
     # Other hits have no marks, because their text is not the bytes between their offsets.
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
+    document_spans = [(start, end) for document, start, end in cited_spans if is_slice and document == hit.document]
     marks = sorted(
-        (start - hit.start, end - hit.start)
-        for document, start, end in cited_spans
-        if is_slice and document == hit.document and hit.start <= start and end <= hit.end
+        (start - hit.start, end - hit.start) for start, end in document_spans if hit.start <= start and end <= hit.end
     )
     return {
         "rank": hit.rank,

@@ -213,9 +213,11 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
     titles = {topic: title for topic, _, title in rows}
     coarse_titles: dict[int, str] = {}
     roots = [topic for topic, parent in parents.items() if parent is None]
+    # The values of ``parents`` for the coarsest topics.
+    top_parents = (None, roots[0]) if len(roots) == 1 else (None,)
     for topic in parents:
         ancestor = topic
-        while parents.get(ancestor) is not None and not (len(roots) == 1 and parents[ancestor] == roots[0]):
+        while parents.get(ancestor) not in top_parents:
             ancestor = parents[ancestor]
         coarse_titles[topic] = titles[ancestor]
     return coarse_titles

@@ -97,7 +97,7 @@ class Guard:
         if rejection is not None:
             page = _render_page("Request rejected", f"<p>{escape(rejection.reason)}</p>")
             await _send_page(scope, send, rejection.status, page)
-        elif scope["path"] == ENTRANCE or (scope["path"] == "/" and b"token=" in scope["query_string"]):
+        elif _submits_token(scope):
             await self._exchange_token(scope, receive, send)
         elif not self._has_cookie(scope):
             await _send_page(scope, send, 403, _render_page("This explorer needs its token", _TOKEN_FORM))
@@ -116,7 +116,8 @@ class Guard:
             return _Rejection(403, "The explorer does not answer requests from other sites.")
         # A request to save must state its origin, which was checked above.
         can_post = scope["path"] == ENTRANCE or (scope["path"] in _SAVING_PATHS and len(origins) == 1)
-        if scope["method"] not in ("GET", "HEAD") and not (scope["method"] == "POST" and can_post):
+        allowed_methods = ("GET", "HEAD", "POST") if can_post else ("GET", "HEAD")
+        if scope["method"] not in allowed_methods:
             return _Rejection(405, "The explorer is read-only: its only method is GET.")
         return None
 
@@ -161,6 +162,11 @@ def _render_page(title: str, main: str, head: str = "") -> str:
         f"<style>{_STYLE}</style></head>"
         f"<body><main><h1>{title}</h1>{main}</main></body></html>"
     )
+
+
+def _submits_token(scope: Any) -> bool:
+    """True if the request with this ASGI scope has a token, in the first URL or from the form."""
+    return scope["path"] == ENTRANCE or (scope["path"] == "/" and b"token=" in scope["query_string"])
 
 
 def _matches_secret(value: str, secret: str) -> bool:

@@ -110,7 +110,8 @@ def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
         start = _skip_block_start(text, insert.start)
         # After the last bar of a row of a table there is no cell.
         end = insert.start + len(text[insert.start : insert.end].rstrip(" \t\r\n|"))
-        if start is None or (end <= start and insert.start < insert.end):
+        has_only_syntax = start is not None and end <= start and insert.start < insert.end
+        if start is None or has_only_syntax:
             continue
         markers.append((start, _ORDER_BEGIN, f"{_MARKER_BEGIN}{index}{_MARKER_CLOSE}"))
         end_order = _ORDER_EMPTY_END if end <= start else _ORDER_END

@@ -24,6 +24,8 @@ MAX_ARGUMENT_CHARS = 20_000
 SECONDS = 20.0
 #: The minimum number of seconds of a call, for a page that has used up its time.
 _MIN_SECONDS = 0.01
+#: The maximum number of digits of a number, those of 2**53.
+_MAX_DIGITS = 16
 
 _Result = TypeVar("_Result")
 
@@ -105,7 +107,8 @@ class PageRequest:
 def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
     """Parse a whole number from ``minimum`` to ``maximum``. Raises InputError for any other text."""
     text = value.strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 16 and minimum <= int(text) <= maximum):
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    if not is_number or not minimum <= int(text) <= maximum:
         raise InputError(f"{name} must be a whole number from {minimum} to {maximum:,}, not {value[:40]!r}")
     return int(text)
 

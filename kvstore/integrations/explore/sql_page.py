@@ -190,7 +190,8 @@ def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | No
     if not isinstance(value, str):
         return None
     # A row with a column "mentions" describes an entity, so its key is not the key of a document.
-    if column in ("document", "key") and not ("mentions" in row and column == "key"):
+    document_columns = ("document",) if "mentions" in row else ("document", "key")
+    if column in document_columns:
         start, end = row.get("start"), row.get("end")
         return (
             build_document_url(value, start, end)

@@ -7,6 +7,7 @@ that they always agree, even after a crash.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -82,13 +83,12 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         for batch in split_batches(zip(keys, group_ids or [None] * len(keys), strict=True), _BATCH_SIZE):
             self._check_groups(batch)
         confirmation_time = max(self.get_time(), time_at_least or 0.0)
+        min_time = math.inf if time_at_least is None else time_at_least
         new_origins: dict[str, str | None] = {}
         for key, origin in self._load_origins(keys):
             stored_origin = DocumentOrigin.parse(origin)  # None if it was not added through LangChain
             # Documents added by this run are confirmed by their own commit.
-            is_confirmed = (
-                stored_origin is not None and time_at_least is not None and stored_origin.confirmed >= time_at_least
-            )
+            is_confirmed = stored_origin is not None and stored_origin.confirmed >= min_time
             if stored_origin is None or stored_origin.namespace != self.namespace or not is_confirmed:
                 new_origins[key] = str(DocumentOrigin(self.namespace, confirmation_time))
         if new_origins:
