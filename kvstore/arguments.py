@@ -119,19 +119,14 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
     label = name or function.__name__
     parameters = inspect.signature(function).parameters
     has_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    checks: dict[str, ArgumentCheck] = {}
-    positional: list[str] = []
-    varargs_name: str | None = None
-    for parameter in parameters.values():
-        check = _find_check(str(parameter.annotation))
-        if check is not None:
-            checks[parameter.name] = check
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            varargs_name = parameter.name
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            positional.append(parameter.name)
+    found_checks = ((name, _find_check(str(parameter.annotation))) for name, parameter in parameters.items())
+    checks = {name: check for name, check in found_checks if check is not None}
     if not checks:
         return function
+    positional_kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = [name for name, parameter in parameters.items() if parameter.kind in positional_kinds]
+    varargs_names = [name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_POSITIONAL]
+    varargs_name = varargs_names[0] if varargs_names else None
     varargs_check = checks.get(varargs_name or "")
     required = [name for name in positional if parameters[name].default is inspect.Parameter.empty]
     public_names = [name for name in parameters if name != "self"]

@@ -103,7 +103,7 @@ def test_errors_name_the_question_the_strategy_and_the_option(theme_store: Store
         theme_store.retrieve([])
     with pytest.raises(InputError, match="a question must be text"):
         theme_store.retrieve([HARBOUR, 1])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="give one question, or no vector"):
+    with pytest.raises(InputError, match="a vector belongs to a single question"):
         theme_store.retrieve([HARBOUR, ORCHARD], vector=[1.0] * 384)
     with pytest.raises(InputError, match="cue, graph has no option 'pool'"):
         theme_store.retrieve(HARBOUR, using="cue, graph", options={"pool": 1})

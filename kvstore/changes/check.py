@@ -7,7 +7,7 @@ is reported, and the rest is still checked. Reads the whole store.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,6 @@ from ..registry.fact import DocumentFact, StatedFact
 from ..registry.structure_versions import explain_read_only
 from ..storage.change_buffer import check_change_buffer
 from ..storage.records import U64
-from ..storage.view import View
 from ..structures import tables
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP_SIZE, ChunkRecord
@@ -47,14 +46,12 @@ from ..text.normalize import fold, to_entity_key
 from ..text.words import count_chunk_terms, get_document_stemmer
 from .facts import list_stated_fact_kinds
 from .forest_check import check_forest
-from .hash_sums import MASK, HashSums, find_differences
+from .hash_sums import MASK, HashSums, choose_array_size, find_differences
 from .structure_check import check_structures
 from .vector_check import check_blocks, check_derived
 
 #: The number of normal forms cached while texts are read.
 _MAX_KEYS = 1 << 16
-#: The maximum length of an array of sums, per existing key.
-_MAX_ELEMENTS_PER_KEY = 64
 _MAX_REPORTED_NAMES = 10
 #: Postings store larger numbers as these.
 _MAX_FREQUENCY = (1 << 8) - 1
@@ -89,7 +86,7 @@ class _Checker:
         self._totals: Counter[str] = Counter()
         # Data that would not fit into memory is summed: for each chunk its postings and vector location, for
         # each entity its introductions and addresses.
-        chunks, entities = (_choose_array_size(state.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
+        chunks, entities = (choose_array_size(state.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
         self._posting_sums = HashSums(chunks)
         self._vector_sums = HashSums(chunks)
         #: Vectors without a record of verified blocks: each read verifies the block again.
@@ -212,30 +209,13 @@ class _Checker:
         if len(text) != record.size:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
         sections = state.documents.get_sections(record.id)
-        chunks = list(record.chunk_ids())
         language = find_stemmed_language(state.settings.stemmer, record.meta, text)
         stem = get_document_stemmer(state.settings.stemmer, language)
         if language is not None:
             self._languages[language] += 1
+        chunks = list(record.chunk_ids())
         occurrences_by_chunk = dict(zip(chunks, state.mentions.get_occurrences_many(chunks), strict=True))
-        end = 0
-        for ordinal, (chunk, chunk_record) in enumerate(zip(chunks, state.chunks.get_many(chunks), strict=True)):
-            is_own_chunk = (chunk_record.document, chunk_record.ordinal) == (record.id, ordinal)
-            if not is_own_chunk or not end <= chunk_record.start < chunk_record.end:
-                yield f"document {record.key!r}: chunk {chunk} has a wrong document, ordinal or range"
-            end = chunk_record.end
-            chunk_text = text[chunk_record.start : chunk_record.end].decode()
-            yield from self._check_chunk(
-                record,
-                chunk,
-                chunk_record,
-                chunk_text,
-                build_heading_path(sections, chunk_record.section),
-                occurrences_by_chunk[chunk],
-                stem,
-            )
-        if end > record.size:
-            yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
+        yield from self._check_chunks(record, text, sections, occurrences_by_chunk, stem)
         heading_occurrences = state.mentions.get_heading_occurrences(record.id)
         yield from self._check_headings(record, sections, heading_occurrences)
         for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
@@ -246,6 +226,34 @@ class _Checker:
             self._count_introduction(*introduction)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
+
+    def _check_chunks(
+        self,
+        record: DocumentRecord,
+        text: bytes,
+        sections: list[Section],
+        occurrences_by_chunk: Mapping[int, list[Occurrence]],
+        stem: Callable[[str], str],
+    ) -> Iterator[str]:
+        """Yield a sentence for each fault in the chunks of a document.
+
+        ``occurrences_by_chunk`` has the stored mentions of each chunk of the document, in order, and ``stem`` is the
+        stemming function of the document.
+        """
+        end = 0
+        chunk_records = self._state.chunks.get_many(list(occurrences_by_chunk))
+        for ordinal, (chunk_record, (chunk, occurrences)) in enumerate(
+            zip(chunk_records, occurrences_by_chunk.items(), strict=True)
+        ):
+            is_own_chunk = (chunk_record.document, chunk_record.ordinal) == (record.id, ordinal)
+            if not is_own_chunk or not end <= chunk_record.start < chunk_record.end:
+                yield f"document {record.key!r}: chunk {chunk} has a wrong document, ordinal or range"
+            end = chunk_record.end
+            chunk_text = text[chunk_record.start : end].decode()
+            path = build_heading_path(sections, chunk_record.section)
+            yield from self._check_chunk(record, chunk, chunk_record, chunk_text, path, occurrences, stem)
+        if end > record.size:
+            yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
 
     def _check_headings(
         self, record: DocumentRecord, sections: list[Section], occurrences: list[HeadingOccurrence]
@@ -481,19 +489,3 @@ class _Checker:
             yield f"the documents have the languages {dict(self._languages)}, but the counter has {counters.languages}"
         if counters.next_group < self._min_next_group or counters.next_document <= max(self._sizes, default=0):
             yield f"the next ids are in use already: chunks have ids up to {GROUP_SIZE * self._min_next_group}"
-
-
-def _choose_array_size(view: View, table: str) -> int:
-    """Return the size of an array indexed by the integer keys of a table.
-
-    Its last index is the largest key, or a smaller key if the largest would leave almost all of the array empty. The
-    size is 0 if the table is empty or cannot be read.
-    """
-    try:
-        last_record = next(view.scan(table, reverse=True), None)
-        if last_record is None:
-            return 0
-        largest_key = int.from_bytes(last_record[0], "big")
-        return min(largest_key, _MAX_ELEMENTS_PER_KEY * view.count(table)) + 1
-    except KvstoreError:  # reading the table reports it again
-        return 0

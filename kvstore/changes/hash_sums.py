@@ -10,10 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
+from ..errors import KvstoreError
+from ..storage.view import View
+
 #: The lowest 64 bits.
 MASK = (1 << 64) - 1
 #: The number of partitions of rows by their hash. Only rows of partitions with different sums are compared.
 _NUM_PARTITIONS = 256
+#: The maximum length of an array of sums, per existing key.
+_MAX_ELEMENTS_PER_KEY = 64
 
 Row = TypeVar("Row", bound=Hashable)
 
@@ -52,6 +57,22 @@ class HashSums:
         """Yield the ids whose sums are not 0."""
         yield from (id for id, total in enumerate(self._sums) if total)
         yield from (id for id, total in self._overflow_sums.items() if total)
+
+
+def choose_array_size(view: View, table: str) -> int:
+    """Return the size of an array indexed by the integer keys of a table.
+
+    Its last index is the largest key, or a smaller key if the largest would leave almost all of the array empty. The
+    size is 0 if the table is empty or cannot be read.
+    """
+    try:
+        last_record = next(view.scan(table, reverse=True), None)
+        if last_record is None:
+            return 0
+        largest_key = int.from_bytes(last_record[0], "big")
+        return min(largest_key, _MAX_ELEMENTS_PER_KEY * view.count(table)) + 1
+    except KvstoreError:  # reading the table reports it again
+        return 0
 
 
 def find_differences(

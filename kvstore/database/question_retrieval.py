@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arguments import check_integer
 from ..errors import InputError
@@ -84,16 +84,9 @@ def prepare_query(
         strategy = _fuse_questions(strategy, question, vector)
         question = " ".join(question)
     question = compose(question)  # to Unicode normal form C
-    # The options of the strategy, without those that every strategy has.
-    own_options = dict(options or {})
-    reranker_option, fill = None, FILL_OPTION.default
-    if own_options:
-        check_options(strategy, own_options, as_segments=bool(as_segments))
-        reranker_option = get_reranker(own_options)
-        own_options.pop(RERANKER_OPTION, None)
-        fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", fill))
-    if reranker is not None and reranker_option not in (None, reranker):
-        raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
+    parsed_options = _parse_options(strategy, options or {}, as_segments=bool(as_segments))
+    if reranker is not None and parsed_options.reranker not in (None, reranker):
+        raise InputError(f"reranker is {reranker!r} and, in options, {parsed_options.reranker!r}; leave one out")
     index_name = _find_missing_index(state, strategy)
     if index_name is not None:
         raise InputError(
@@ -114,17 +107,37 @@ def prepare_query(
         top=settings.top if top is None else top,
         depth=settings.depth if depth is None else depth,
         within=within,
-        options=own_options,
+        options=parsed_options.own_options,
         count_hits=session.count_hits,
-        rerank=session.load_reranker(reranker or reranker_option),
+        rerank=session.load_reranker(reranker or parsed_options.reranker),
         segments="only" if as_segments else "none",
-        fill=fill,
+        fill=parsed_options.fill,
         user_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
     )
     if where is not None:
         _restrict_documents(query, where, parameters)
     _respell_question(query)
     return strategy, query
+
+
+class _ParsedOptions(NamedTuple):
+    """The options of a question: those of the strategy itself, and those that every strategy has."""
+
+    own_options: dict[str, Any]
+    reranker: str | None
+    fill: str
+
+
+def _parse_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool) -> _ParsedOptions:
+    """Check the options of a question for ``strategy``, and return them; raise InputError if one is invalid."""
+    own_options = dict(options)
+    if not own_options:
+        return _ParsedOptions({}, reranker=None, fill=FILL_OPTION.default)
+    check_options(strategy, own_options, as_segments=as_segments)
+    reranker = get_reranker(own_options)
+    own_options.pop(RERANKER_OPTION, None)
+    fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default))
+    return _ParsedOptions(own_options, reranker, fill)
 
 
 def _restrict_documents(
