@@ -143,7 +143,7 @@ class AnswerPieces(TextPieces[Answer]):
 
 
 def _yield_all_text(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
-    """Yield the ``pieces`` of the model's text, or the answer's text if there are none; return the answer."""
+    """Yield the ``pieces`` of a model's text, or the whole text of the answer if there are none; return the answer."""
     has_text = False
     with TextPieces(pieces) as texts:
         for text in texts:

@@ -16,15 +16,8 @@ from typing import NamedTuple
 from ..text.everyday_words import is_everyday
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words
-from .snippets import (
-    TIMESTAMP_PATTERN,
-    PassageBlock,
-    Snippet,
-    render_inline,
-    split_entries,
-    split_table,
-    strip_item_marker,
-)
+from .inline_rendering import render_inline, strip_item_marker
+from .snippets import TIMESTAMP_PATTERN, PassageBlock, Snippet, split_entries, split_table
 
 #: A name and a short value that is not a sentence, such as a column of a row.
 FIELD_PATTERN = compile_lazily(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")

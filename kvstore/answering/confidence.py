@@ -152,7 +152,7 @@ def compute_question_rarities(
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     subject = _remove_request(question, language)
     subject = subject if _WORD_PATTERN.search(subject) else question
-    # The rest of the question can be too short to show its language.
+    # The given language is used, because the rest of the question can be too short to show its language.
     is_english = language in (None, "english")
     words = [] if is_english else list_content_words(subject, get_function_words(language), stem)
     terms = sorted(set(map(stem, words) if words else list_content_terms(subject, stem)))
@@ -264,6 +264,7 @@ def _compute_logit(
     rule_logit = math.fsum(weight * signals.get(name, 1.0) for name, weight in weights.items())
     if reading is None:
         return rule_logit
+    # The part of the logit for names and technical tokens that no passage has.
     name_logit = weights["unnamed"] * signals["unnamed"] + weights["lacking"] * signals["lacking"]
     return reading.compute_confidence_logit(rule_logit, name_logit if has_unknown_names else 0.0)
 

@@ -100,21 +100,16 @@ def select_excerpts(
             position: _adjust_score(passages, position, score, selected) for position, score in candidates.items()
         }
         position = min(candidates, key=lambda position: (-adjusted_scores[position], position))
-        passage_index, index = position
         del candidates[position]
         score = adjusted_scores[position]
         # A short answer may be completed with less likely snippets.
         max_gap = _MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP
         if score < best_score - max_gap:
             break
-        snippets = passages[passage_index].snippets
         if _build_statement_key(passages, position) in used_statements:
             continue
-        first, last = find_required_start(snippets, index), find_required_end(snippets, index)
-        if not selected:
-            last = extend_over_definition(snippets, index, first, last)
-        span = Excerpt(passage_index, first, last, score).positions
-        added = [snippet_position for snippet_position in span if snippet_position not in selected]
+        required = _list_required(passages, position, include_definition=not selected)
+        added = [required_position for required_position in required if required_position not in selected]
         size = sum(get_snippet(passages, added_position).num_words for added_position in added)
         is_too_long = num_words + size > max_words
         # The best snippet is selected even if it is too long.
@@ -130,6 +125,21 @@ def select_excerpts(
         for excerpt in _merge_positions(passages, list(selected))
     ]
     return sorted(excerpts, key=lambda excerpt: (-excerpt.score, excerpt.passage_index, excerpt.first))
+
+
+def _list_required(
+    passages: Sequence[Passage], position: SnippetPosition, *, include_definition: bool
+) -> list[SnippetPosition]:
+    """Return the positions of a snippet and of the neighbors that it needs to be understood, in order.
+
+    With ``include_definition``, the rest of the definition that the snippet begins is included too.
+    """
+    passage_index, index = position
+    snippets = passages[passage_index].snippets
+    first, last = find_required_start(snippets, index), find_required_end(snippets, index)
+    if include_definition:
+        last = extend_over_definition(snippets, index, first, last)
+    return Excerpt(passage_index, first, last, score=0.0).positions
 
 
 def _build_statement_key(passages: Sequence[Passage], position: SnippetPosition) -> tuple[str, ...]:
@@ -190,11 +200,17 @@ def put_best_first(
         replace(best_excerpt, first=first, last=last),
         *(excerpt for excerpt in excerpts if excerpt is not best_excerpt),
     ]
-    if any(snippet.hit is not None for snippet in snippets[last + 1 : best_excerpt.last + 1]):
+    earlier, later = snippets[best_excerpt.first : first], snippets[last + 1 : best_excerpt.last + 1]
+    if _can_be_cited(later):
         ordered_excerpts.insert(1, replace(best_excerpt, first=last + 1))
-    if any(snippet.hit is not None for snippet in snippets[best_excerpt.first : first]):  # others cannot be cited
+    if _can_be_cited(earlier):
         ordered_excerpts.append(replace(best_excerpt, last=first - 1))
     return ordered_excerpts[:MAX_EXCERPTS] if snippets[index].cells else ordered_excerpts
+
+
+def _can_be_cited(snippets: Sequence[Snippet]) -> bool:
+    """True if one of the snippets begins in a hit, so that an excerpt of them can be cited."""
+    return any(snippet.hit is not None for snippet in snippets)
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:

@@ -11,18 +11,17 @@ from collections.abc import Iterator, Sequence
 from ..text.blocks import ChunkBlock, is_lead_in, split_chunk_blocks
 from ..text.patterns import compile_lazily
 from .block_kinds import find_block_kind
+from .inline_rendering import render_inline, strip_item_marker
 from .settings_snippets import split_settings
 from .snippets import (
     PassageBlock,
     Snippet,
     SnippetHeading,
     iter_release_snippets,
-    render_inline,
     split_code,
     split_fields,
     split_prose,
     split_table,
-    strip_item_marker,
 )
 
 #: A sentence in bold that opens a paragraph or an item, as its heading.

@@ -32,9 +32,9 @@ from ..text.blocks import format_summary_sentence
 from ..text.greedy_cover import extract_sentence_words
 from .citations import Citation, neutralize_citations
 from .extractive import ExtractedAnswer
+from .inline_rendering import render_inline
 from .markdown_snippets import LINK_DEFINITIONS_PATTERN
 from .passages import iter_spans
-from .snippets import render_inline
 
 #: The maximum number of tokens of a summary if the question does not limit the length of the hits.
 _MAX_TOKENS = 300

@@ -23,10 +23,11 @@ from ..text.blocks import parse_blocks, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN
+from .inline_rendering import render_inline, strip_item_marker
 from .markdown_snippets import split_markdown
 from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, PlainTextSplitter
 from .settings_snippets import is_configuration_file
-from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading, render_inline, strip_item_marker
+from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading
 
 _WORD_PATTERN = compile_lazily(r"\w+")
 _SYMBOL_PATTERN = compile_lazily(r"[^\w\s]|_")

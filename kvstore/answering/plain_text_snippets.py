@@ -13,12 +13,12 @@ from ..text.blocks import Block, is_lead_in, is_mail_header, parse_blocks
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
+from .inline_rendering import render_inline
 from .snippets import (
     PassageBlock,
     Snippet,
     SnippetHeading,
     iter_release_snippets,
-    render_inline,
     split_code,
     split_mail_header,
     split_prose,

@@ -13,7 +13,7 @@ model copies is not a citation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import InputError
@@ -90,14 +90,8 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         )
     points = [line for line in map(to_one_line, evidence.points) if token_budget.try_add(line)]
     relations = [line for line in map(to_one_line, evidence.context) if token_budget.try_add(line)]
-    passages_text = "\n".join(hit.text for hit in passages)
-    passage_documents = {hit.document for hit in passages}
-    new_abstracts = (  # of the documents of the passages, without those that a passage contains
-        abstract.text
-        for abstract in evidence.abstracts
-        if abstract.document in passage_documents and abstract.text.strip() and abstract.text not in passages_text
-    )
-    abstracts = [text for text in map(sanitize_text, new_abstracts) if token_budget.try_add(text)]
+    new_abstracts = map(sanitize_text, _list_new_abstracts(evidence, passages))
+    abstracts = [text for text in new_abstracts if token_budget.try_add(text)]
     quoted_passages = (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
     rendered = [_render_section("Information", quoted_passages)]
     for title, lines in (("Points", points), ("Relations", relations), ("Abstracts", abstracts)):
@@ -107,6 +101,14 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     user = "\n\n".join([*repeated, context, question])
     tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + token_estimate(user)
     return Prompt(evidence, system, user, passages, len(abstracts), tokens, quotation.mark)
+
+
+def _list_new_abstracts(evidence: Evidence, passages: Sequence[Hit]) -> list[str]:
+    """Return the texts of the abstracts of the passages' documents, without those that a passage contains."""
+    passages_text = "\n".join(hit.text for hit in passages)
+    documents = {hit.document for hit in passages}
+    texts = [abstract.text for abstract in evidence.abstracts if abstract.document in documents]
+    return [text for text in texts if text.strip() and text not in passages_text]
 
 
 class _TokenBudget:

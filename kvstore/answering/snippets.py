@@ -9,63 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import unescape
-from html.entities import html5
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
-from ..text.blocks import skip_marker, split_mail_fields, to_plain_text, unwrap_links
+from ..text.blocks import skip_marker, split_mail_fields
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import count_written_words, is_unspaced
+from .inline_rendering import IMAGE_PATTERN, QUOTE_PATTERN, render_inline, strip_item_marker
 
 #: The maximum number of words displayed of a snippet.
 _MAX_SNIPPET_WORDS = 90
 #: The number of characters that count as a word in writing without spaces, as in ``count_written_words``.
 _CHARACTERS_PER_UNSPACED_WORD = 2
 _FENCE_PATTERN = compile_lazily(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
-_MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
-#: The mark of a block quote at the start of a line, but not the prompt of Python.
-_QUOTE_PATTERN = compile_lazily(r"^[ \t]*>(?!>>)[ \t]?", re.MULTILINE)
 _BLANK_QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[> \t]*$", re.MULTILINE)
-#: The marker of a definition on the line below its term, as in PHP Markdown Extra.
-_DEFINITION_MARKER_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
 #: The start of an item of a list in a quoted mail.
 _QUOTED_ITEM_PATTERN = compile_lazily(r"^[ \t]*>[> \t]*[-*+•][ \t]+(?=\S)", re.MULTILINE)
 #: The name of a field, which can be bold, at the start of its line.
 _FIELD_NAME_PATTERN = compile_lazily(r"^(?:\*\*)?[^\W\d_a-z][^\n:.!?*]{0,40}(?::\*\*|\*\*:|:) +\S", re.MULTILINE)
 #: A question in bold that opens a paragraph, as in a list of questions and answers.
 _BOLD_QUESTION_PATTERN = compile_lazily(r"\*\*[^*\n]{1,200}\?\*\*(?!\w)")
-#: The first line of an alert of GitHub Markdown.
-_ALERT_PATTERN = compile_lazily(r"^\s*\[!(note|tip|important|warning|caution)\]\s*", re.IGNORECASE)
-#: The hyphen and line end inside a word that a formatter hyphenated.
-_HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
-#: The dots between two columns, unless a page number follows them.
-_LEADER_PATTERN = compile_lazily(r"(?<=\w)[ \t]*\.{4,}[ \t]*(?=\S)(?!\.|\d{1,4}[ \t]*$)", re.MULTILINE)
-#: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
-_CODE_SPAN_PATTERN = compile_lazily(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
-_HIDDEN_CODE_PATTERN = compile_lazily(r"\x01(\d+)\x01")
-_SPECIAL_CHARACTER_PATTERN = compile_lazily(r"[*`\\]")
-_LITERAL_STAR_PATTERN = compile_lazily(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
-#: Marks that a page shows differently or not at all: tags of site generators, footnote numbers, attributes of headings,
-#: images, HTML comments, and the tags of HTML elements that separate or only style text.
-_TEMPLATE_TAG_PATTERN = compile_lazily(r"\{%.{0,300}?%\}|\{\{[<%].{0,300}?[>%]\}\}", re.DOTALL)
-_ATTRIBUTE_PATTERN = compile_lazily(r"\s*\{:?\s*[#.][^{}\n]*\}\s*$")
-_FOOTNOTE_PATTERN = compile_lazily(r"\[\^[^\]\s]{1,40}\]")
-_BRACKETED_LINK_PATTERN = compile_lazily(r"\[\[([^\[\]\n]+)\]\](?=\()")
-_IMAGE_PATTERN = compile_lazily(r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\[\]\n]*\])")
-_BLOCK_TAG_PATTERN = compile_lazily(
-    r"<!--.*?-->|</?(?:br|center|details|div|figure|figcaption|hr|img|li|ol|p|summary|t[dhr]|table|tbody|thead|ul)"
-    r"(?:\s[^<>]*)?/?>",
-    re.DOTALL | re.IGNORECASE,
-)
-_STYLE_TAG_PATTERN = compile_lazily(
-    r"</?(?:a|abbr|b|em|font|i|kbd|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]*)?/?>", re.IGNORECASE
-)
-_AUTOLINK_PATTERN = compile_lazily(r"<((?:https?://|mailto:)[^<>\s]+)>")
-_REFERENCE_PATTERN = compile_lazily(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
-_UNDERSCORE_PATTERN = compile_lazily(r"(?<![\w\\/])(_{1,3})(?=[^\s_])([^_\n]*(?:\n[^_\n]+)*)(?<=[^\s_])\1(?![\w/])")
 TABLE_RULE_PATTERN = compile_lazily(r"[\s|:+=-]*")
 _ANY_LINE_PATTERN = compile_lazily("")
 #: The time at the start of a chat message, log entry or line of a transcript, with or without a date before it.
@@ -191,74 +156,6 @@ class SnippetHeading(NamedTuple):
     title: str
 
 
-def render_inline(markdown: str) -> str:
-    """Return Markdown as the plain text on one line that a browser shows: without syntax, tags, images and addresses.
-
-    >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
-    'Dial *21#, says Kees; **options are not needed for 2 * 3.'
-    >>> render_inline("{{< note >}} See _the_ [table](t.md#x) of <b>fees</b>[^2], not `<b>`. ![Fees](f.png)")
-    'See the table of fees, not <b>.'
-    >>> render_inline("The [`fee` of\\nthe pier](f.md) [[1]](g.md) is `[a](b)` &lt; 3&nbsp;pounds &amp; not &fee;.")
-    'The fee of the pier 1 is [a](b) < 3 pounds & not &fee;.'
-    >>> render_inline("> [!NOTE]\\n> Fees rise in May.")
-    'Note: Fees rise in May.'
-    >>> render_inline("Raffle ....... Ann"), render_inline("Raffle ....... 12")
-    ('Raffle: Ann', 'Raffle ....... 12')
-    """
-    if "...." in markdown:
-        markdown = _LEADER_PATTERN.sub(": ", markdown)
-    markdown = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", markdown))
-    markdown = _DEFINITION_MARKER_PATTERN.sub(": ", markdown)
-    markdown = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", markdown, count=1)
-    if "`" not in markdown:
-        return to_plain_text(_strip_markup(markdown))
-    # Numbers replace the code, because links and emphasis can contain code, but nothing in code is markup.
-    codes: list[str] = []
-
-    def hide_code(span: re.Match[str]) -> str:
-        """Append a matched code span to ``codes``, and return a placeholder with its index."""
-        # Escaped, because to_plain_text removes these characters from code too.
-        codes.append(_SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", span.group(2)))
-        return f"\1{len(codes) - 1}\1"
-
-    plain_markdown = _strip_markup(_CODE_SPAN_PATTERN.sub(hide_code, markdown.replace("\1", "")))
-    return to_plain_text(_HIDDEN_CODE_PATTERN.sub(lambda number: codes[int(number.group(1))], plain_markdown))
-
-
-def _strip_markup(text: str) -> str:
-    """Return Markdown without tags, images, link addresses and emphasis by underscores. Emphasis by stars is kept.
-
-    ``text`` has no code. Literal stars, such as that of a product (2 * 3), are escaped. Character references
-    (CommonMark 0.31, section 2.5) are replaced by their characters.
-    """
-    if "{" in text:
-        text = _ATTRIBUTE_PATTERN.sub("", _TEMPLATE_TAG_PATTERN.sub(" ", text))
-    if "[" in text:
-        # The text of a link can continue on the next line, and can be in brackets of its own.
-        text = _IMAGE_PATTERN.sub("", text.replace("\n", " "))
-        text = unwrap_links(_FOOTNOTE_PATTERN.sub("", _BRACKETED_LINK_PATTERN.sub(r"[\1]", text)))
-    if "<" in text:
-        text = _AUTOLINK_PATTERN.sub(r"\1", _STYLE_TAG_PATTERN.sub("", _BLOCK_TAG_PATTERN.sub(" ", text)))
-    if "_" in text:
-        text = _UNDERSCORE_PATTERN.sub(r"\2", text)
-    if "&" in text:
-        text = _REFERENCE_PATTERN.sub(_decode_reference, text)
-    return _LITERAL_STAR_PATTERN.sub(r"\\*", text) if "*" in text else text
-
-
-def _decode_reference(match: re.Match[str]) -> str:
-    """Return the character of a matched reference (``&lt;``), escaped if it would be markup; an unknown one is kept."""
-    reference = match.group()
-    if reference[1] != "#" and reference[1:] not in html5:
-        return reference
-    return _SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", unescape(reference))
-
-
-def strip_item_marker(piece: str) -> str:
-    """Return a piece of text without the bullets and numbers of list items that it begins with."""
-    return _MARKER_PATTERN.sub("", piece)
-
-
 def split_fields(block: PassageBlock) -> Iterator[PassageBlock]:
     """Yield the fields (``Name: value``) of a paragraph, or the whole paragraph if it has fewer than two.
 
@@ -286,7 +183,7 @@ def split_prose(
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
     content = text[content_start:end]
     if "![" in content:  # the description of an image can have several sentences
-        content = _IMAGE_PATTERN.sub(_blank_out, content)
+        content = IMAGE_PATTERN.sub(_blank_out, content)
     if "\n>" in content:  # a quotation of several paragraphs is one block
         content = _BLANK_QUOTE_PATTERN.sub(_blank_out, content)
     spans = list(split_sentences(content, language))
@@ -343,25 +240,18 @@ def split_code(block: PassageBlock) -> Iterator[Snippet]:
 
     The first piece needs the snippet before the block, which introduces the code.
     """
-    text, start, end, block_index = block
-    line_start = text.rfind("\n", 0, start) + 1
-    offset = line_start if text[line_start:start].isspace() else start
-    raw_lines = text[offset:end].splitlines(keepends=True)
-    # Every line of code in a block quote begins with ">"; the block itself can begin after the first one.
-    is_quoted = all(_QUOTE_PATTERN.match(line) for line in raw_lines[1:] if line.strip())
-    lines = []
-    for line in raw_lines:
-        if not _FENCE_PATTERN.fullmatch(line):
-            content = _QUOTE_PATTERN.sub("", line.rstrip()) if is_quoted else line.rstrip()
-            lines.append(_CodeLine(offset, offset + len(line.rstrip()), content))
-        offset += len(line)
+    lines = _read_code_lines(block)
     margin = min((line.indent for line in lines if line.text.strip()), default=0)
     for index, piece in enumerate(_group_code_lines(lines)):
-        displayed = "\n".join(line.text[margin:] for line in piece)
-        first = max(start, piece[0].start)
-        yield Snippet(
-            first, piece[-1].end, displayed, "code", block_index, is_selectable=False, needs_previous=index == 0
+        snippet = Snippet(
+            start=max(block.start, piece[0].start),
+            end=piece[-1].end,
+            text="\n".join(line.text[margin:] for line in piece),
+            kind="code",
+            block_index=block.block_index,
         )
+        snippet.is_selectable, snippet.needs_previous = False, index == 0
+        yield snippet
 
 
 class _CodeLine(NamedTuple):
@@ -375,6 +265,23 @@ class _CodeLine(NamedTuple):
     def indent(self) -> int:
         """The number of white space characters at its beginning."""
         return len(self.text) - len(self.text.lstrip())
+
+
+def _read_code_lines(block: PassageBlock) -> list[_CodeLine]:
+    """Return the lines of a block of code, without its fences and without the marks of a block quote around it."""
+    text, start, end, _ = block
+    line_start = text.rfind("\n", 0, start) + 1
+    offset = line_start if text[line_start:start].isspace() else start  # with the indentation of the first line
+    raw_lines = text[offset:end].splitlines(keepends=True)
+    # Every line of code in a block quote begins with ">"; the block itself can begin after the first one.
+    is_quoted = all(QUOTE_PATTERN.match(line) for line in raw_lines[1:] if line.strip())
+    lines = []
+    for line in raw_lines:
+        if not _FENCE_PATTERN.fullmatch(line):
+            content = QUOTE_PATTERN.sub("", line.rstrip()) if is_quoted else line.rstrip()
+            lines.append(_CodeLine(offset, offset + len(line.rstrip()), content))
+        offset += len(line)
+    return lines
 
 
 def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
@@ -412,11 +319,9 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
             header = cells
         elif any(cells) and not TABLE_RULE_PATTERN.fullmatch(line):
             # A row can lack its last cells; a row of one cell is rather a title inside the table.
-            if any(header) and min(2, len(header)) <= len(cells) <= len(header):
-                named_cells = zip(header, cells, strict=False)
-                fields = [f"{name}: {cell}" if name else cell for name, cell in named_cells if cell]
-            else:
-                fields = [cell for cell in cells if cell]
+            has_named_cells = any(header) and min(2, len(header)) <= len(cells) <= len(header)
+            names = header if has_named_cells else [""] * len(cells)
+            fields = [f"{name}: {cell}" if name else cell for name, cell in zip(names, cells, strict=False) if cell]
             # Without a name in its first column, a header names the things that the rows compare.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
             row_end = offset + len(line.rstrip())
@@ -436,20 +341,23 @@ def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_
 
     By default, each line is an entry. ``is_question`` is set for a chat message that asks something.
     """
-    offset = first = block.start
+    offset = first = block.start  # of the current line, and of the current entry
     for line in [*block.content.splitlines(keepends=True), ""]:  # the empty line ends the last entry
         if offset > first and (not line or entry_start.match(line)):
-            piece = block.text[first:offset]
-            displayed = strip_item_marker(render_inline(piece.strip()))
+            entry = block.text[first:offset]
+            displayed = strip_item_marker(render_inline(entry.strip()))
             if displayed:
-                timestamp = TIMESTAMP_PATTERN.match(displayed)
-                is_question = (
-                    timestamp is not None and _QUESTION_ENTRY_PATTERN.match(displayed, timestamp.end()) is not None
-                )
-                entry_end = first + len(piece.rstrip())
+                is_question = _is_question_message(displayed)
+                entry_end = first + len(entry.rstrip())
                 yield Snippet(first, entry_end, displayed, "table", block.block_index, is_question=is_question)
             first = offset
         offset += len(line)
+
+
+def _is_question_message(entry: str) -> bool:
+    """True if an entry of a log is a chat message that asks something: a time, the author, and a question."""
+    timestamp = TIMESTAMP_PATTERN.match(entry)
+    return timestamp is not None and _QUESTION_ENTRY_PATTERN.match(entry, timestamp.end()) is not None
 
 
 def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
