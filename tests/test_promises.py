@@ -359,7 +359,7 @@ DESCRIPTIONS = {
     "Some questions are multi-hop.",
     "Such a question needs several chunks, because one chunk names the subject of the next chunk.",
     "For other systems, see Platforms.",
-    "The documents cover the topic of such a question, but do not answer it.",
+    "The documents cover the topic of an unanswerable question, but do not answer the question.",
     "Some strategies use communities, which are groups of related entities (people, places and things).",
     "For these strategies, first run the CREATE INDEX communities statement.",
     "For 2WikiMultiHopQA, the fast-graphrag repository reports the same measure for other systems: 0.42 for a "
