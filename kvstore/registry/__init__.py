@@ -168,6 +168,24 @@ def register(system: System) -> Callable[[], None]:
     A store that contains data of an unregistered system can only be read. Raises InputError if the name of the system,
     or of one of its strategies, kinds of index or tables, is already in use.
     """
+    _check_new_names(system)
+    _add_system(system)
+
+    def unregister() -> None:
+        """Remove the system and everything that it declares."""
+        del SYSTEMS[system.name]
+        for strategy in system.strategies:
+            del STRATEGIES[strategy.name]
+        for index in system.indexes:
+            del INDEXES[index.name]
+        for table in system.tables:
+            del SQL_TABLES[table.name]
+
+    return unregister
+
+
+def _check_new_names(system: System) -> None:
+    """Raise InputError if a name that a new system adds, such as the name of a strategy, is already in use."""
     for kind_name, names, taken_names in (
         # What the error calls a name, the names that the new system adds, and the names in use.
         ("system", {system.name}, SYSTEMS.keys()),
@@ -193,19 +211,6 @@ def register(system: System) -> Callable[[], None]:
     ):
         for name in names & taken_names:
             raise InputError(f"system {system.name!r}: there is a {kind_name} {name!r} already; give it another name")
-    _add_system(system)
-
-    def unregister() -> None:
-        """Remove the system and everything that it declares."""
-        del SYSTEMS[system.name]
-        for strategy in system.strategies:
-            del STRATEGIES[strategy.name]
-        for index in system.indexes:
-            del INDEXES[index.name]
-        for table in system.tables:
-            del SQL_TABLES[table.name]
-
-    return unregister
 
 
 def _add_system(system: System) -> None:

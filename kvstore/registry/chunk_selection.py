@@ -161,6 +161,7 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
                 matches[index, order - 1] += min(count, reference_count)
                 totals[index, order - 1] += count
     scores = np.zeros(len(texts))
+    # BLEU is the geometric mean of the precisions of all orders, times a penalty for texts shorter than the reference.
     for index, text in enumerate(texts):
         has_ngrams = totals[index] > 0
         if len(text) and has_ngrams.any():

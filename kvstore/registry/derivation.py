@@ -112,7 +112,7 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
 def list_maintained_derivations(view: View) -> list[StoredDerivation]:
     """Return the derivations (data computed from single documents) that every commit keeps up to date.
 
-    Those of indexes that are being dropped are omitted.
+    Derivations of indexes that are being dropped are omitted.
     """
     return [derivation for derivation in list_stored_derivations(view) if derivation.is_maintained]
 

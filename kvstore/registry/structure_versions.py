@@ -37,6 +37,7 @@ def has_index(view: View, name: str) -> bool:
     """True if the store that ``view`` reads has the index with this name. The index's system is not imported."""
     key = name.encode()
     value = view.get(tables.INDEXES, key)
+    # The record of a dropped index can be stored as None.
     return value is not None and records.unpack(value, tables.INDEXES, key) is not None
 
 
@@ -61,8 +62,8 @@ def explain_migration(view: View) -> str | None:
     """Return why the store that ``view`` reads must be migrated, as the end of a sentence; None if opening it suffices.
 
     Opening a store rebuilds outdated structures. Outdated derivations, which are computed from the text of each
-    document, take long to compute again, so the user starts that. The same holds for a store with imported triples of a
-    version that took all their subjects and objects for names, because the mentions of these names must be removed.
+    document, take long to compute again, so the user starts that. The same holds for a store whose version took all
+    subjects and objects of imported triples for names, because the mentions of these names must be removed.
     """
     if view.count(tables.TRIPLES) and read_versions(view).get(_GRAPH_NAME, 0) < _MIN_GRAPH_VERSION:
         return "every phrase of its imported relations is a name"

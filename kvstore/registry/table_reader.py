@@ -35,7 +35,7 @@ _MAX_ENTITY_COUNTS = 16
 
 @dataclass(slots=True)
 class Cost:
-    """The number of rows read from a table and, if measured, the seconds it took and the number of pages first read."""
+    """The number of rows read from a table and, if measured, the seconds and the pages read for the first time."""
 
     rows: int = 0
     seconds: float = 0.0

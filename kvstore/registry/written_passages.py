@@ -153,8 +153,8 @@ class WrittenFact(DocumentFact[ModelTexts]):
     def label_passage(self, number: int, passage: SourcePassage) -> str:
         """Return the label of a passage, which the model repeats before it writes about the passage.
 
-        It is the number of the passage in its request, with the beginning of its description, so that weak models write
-        about this passage and not about the examples.
+        It is the number of the passage in its request, with the beginning of its description. Weak models then write
+        about this passage, not about the examples.
         """
         description = to_printable(" ".join(self.describe_passage(passage).split()))
         return f"{number}: {description[:_MAX_LABEL_CHARS]}".strip()

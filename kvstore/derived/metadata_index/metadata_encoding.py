@@ -61,8 +61,8 @@ _MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
 def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
     """Return the prefix of the index keys of a field's values, or None if the field is not indexed.
 
-    ``space`` is FIELD for the field itself, or ELEMENT for the elements of its list. A field is not indexed if a name
-    on its path is empty or needs escapes in JSON, or if its path has too many names or bytes.
+    ``space`` is FIELD for the field itself, or ELEMENT for the elements of its list. A field is not indexed if its path
+    has too many names or bytes, or if a name on it is empty or needs escapes in JSON.
     """
     if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
         return None

@@ -81,8 +81,8 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     """Return at most ``limit`` neighbors of a known entity: names in the same chunks, or joined by links or trees.
 
     ``identity`` is the entity with its aliases. The neighbor with the highest score comes first. A score is the number
-    of shared chunks plus the weight of the links, divided by the square root of the product of the two entities'
-    numbers of chunks.
+    of shared chunks plus the weight of the links, divided by √(d · d'). Here d and d' are the numbers of chunks of the
+    two entities.
     """
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
     # A name and its aliases are separate entities; only one of them is shown.

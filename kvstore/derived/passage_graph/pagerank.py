@@ -168,10 +168,10 @@ def compute_personalized_pagerank(
     The masses are above 0, and are normalized to sum to 1.
 
     ``bias`` draws the walk from entities toward some chunks. ``restart`` is the probability of returning to a start
-    node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart
-    · epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3). To save rounds of reads, the caller can pass
-    ``rows_read``, requests for graph rows with their answers, and the ``degrees`` (numbers of chunks) of the start
-    nodes that are entities, by node.
+    node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge. At most 1 / (restart ·
+    epsilon) edges are therefore walked (Andersen, Chung, Lang 2006, section 3). To save rounds of reads, the caller can
+    pass ``rows_read``, requests for graph rows with their answers. It can also pass ``degrees``, the number of chunks
+    of each start node that is an entity, by node.
     """
     total = math.fsum(starts.values())
     if not starts or not all(mass > 0 for mass in starts.values()) or not np.isfinite(total):

@@ -79,8 +79,8 @@ class GraphMaintainer:
     ) -> dict[int, EdgeRow]:
         """Return the edges of each of the ``chunks`` of a stored document, by chunk id.
 
-        An edge says that the chunk names an entity, and how often and where.
-        ``pairs`` are the pairs of entities that triples of the document join.
+        An edge says that the chunk names an entity, and how often and where. ``pairs`` are the pairs of entities that
+        triples of the document join.
         """
         documents = self._state.documents
         return self._build_rows(documents.get(document), documents.get_sections(document), chunks, pairs)
@@ -94,8 +94,8 @@ class GraphMaintainer:
     ) -> dict[int, EdgeRow]:
         """Return the edges of each of the ``chunks`` of a document, by chunk id.
 
-        An edge says that the chunk names an entity, and how often and where.
-        ``sections`` are the sections of the document. ``pairs`` are the pairs of entities that its triples join.
+        An edge says that the chunk names an entity, and how often and where. ``sections`` are the sections of the
+        document, and ``pairs`` the pairs of entities that its triples join.
         """
         unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))

@@ -98,17 +98,17 @@ def make_all_words_request(names: Sequence[QuestionEntity], stem: Callable[[str]
 def compute_spreads(
     names: Sequence[QuestionEntity], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
-    """Return the spread of each name in a question, about how many chunks are about it, by the key of the name.
+    """Return the spread of each name in a question, a measure of how many chunks are about it, by the name's key.
 
     ``degrees`` has the chunk counts of the entities of each of ``names``; it is the answer to
     :func:`make_degree_request`. ``all_words_counts`` has the number of chunks with all words of a name, for each name
     and each of its aliases in turn; it is the answer to :func:`make_all_words_request`.
 
     The spread is the geometric mean of a count of the name and the number of chunks with all its words. The count of
-    the name is the geometric mean of the number of chunks that name it and the number of its addresses (no more than
-    its chunks). An address covers neighboring chunks of one document, so a document about a name counts less than as
-    many documents that mention it. A name whose words occur together in many more chunks ("industrial design", where
-    many texts write of the design that is industrial) is a rare form of something common.
+    the name is the geometric mean of its number of chunks and its number of addresses, which is limited to the number
+    of chunks. An address covers neighboring chunks of one document, so a document about a name counts less than as many
+    documents that mention it. If the words of a name occur together in many more chunks, it is a rare form of something
+    common. "Industrial design" is one if many texts write of designs that are industrial.
     """
     counts = iter(all_words_counts)
     spreads = {}
@@ -132,8 +132,8 @@ class Walk(NamedTuple):
 def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, Walk]:
     """Return the likeliest walk to each of ``nodes`` from a start node of the PageRank ``ranks``.
 
-    The walk is empty if the PageRank did not reach the node. Of equally likely walks, the one whose start is nearest to
-    the node is returned, then the first by the names of its nodes, entities before chunks.
+    The walk is empty if the PageRank did not reach the node. Of equally likely walks, the one that starts nearest to
+    the node is returned, ties by the names of its nodes, entities before chunks.
     """
     targets = list(nodes)
     predecessors: dict[int, list[int]] = {}

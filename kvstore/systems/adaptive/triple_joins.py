@@ -43,7 +43,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     """A request for the chunks of the names that the triples of the documents of ``chunks`` join to a question.
 
     ``question_key`` is the normal form of the question; names in it are skipped. ``rarities`` has the rarity (IDF) of
-    each term in the question without its names, ``vector`` is the vector of these terms, and ``stem`` stems the words
+    each term in the question without its names, and ``vector`` is the vector of these terms. ``stem`` stems the words
     of triples.
     """
 

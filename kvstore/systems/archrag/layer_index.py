@@ -114,8 +114,8 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
 def build_graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
     """Build the search graph of entities and communities in memory, without its index file.
 
-    The graph is cached for all states of the same communities.
-    Raises IndexUnavailableError if there are too many nodes, or if the state changed since the communities were built.
+    The graph is cached for all states of the same communities. Raises IndexUnavailableError if there are too many
+    nodes, or if the state changed since the communities were built.
     """
 
     def build() -> CommunityGraph:

@@ -73,7 +73,7 @@ class Beam:
 
     ``units_per_entity`` is the maximum number of units tried per entity. ``width`` is the number of paths that remain
     after each hop, and ``max_hops`` the number of hops. ``discount`` is the fraction of each unit's vector that is
-    subtracted from the question, and ``word_weight`` the weight of words in a score relative to the cosine.
+    subtracted from the question. ``word_weight`` is the weight of words in a score relative to the cosine.
     """
 
     units_per_entity: int
@@ -162,7 +162,7 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
     """Yield the extensions of a path: for each of its last ``entities``, the units nearest to the rest of the question.
 
     A unit is a sentence with a vector. The rest is the question's vector minus ``beam.discount`` times the sum of the
-    vectors of the path's units, so that their content is not searched for again (CUE-RAG, Algorithm 3). Units on the
+    vectors of the path's units. Their content is therefore not searched for again (CUE-RAG, Algorithm 3). Units on the
     path are skipped.
     """
     for entity, rows in graph.get_entity_rows(entities).items():
@@ -179,8 +179,8 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
 def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: Beam) -> list[float]:
     """Return the score of each extended path of units (sentences).
 
-    It is the cosine of the question with the sum of the units' vectors, plus ``beam.word_weight`` times the fraction of
-    the question's words, by rarity, that the units contain.
+    It is a cosine plus ``beam.word_weight`` times the fraction of the question's words, by rarity, in the units. The
+    cosine is of the question and the sum of the units' vectors.
     """
     scores: list[float] = []
     for extension in extensions:

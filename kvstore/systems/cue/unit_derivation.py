@@ -65,8 +65,7 @@ def encode_units(units: DocumentUnitSpans, chunks: Sequence[ChunkSpan]) -> Any:
 
     The item of a chunk without spans is the number of units that a model wrote, or 0. Otherwise it is a list with, for
     each unit, the distance from the end of the previous unit and the length, in bytes. For a clause with a separate
-    subject, the length is negative, and the distance of the subject from the unit's start and the subject's length
-    follow.
+    subject, the length is negative. The distance of the subject from the unit's start and the subject's length follow.
     """
     rows: list[Any] = []
     for chunk, spans, num_written in zip(chunks, units.spans, units.written_counts, strict=True):
@@ -118,7 +117,7 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
 def count_units(encoded: Any) -> int:
     """Return the number of units (sentences) of one chunk, given their encoded form.
 
-    The form is the number of units that a model wrote, or a list with two integers per unit, or four if the unit has a
+    The form is the number of units that a model wrote, or a list of integers: two per unit, or four if the unit has a
     separate subject.
     """
     if isinstance(encoded, int):

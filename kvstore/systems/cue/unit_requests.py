@@ -276,10 +276,10 @@ class NamedEntities(NamedTuple):
 class TitleVariantsRequest(ReadRequest[NamedEntities]):
     """A request for the entities of names, also entities whose name has an addition in parentheses at the end.
 
-    ``names`` has the known entities of each name.
+    ``entity_groups`` has the known entities of each name.
     """
 
-    names: Sequence[Sequence[int]]
+    entity_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NamedEntities:
         """Return the entities of each name, and the entities of its variants, each with its key (normal form).
@@ -288,13 +288,14 @@ class TitleVariantsRequest(ReadRequest[NamedEntities]):
         the passage graph joins such titles.
         """
         graph = state.get_part(GRAPH)
-        entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
+        entities = np.array(list(chain.from_iterable(self.entity_groups)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])
         is_title = links.kinds == edges.TITLE_LINK
         linked_entities: dict[int, list[int]] = {}
         for entity, other in zip(links.entities[is_title].tolist(), links.others[is_title].tolist(), strict=True):
             linked_entities.setdefault(entity, []).append(other)
         groups = [
-            {*name, *chain.from_iterable(linked_entities.get(entity, ()) for entity in name)} for name in self.names
+            {*group, *chain.from_iterable(linked_entities.get(entity, ()) for entity in group)}
+            for group in self.entity_groups
         ]
         return NamedEntities(_sort_by_key(state, groups), bind_index(state, SYNONYMS) is not None)

@@ -63,9 +63,9 @@ class _WrittenUnits(WrittenListFact):
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt that asks a language model for the statements that each passage makes.
 
-        For a single passage there is a second prompt, which is used after an invalid answer and asks for one sentence
-        about each sentence of the passage. Weak models do not split a passage into statements, but most can shorten or
-        repeat a sentence.
+        For a single passage there is a second prompt, which is used after an invalid answer. It asks for one sentence
+        about each of the first sentences of the passage. Weak models do not split a passage into statements, but most
+        can shorten or repeat a sentence.
         """
         prompt = super().build_prompt(passages)
         if len(passages) > 1:

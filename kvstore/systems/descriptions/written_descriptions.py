@@ -71,8 +71,8 @@ class _WrittenDescriptions(WrittenListFact):
 
         ``item`` is [name, sentence], and ``source`` has the texts of the passage, which must support the sentence.
 
-        Raises ValueError if ``check``, which checks its form, rejects the sentence, if it does not contain the name,
-        has an unresolved pronoun, is a fragment, adds nothing to the name, or is not supported by ``source``.
+        Raises ValueError if the sentence is unusable: ``check`` rejects its form, or ``source`` does not support it. It
+        must also contain the name, add something to it, be a whole sentence, and have no unresolved pronoun.
         """
         from ...models.statement_support import has_unresolved_pronoun, list_content_stems
         from ...models.text_checks import is_fragment, trim_to_sentences

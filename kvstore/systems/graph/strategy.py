@@ -362,9 +362,9 @@ def _select_candidates(
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Return the chunks to rank, ids ascending, with their masses (PageRank scores) as fractions of the greatest.
 
-    Candidates are the :data:`_NUM_REACHED` chunks with the most mass that the query allows, the chunks that tie with
-    the last of these, and the chunks of ``rankings``. A chunk that the walk did not reach has the mass
-    :data:`_UNREACHED_MASS`, which is added to every mass.
+    Candidates are the chunks of ``rankings`` and the :data:`_NUM_REACHED` allowed chunks with the most mass, and all
+    that tie with the last of these. A chunk that the walk did not reach has the mass :data:`_UNREACHED_MASS`, which is
+    added to every mass.
     """
     is_allowed = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[is_allowed], ranks.chunk_masses[is_allowed]

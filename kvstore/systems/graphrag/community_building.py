@@ -34,10 +34,9 @@ class CommunityTree:
 
     ``partitions`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has
     no new community at a level, the community of the coarser level is repeated; a node in no community has
-    :data:`NO_COMMUNITY`. ``levels`` and ``parents`` have the level and the parent of each community. ``homes`` has the
-    finest community that most of a chunk's names belong to, for each chunk, and ``shares`` the fraction of its names'
-    weight in that community.
-    ``vectors`` are unit vectors of the communities, the centroids of their members' vectors.
+    :data:`NO_COMMUNITY`. ``levels`` and ``parents`` have the level and the parent of each community. ``homes`` has, for
+    each chunk, the finest community that most of its names belong to. ``shares`` has the fraction of the names' weight
+    in that community. ``vectors`` are unit vectors of the communities, the centroids of their members' vectors.
     """
 
     graph: EntityGraph
@@ -140,8 +139,8 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: IntArray) -> IntArray:
     """Return the weights of mentions of names in the choice of a chunk's community, as integers from 1.
 
-    The weight of a mention is its strength divided by the square root of the degree (number of chunks) of its name, so
-    that rare names count more. It is in units of 1 / ``FIXED_ONE``, because sums of integers are exact.
+    The weight of a mention is its strength divided by the square root of the degree (number of chunks) of its name.
+    Rare names thus count more. It is in units of 1 / ``FIXED_ONE``, because sums of integers are exact.
     """
     return np.maximum(np.rint(FIXED_ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
 

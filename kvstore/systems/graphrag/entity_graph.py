@@ -285,7 +285,8 @@ def compute_edge_weights(num_nodes: int, cooccurrences: Edges, links: Edges, deg
     """Return the strongest edges of each of ``num_nodes`` nodes, weighted relative to the chunks of both ends.
 
     The weight of an edge is the sum of its weights in ``cooccurrences`` and ``links``, divided by the square root of
-    the product of the degrees (numbers of chunks) of its ends, as an integer in units of 2^-16.
+    the product of the ends' degrees. A degree is the number of chunks of a node. Weights are integers in units of
+    2^-16.
     """
     present = (edges for edges in (cooccurrences, links) if len(edges.first))
     summed_edges = _sum_edges(num_nodes, [(edges.first * num_nodes + edges.second, edges.weights) for edges in present])

@@ -218,8 +218,8 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
 def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:
     """Return a report on each selected group of chunks as a hit, in order; groups without a report are omitted.
 
-    A group is a community, or the chunks in no community. If the query limits the tokens, each report consists of as
-    many sentences as fit its share, chosen so that together they contain most of the content of the group's chunks.
+    A group is a community, or the chunks in no community. If the query limits the tokens, each report has as many
+    sentences as fit its share. Together they contain most of the content of the group's chunks.
     """
     if query.within is not None:
         max_reports = max(1, query.within // _MIN_REPORT_TOKENS)

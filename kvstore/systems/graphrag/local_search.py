@@ -192,8 +192,8 @@ def find_near_entities(
 ) -> list[StartEntity]:
     """Return at most ``limit`` of the entities that rank highest in rankings of chunks, best first.
 
-    Each mention in a chunk's own text (not in its title or heading) adds the rarity of the entity times the chunk's
-    score relative to the best. Entities in ``excluded`` are skipped.
+    Each mention in a chunk's own text, not in its title or heading, adds to the score of the entity: its rarity times
+    the chunk's score relative to the best. Entities in ``excluded`` are skipped.
     """
     scores = _score_entities(query, rankings, excluded)
     candidates = _select_highest(scores, limit)

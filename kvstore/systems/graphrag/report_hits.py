@@ -143,7 +143,7 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
 
     They are in the order of the candidates, which are read in batches. The first batch usually suffices; others are
     read only if some reports do not fit or may not be shown. If the tokens are limited, the number of reports does not
-    depend on the number of hits, because the chunks get the rest of the tokens.
+    depend on the number of hits: the chunks get the rest of the tokens.
     """
     remaining_tokens = math.inf if query.within is None else share * query.within
     limit = _count_reports(share, query.top) if query.within is None else len(candidates)

@@ -175,8 +175,8 @@ class StoredCommunities:
     def iter_row_faults(self, *, needs_terms: bool) -> Iterator[str]:
         """Yield an error message for each inconsistency in the stored rows.
 
-        It checks the number of communities, parents, children, levels and members and, if ``needs_terms``, that each
-        community has the terms of its report, which word search needs.
+        It checks the number of communities, their parents, children, levels and members. If ``needs_terms``, each
+        community must also have the terms of its report, which word search needs.
         """
         stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
         if stored_count != self._count:

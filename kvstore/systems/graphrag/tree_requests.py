@@ -165,7 +165,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     """Return how well a text matches the question's words, 0 to 1.
 
     This is BM25 without length normalization, divided by its upper bound. ``rarities`` are the IDF weights of the
-    question's words, and ``terms`` the terms of the text as one string, each as often as it occurs, between spaces.
+    question's words. ``terms`` are the terms of the text as one string, each as often as it occurs, between spaces.
     """
     term_counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
     score = math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in term_counts if count)

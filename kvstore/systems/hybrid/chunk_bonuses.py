@@ -37,10 +37,9 @@ _MAX_PREFIX = 3
 class Bonuses(NamedTuple):
     """The bonuses of a chunk before weighting, each from 0 to 1.
 
-    ``proximity`` is how near the question's words are to each other in the text, and ``headings`` the fraction of them,
-    weighted by rarity, that occur in the title or headings. ``entries`` is the best match of the name of a section or
-    list item that begins in the chunk. ``numbers`` is the fraction of the question's reference numbers that the chunk
-    contains.
+    ``proximity`` is how near the question's words are to each other in the text. ``headings`` is the fraction of them,
+    weighted by rarity, in the title or headings. ``entries`` is the best match of the name of a section or list item
+    that begins in the chunk. ``numbers`` is the fraction of the question's reference numbers that the chunk contains.
     """
 
     proximity: float
@@ -71,8 +70,9 @@ class BonusScorer:
     def compute_bonuses(self, chunk: LoadedChunk) -> Bonuses:
         """Return the bonuses of a chunk for its matches with the question, each from 0 to 1.
 
-        They reward question words that are close together, in headings, or in the names of sections and list items that
-        begin in the chunk, and reference numbers of the question. If the document has no title, its file name is used.
+        They reward question words that are close together or in headings, and reference numbers of the question. They
+        also reward question words in the names of sections and list items that begin in the chunk. If the document has
+        no title, its file name is used.
         """
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem
         heading_terms = count_heading_terms((name, *chunk.headings), self._stem)
@@ -92,8 +92,8 @@ class BonusScorer:
     def _score_name(self, name: str) -> float:
         """Return how well the name of a section, or of an item of a list, matches the question, from 0 to 1.
 
-        It is the rarity-weighted fraction of the question's informative words that the name contains, times the square
-        root of the fraction of the name's content words that the question contains.
+        It is the product of two factors: the rarity-weighted fraction of the question's informative words in the name,
+        and the square root of the fraction of the name's content words in the question.
         """
         terms = count_text_terms(name, self._stem, technical=True)
         matched_rarity = math.fsum(rarity for term, rarity in self._informative_rarities.items() if term in terms)

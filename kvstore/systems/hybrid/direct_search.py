@@ -285,7 +285,8 @@ def _compute_lexical_weight(
 
     It is ``base_weight`` if both searches separate their best results equally well and ``dense_factor`` is 1. ``dense``
     and ``lexical`` are the scores of the two searches as fractions of the best. Each search is weighted by the square
-    root of the drop of its scores from the best result to rank 10, and dense search also by ``dense_factor``.
+    root of the drop of its scores from the best result to rank 10. The weight of dense search is also multiplied by
+    ``dense_factor``.
     """
     lexical_weight = base_weight * math.sqrt(_measure_drop(lexical))
     dense_weight = (1 - base_weight) * math.sqrt(_measure_drop(dense)) * dense_factor

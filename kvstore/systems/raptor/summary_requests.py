@@ -67,9 +67,7 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         reads_lowest = sum(len(record.groups) for record in documents) <= self.max_abstracts
         ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in documents:
-            abstracts = list(
-                record.iter_abstract_ids()
-            )  # lowest level first; the last one summarizes the whole document
+            abstracts = list(record.iter_abstract_ids())  # lowest level first; the last is of the whole document
             ranges = ranges_by_document[record.id] = []
             read_abstracts = abstracts[: len(record.groups)] if reads_lowest else abstracts[-1:]
             for abstract in read_abstracts:
@@ -94,7 +92,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
     """A request for the sentences of all documents with the topics of each; None if there are no topics.
 
     If the documents have more than ``max_bytes``, the sentences come from the summaries of at most ``max_topics``
-    topics, and from at most ``max_newer_chunks`` chunks that were added after the topics were built.
+    topics. At most ``max_newer_chunks`` chunks that were added after the topics were built are read too.
     """
 
     max_bytes: int
@@ -104,8 +102,8 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
     def fetch(self, state: State) -> TopicCandidates | None:
         """Read the sentences from which the strategy selects its summary, and find the topics of their chunks.
 
-        If the store's texts have more than ``max_bytes``, only the summaries of the ``max_topics`` largest topics and
-        some chunks added after the topics were built are read. Returns None if the store has no topics.
+        If the store's texts have more than ``max_bytes``, only the summaries of at most ``max_topics`` topics are read,
+        and some of the chunks that were added later. Returns None if the store has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:

@@ -209,7 +209,7 @@ class TopicTree(_SummarizedTree):
         """Build a tree of topics of similar content from ``partitions`` of the chunks, finest first.
 
         A chunk can also be in a second topic of the finest level. With ``soft`` above 0, it is the nearest other topic,
-        if its cosine with the chunk is at most ``soft`` lower than that of the chunk's own topic; this needs the
+        if its cosine with the chunk is at most ``soft`` lower than the cosine of the chunk's own topic. This needs the
         ``vectors`` of the chunks. Otherwise, ``second_topics`` has rows (topic, chunk), or is None for no second topic.
         """
         super().__init__(chunks, _build_levels(partitions))
@@ -245,8 +245,8 @@ class RelatedTree(_SummarizedTree):
     ) -> None:
         """Build the tree of topics of related content (the idea is from SiReRAG).
 
-        The finest level has a topic for each of ``leaves`` (the sentences that mention an entity), and each other level
-        is one of the ``partitions`` of the leaves, finest first. The ids of topics count from ``first_id``.
+        The finest level has a topic for each of ``leaves``, the sentences that mention an entity. Each other level is
+        one of the ``partitions`` of the leaves, finest first. The ids of topics count from ``first_id``.
         """
         super().__init__(chunks, _build_levels([np.arange(len(leaves)), *partitions], first_id) if leaves else [])
         self._leaves = leaves

@@ -95,8 +95,8 @@ class Topics:
     def select_disjoint_topics(self, limit: int) -> list[int]:
         """Return at most ``limit`` topics of similar content that share no chunk, and that contain existing chunks.
 
-        They are the topics of the finest level with at most ``limit`` topics or, if there is no such level, the topics
-        with the most chunks of the coarsest level.
+        They are the topics of the finest level with at most ``limit`` topics. If there is no such level, they are the
+        largest topics of the coarsest level.
         """
         return list(filter(self.is_visible, self.tree.select_disjoint_topics(limit).tolist()))
 
