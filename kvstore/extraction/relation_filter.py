@@ -309,7 +309,7 @@ class RelationFilter:
         return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
 
     def _is_coordinated_modifier(self, index: int) -> bool:
-        """True if a noun only modifies a later one for a person (``film`` in ``a film and television actor``)."""
+        """True if a noun only modifies a later noun for a person, as ``film`` in ``a film and television actor``."""
         word = self._words[index]
         if word.lemma.endswith(_PERSON_ENDINGS) or self._has_premodifier(index):
             return False

@@ -282,12 +282,6 @@ class NavigationFilter:
         in them, or None. ``stats`` are the counts of its text and links. ``in_content``: the element is inside the
         content of the page.
         """
-        # In the content, "edit" or "source" can also be text, unless brackets or a heading before it mark the action.
-        has_only_actions = (
-            stats.num_action_links == stats.num_links
-            and stats.text_length - stats.linked_length <= _MAX_ACTION_SEPARATORS
-            and not (in_content and stats.num_ambiguous_links and not is_marked_as_action(node, stats))
-        )
         if (
             in_content
             and stats.heading_length
@@ -297,16 +291,12 @@ class NavigationFilter:
             return None  # the title with its byline
         if in_content and tag == "footer" and not stats.prose_length:
             return "footer of the page"
-        if has_only_actions and is_standalone(node, tag, stats, self.analysis):
+        if self._acts_on_page(node, tag, stats, in_content):
             return "acts on the page"
         if tag in _PART_TAGS:
             return None
-        if is_pagination(stats, class_match, in_content):
-            is_in_sentence = tag in INLINE_TAGS and (
-                not is_standalone(node, tag, stats, self.analysis) or is_in_heading_or_code(node)
-            )
-            if not is_in_sentence:
-                return "turns pages"
+        if is_pagination(stats, class_match, in_content) and not self._is_in_sentence(node, tag, stats):
+            return "turns pages"
         if in_content and tag in INLINE_TAGS:
             return None
         if self._lists_contents(node, tag, stats, has_navigation_name=class_match is not None):
@@ -329,6 +319,26 @@ class NavigationFilter:
         ):
             return "links before the title"
         return None
+
+    def _acts_on_page(self, node: LexborNode, tag: str, stats: ElementStats, in_content: bool) -> bool:
+        """True if an element consists of links that act on the page, such as ``edit``, and is not part of a sentence.
+
+        ``stats`` are the counts of its text and links. ``in_content``: the element is inside the content of the page.
+        """
+        if stats.num_action_links != stats.num_links:
+            return False
+        if stats.text_length - stats.linked_length > _MAX_ACTION_SEPARATORS:
+            return False
+        # In the content, "edit" or "source" can also be text, unless brackets or a heading before it mark the action.
+        if in_content and stats.num_ambiguous_links and not is_marked_as_action(node, stats):
+            return False
+        return is_standalone(node, tag, stats, self.analysis)
+
+    def _is_in_sentence(self, node: LexborNode, tag: str, stats: ElementStats) -> bool:
+        """True if an element is inline and next to other text, or in a heading or code."""
+        if tag not in INLINE_TAGS:
+            return False
+        return not is_standalone(node, tag, stats, self.analysis) or is_in_heading_or_code(node)
 
     def _lists_contents(self, node: LexborNode, tag: str, stats: ElementStats, *, has_navigation_name: bool) -> bool:
         """True if an element is a table of contents, by its label or by its links to the headings of the page.

@@ -333,7 +333,10 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
 
 
 def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the names and text values of fields; ``prefix`` begins the names, and nested ones are dotted paths."""
+    """Yield (name, value as text) for each field that has a value.
+
+    The name of a nested field is a dotted path, such as ``author.name``. ``prefix`` is put before each name.
+    """
     for name, value in fields.items():
         if isinstance(value, dict):
             yield from _iter_field_texts(value, f"{prefix}{name}.")

@@ -63,6 +63,11 @@ NUM_SILENT_ARGUMENTS = {
 }
 PARAGRAPH_COMMANDS = frozenset("par newpage clearpage maketitle bigskip medskip smallskip noindent".split())
 EMPHASIS_COMMANDS = frozenset("emph textit textbf textsl strong textem".split())
+#: Commands that define a macro.
+DEFINITION_COMMANDS = frozenset(
+    "newcommand renewcommand providecommand newcommand* renewcommand* providecommand* DeclareRobustCommand "
+    "NewDocumentCommand".split()
+)
 CODE_COMMANDS = frozenset("texttt code lstinline* path file command".split())
 REFERENCE_COMMANDS = frozenset(
     "cite citep citet citealp citealt citeauthor citeyear parencite textcite autocite footcite cites ref "

@@ -12,6 +12,7 @@ import unicodedata
 from .latex_commands import (
     ACCENTS,
     CODE_COMMANDS,
+    DEFINITION_COMMANDS,
     EMPHASIS_COMMANDS,
     FORMULA_ENVIRONMENTS,
     IGNORED_ENVIRONMENTS,
@@ -204,8 +205,7 @@ class _LatexText(LatexCursor):
             self._read_environment()
         elif name == "end":
             self._read_argument()
-        elif name in ("newcommand", "renewcommand", "providecommand", "newcommand*", "renewcommand*", "providecommand*",
-                      "DeclareRobustCommand", "NewDocumentCommand"):  # fmt: skip
+        elif name in DEFINITION_COMMANDS:
             self._read_definition(name)
         elif name in ("newenvironment", "renewenvironment", "newenvironment*"):
             # The name, the number of arguments, the default of the first one, the beginning and the end are skipped.

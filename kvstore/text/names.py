@@ -232,9 +232,8 @@ def is_term(form: str) -> bool:
         return False
     if any(map(_is_contracted, words)) or (len(words) == 1 and _DECADE_PATTERN.fullmatch(words[0])):
         return False
-    if len(words) != 2 or words[0].rstrip("s") not in NUMBERED_WORDS:
-        return True
-    return not (words[1][0].isdigit() or len(words[1]) == 1)  # "section 3", "appendix B"
+    is_part = len(words) == 2 and words[0].rstrip("s") in NUMBERED_WORDS
+    return not (is_part and (words[1][0].isdigit() or len(words[1]) == 1))  # "section 3", "appendix B"
 
 
 def to_singular(form: str) -> str | None:

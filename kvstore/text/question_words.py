@@ -173,7 +173,10 @@ def read_language_file(language: str) -> Mapping[str, Any] | None:
 
 @cache
 def load_question_words(language: str | None) -> QuestionVocabulary | None:
-    """Read the question words of a language, or return None for English and languages without a file. Cached."""
+    """Read the question words of a language; the result is cached.
+
+    Returns None for English (also if ``language`` is None), whose words are in the code, and without a file of words.
+    """
     data = None if language is None else read_language_file(language)
     if language is None or data is None:
         return None
