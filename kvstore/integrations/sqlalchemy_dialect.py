@@ -63,7 +63,7 @@ class KvstoreDialect(SQLiteDialect):
 
     def retrieve_dbapi_version(self, dbapi: ModuleType) -> tuple[int, ...]:
         """Return the version of kvstore, as numbers."""
-        return tuple(int(part) for part in kvstore.__version__.split(".") if part.isdecimal())
+        return tuple(int(number) for number in kvstore.__version__.split(".") if number.isdecimal())
 
     def create_connect_args(self, url: Any) -> tuple[list[str], dict[str, Any]]:
         """Return the arguments of :func:`kvstore.dbapi.connect` for a URL. Raises InputError for an invalid one."""

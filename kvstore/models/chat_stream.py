@@ -167,7 +167,8 @@ def _decode_event(data: bytes) -> dict[str, Any]:
     try:
         event = json.loads(data)
         choices = event.get("choices")
-        if not (choices is None or (isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices))):
+        are_objects = isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices)
+        if choices is not None and not are_objects:
             raise ValueError("its choices are not objects")
     except (ValueError, AttributeError, RecursionError) as problem:
         raise ValueError(f"the answer is not JSON of the protocol ({problem})") from None

@@ -35,17 +35,15 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
     present = [index for index, phrase in enumerate(phrases) if split_written_words(phrase)]
     phrases, connectives = [phrases[index] for index in present], [connectives[index] for index in present]
     words = list(map(split_written_words, phrases))
-    verbs = [find_verb(phrase_words, index == 0) for index, phrase_words in enumerate(words)]
     # The main clause ends with the first phrase that has a verb; the words before the verb are its subject.
-    main_index = next((index for index, verb in enumerate(verbs) if verb is not None), None)
+    verbs = (find_verb(phrase_words, index == 0) for index, phrase_words in enumerate(words))
+    main_index, main_verb = next(((index, verb) for index, verb in enumerate(verbs) if verb is not None), (None, None))
     if main_index is None:
         return
-    subject = list(filter(None, [*phrases[:main_index], " ".join(words[main_index][: verbs[main_index]])]))
+    subject = list(filter(None, [*phrases[:main_index], " ".join(words[main_index][:main_verb])]))
     # A subject, an attribute between punctuation marks, and the predicate, as in "Ann, a singer, sailed".
-    predicate_index = 2
-    begins_with_verb = main_index == predicate_index and verbs[predicate_index] == 0
-    if begins_with_verb and not connectives[predicate_index].strip().isalpha():
-        subject_words, attribute_words, predicate_words = words[:3]
+    if main_index == 2 and main_verb == 0 and not connectives[main_index].strip().isalpha():
+        subject_words, attribute_words, predicate_words = words[: main_index + 1]
         for attribute in _iter_attributes(subject_words, attribute_words, predicate_words[0].lower()):
             subject = phrases[:1]  # the later clauses do not repeat the attribute
             yield [*subject, attribute]
@@ -118,7 +116,7 @@ def _iter_attributes(subject: Sequence[str], words: Sequence[str], verb: str) ->
     (['was a singer'], [])
     """
     first_word = subject[0].lower()
-    if first_word not in DETERMINERS and (first_word in FUNCTION_WORDS or not _can_begin_noun_phrase(first_word)):
+    if not _can_begin_noun_phrase(first_word):
         return
     if words[0].lower() in ("which", "who"):
         if find_verb(words[1:], True) == 0:

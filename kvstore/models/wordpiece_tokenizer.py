@@ -74,12 +74,12 @@ class WordPieceTokenizer:
         """Return the token ids of a text, with the start and end tokens, truncated to the maximum number of tokens."""
         ids = [self._start]
         split_word, characters = self._split_word_cached, self._characters
-        # The pattern is a group, so every second part is a special token, such as "[SEP]".
-        for index, part in enumerate(self._special_pattern.split(text) if "[" in text else (text,)):
+        # The pattern is a group, so every second piece is a special token, such as "[SEP]".
+        for index, piece in enumerate(self._special_pattern.split(text) if "[" in text else (text,)):
             if index % 2:
-                ids.append(self._special_ids[part])
+                ids.append(self._special_ids[piece])
             else:
-                for word in part.translate(characters).split():
+                for word in piece.translate(characters).split():
                     ids += split_word(word) if len(word) <= _MAX_WORD else (self._unknown,)
         return [*ids[: self._max_tokens - 1], self._end]
 
@@ -102,12 +102,12 @@ class WordPieceTokenizer:
     def _iter_tokens(self, text: str) -> Iterator[tuple[int, int, int]]:
         """Yield the id of each token of a text, and the start and end of its characters in the text."""
         start = 0
-        # The pattern is a group, so every second part is a special token.
-        for index, part in enumerate(self._special_pattern.split(text)):
+        # The pattern is a group, so every second piece is a special token.
+        for index, piece in enumerate(self._special_pattern.split(text)):
             if index % 2:
-                yield self._special_ids[part], start, start + len(part)
+                yield self._special_ids[piece], start, start + len(piece)
             else:
-                forms = [self._characters[ord(character)] for character in part]
+                forms = [self._characters[ord(character)] for character in piece]
                 # The offset in the text of each character of the joined forms.
                 origins = [origin for origin, form in enumerate(forms, start) for _ in form]
                 for match in _WORD_PATTERN.finditer("".join(forms)):
@@ -117,7 +117,7 @@ class WordPieceTokenizer:
                         length = self._lengths[token_id] or len(word)  # the token of an unknown word spans the word
                         yield token_id, origins[first], origins[first + length - 1] + 1
                         first += length
-            start += len(part)
+            start += len(piece)
 
     @cached_property
     def _lengths(self) -> dict[int, int]:
@@ -157,9 +157,10 @@ class _CharacterForms(dict[int, str]):
         if hashlib.sha256(data).hexdigest() != _CHARACTERS_DIGEST:
             raise ValueError(f"{CHARACTERS_FILE} is damaged")
         table = json.loads(data)
+        #: The bounds of the ranges of characters that are removed, and that are words by themselves.
         self._removed, self._separate = _parse_ranges(table["removed"]), _parse_ranges(table["separate"])
-        # Each item of "forms" is a character and its replacement.
-        self._forms = {ord(item[0]): item[1:] for item in table["forms"].split(" ")}
+        # Each entry of "forms" is a character and its replacement.
+        self._forms = {ord(entry[0]): entry[1:] for entry in table["forms"].split(" ")}
         self._forms |= dict.fromkeys(map(ord, table["spaces"]), " ")
 
     def __missing__(self, code: int) -> str:

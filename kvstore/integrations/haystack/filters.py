@@ -49,10 +49,10 @@ def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
         raise FilterError(f"there is no operator {operator!r} for conditions; operators are AND, OR and NOT")
     if not isinstance(filters["conditions"], Sequence) or isinstance(filters["conditions"], str):
         raise FilterError(f"the conditions of {operator} must be a list, not {filters['conditions']!r}")
-    parts = [_convert_filter(part) for part in filters["conditions"]]
+    conditions = list(map(_convert_filter, filters["conditions"]))
     if operator == "OR":
-        return {"$or": parts} if parts else _NEVER
-    conjunction = {"$and": parts} if parts else {}
+        return {"$or": conditions} if conditions else _NEVER
+    conjunction = {"$and": conditions} if conditions else {}
     return conjunction if operator == "AND" else {"$not": conjunction}
 
 

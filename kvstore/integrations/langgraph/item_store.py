@@ -229,9 +229,12 @@ def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime
 
 
 def _matches_condition(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
-    """True if a namespace begins or ends, by the type of the condition, with its path; ``*`` matches any label."""
+    """True if a namespace begins or ends with the path of a condition, depending on its ``match_type``.
+
+    In the path, ``*`` matches any label of the namespace.
+    """
     length = len(condition.path)
     if len(namespace) < length:
         return False
-    part = namespace[:length] if condition.match_type == "prefix" else namespace[len(namespace) - length :]
-    return all(expected in ("*", label) for label, expected in zip(part, condition.path, strict=True))
+    labels = namespace[:length] if condition.match_type == "prefix" else namespace[len(namespace) - length :]
+    return all(expected in ("*", label) for label, expected in zip(labels, condition.path, strict=True))
