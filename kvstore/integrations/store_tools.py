@@ -298,7 +298,7 @@ class StoreTools:
         if document.meta and not start:
             header += f", meta {to_one_line(json.dumps(document.meta, ensure_ascii=False))}"
         encoded = document.text.encode()
-        while start < len(encoded) and encoded[start] & 0xC0 == 0x80:  # within a character
+        while start < len(encoded) and encoded[start] & 0xC0 == 0x80:  # 10xxxxxx continues a character of UTF-8
             start += 1
         text = encoded[start:].decode()
         header = truncate(header, self._tokens // 2)

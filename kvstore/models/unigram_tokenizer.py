@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..text.patterns import compile_lazily
+from .e5_weights import COUNTS_FORMAT, TABLE_FORMAT
 
 #: The mark that replaces a space.
 _SPACE = "\u2581"
@@ -37,8 +38,8 @@ class UnigramTokenizer:
 
         Texts will be truncated to ``max_tokens`` tokens. Raises struct.error or ValueError if it is damaged.
         """
-        num_subwords, self._start, self._end, _, self._unknown, size = struct.unpack_from("<5iQ", vocabulary)
-        position = struct.calcsize("<5iQ")
+        num_subwords, self._start, self._end, _, self._unknown, size = struct.unpack_from(COUNTS_FORMAT, vocabulary)
+        position = struct.calcsize(COUNTS_FORMAT)
         offsets = np.frombuffer(vocabulary, "<u4", num_subwords + 1, position).tolist()
         position += 4 * (num_subwords + 1)  # bytes
         self._scores: list[float] = np.frombuffer(vocabulary, "<f4", num_subwords, position).tolist()
@@ -88,12 +89,14 @@ class UnigramTokenizer:
 
 def _read_replacements(vocabulary: bytes, position: int) -> dict[int, str]:
     """Return the table at ``position``: the replacement of each character (mostly its NFKC form), by its code."""
-    num_characters, _ = struct.unpack_from("<iI", vocabulary, position)
-    position += 8
+    num_characters, _ = struct.unpack_from(TABLE_FORMAT, vocabulary, position)
+    position += struct.calcsize(TABLE_FORMAT)
     replacements = {}
     # An entry is the code of a character, the number of codes of its replacement, and these codes.
     for _ in range(num_characters):
-        character, count = struct.unpack_from("<IB", vocabulary, position)
-        replacements[character] = "".join(map(chr, struct.unpack_from(f"<{count}I", vocabulary, position + 5)))
-        position += 5 + 4 * count
+        character, num_codes = struct.unpack_from("<IB", vocabulary, position)
+        position += struct.calcsize("<IB")
+        codes = struct.unpack_from(f"<{num_codes}I", vocabulary, position)
+        position += 4 * num_codes
+        replacements[character] = "".join(map(chr, codes))
     return replacements

@@ -149,9 +149,13 @@ def _make_offset_converter(text: bytes, part: ByteSpan) -> Callable[[int], int]:
     part_text = text[part_start:part_end]
     if part_text.isascii():
         return lambda offset: offset - part_start
-    # Bytes of the form 10xxxxxx continue a character.
-    character_starts = [index for index, byte in enumerate(part_text) if byte & 0xC0 != 0x80]
+    character_starts = [index for index, byte in enumerate(part_text) if _begins_character(byte)]
     return lambda offset: bisect_left(character_starts, offset - part_start)
+
+
+def _begins_character(byte: int) -> bool:
+    """True if a byte begins a character of UTF-8; bytes of the form 10xxxxxx continue one."""
+    return byte & 0xC0 != 0x80
 
 
 def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
@@ -182,9 +186,9 @@ def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], s
 def _is_valid_span(text: bytes, span: ByteSpan) -> bool:
     """True if a span is within a text and does not split a character."""
     start, end = span
-    in_bounds = 0 <= start < end <= len(text)
-    # Bytes of the form 10xxxxxx continue a character.
-    return in_bounds and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in span)
+    if not 0 <= start < end <= len(text):
+        return False
+    return _begins_character(text[start]) and (end == len(text) or _begins_character(text[end]))
 
 
 def _split_into_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[ByteSpan]:

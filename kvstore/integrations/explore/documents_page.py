@@ -8,7 +8,7 @@ from typing import Any
 from ... import language
 from ...errors import InputError
 from ..store_facts import fetch_named_rows
-from .list_page import PAGE_SIZE
+from .list_page import MAX_PAGE, PAGE_SIZE
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The number of documents whose metadata is counted, of values shown per field, and of fields.
@@ -31,7 +31,7 @@ def build_content(request: PageRequest) -> PageContent:
     InputError for any other order or an invalid facet, and StatementError for an invalid condition.
     """
     store = request.store
-    order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=10**7)
+    order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)
     if order not in _ORDERS:
         raise InputError(f"order must be one of {', '.join(_ORDERS)}, not {order[:40]!r}")
     search_text, where = request.get_text("q"), request.get_text("where")

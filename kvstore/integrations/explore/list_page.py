@@ -12,8 +12,8 @@ from typing import Any
 from ..store_facts import fetch_named_rows, list_built_indexes
 from .page import PageContent, PageRequest
 
-#: The number of rows per page.
-PAGE_SIZE = 50
+#: The number of rows per page, and the maximum number of a page in a URL.
+PAGE_SIZE, MAX_PAGE = 50, 10**7
 
 
 class RowList:
@@ -65,7 +65,7 @@ class RowList:
         ``columns`` and ``order`` are the SQL of the columns and of ORDER BY. ``details`` are further columns, which are
         computed only for the rows of the page.
         """
-        page = self._request.get_number("page", 1, minimum=1, maximum=10**7)
+        page = self._request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)
         count = self.query("count(*) AS count")[0]["count"]
         suffix = f"ORDER BY {order} LIMIT ? OFFSET ?"
         if details:  # the conditions and the limit belong to the inner SELECT, which the suffix closes

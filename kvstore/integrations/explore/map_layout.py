@@ -24,8 +24,11 @@ _NUM_STARTS, _NUM_STEPS = 4, 30
 #: The maximum number of vectors that the axes of a cluster are computed from, and the gap between discs.
 _MAX_MEMBERS = 1000
 _GAP = 0.25
-#: The number of steps that move discs apart.
-_NUM_MOVES = 400
+#: The number of steps that move discs apart. A step moves a disc by a share of its overlaps, so that positions
+#: converge, and by a share of its distance from the center, which keeps the map compact.
+_NUM_MOVES, _PUSH_SHARE, _PULL_SHARE = 400, 0.25, 0.004
+#: The distance between discs whose centers are equal before they are moved apart.
+_MIN_DISTANCE = 1e-3
 #: A vector is divided by its length, but by no less than this, so never by 0.
 _MIN_LENGTH = 1e-9
 #: The minimum number of vectors for UMAP.
@@ -135,15 +138,15 @@ def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDA
     # The sign of an eigenvector is arbitrary: make its greatest component positive. Then separate equal centers a bit.
     positions *= np.where(positions[np.abs(positions).argmax(0), np.arange(2)] < 0, -1.0, 1.0)
     angles = np.arange(len(positions))
-    positions += 1e-3 * np.stack([np.cos(angles), np.sin(angles)], 1)
+    positions += _MIN_DISTANCE * np.stack([np.cos(angles), np.sin(angles)], 1)
     min_distances = radii[:, None] + radii + _GAP * radii.mean()
     for _ in range(_NUM_MOVES):
         differences = positions[:, None] - positions
         distances = np.linalg.norm(differences, axis=2) + np.eye(len(positions))
         overlaps = np.maximum(min_distances - distances, 0) * (1 - np.eye(len(positions)))
         pushes = (differences / distances[:, :, None] * overlaps[:, :, None]).sum(1)
-        positions += pushes * 0.25  # a part of the overlap, so that the positions converge
-        positions -= (positions - positions.mean(0)) * 0.004  # keeps the map compact
+        positions += pushes * _PUSH_SHARE
+        positions -= (positions - positions.mean(0)) * _PULL_SHARE
     return positions
 
 

@@ -21,8 +21,8 @@ from .urls import build_document_url, build_entity_url
 #: The maximum number of rows of a page, and of a file.
 _MAX_SHOWN_ROWS = 500
 _MAX_ROWS = 100_000
-#: The maximum number of displayed characters of a value.
-_MAX_VALUE_CHARS = 600
+#: The maximum number of columns of a result, which is SQLite's, and of displayed characters of a value.
+_MAX_COLUMNS, _MAX_VALUE_CHARS = 2000, 600
 #: The maximum number of completions, and the words that a statement may begin with.
 _MAX_COMPLETIONS = 12
 _READING_KEYWORDS = frozenset("LOOKUP EXPAND SEARCH RETRIEVE ASK SELECT WITH VALUES SHOW DESCRIBE EXPLAIN".split())
@@ -43,7 +43,7 @@ def build_content(request: PageRequest) -> PageContent:
     is ``problem`` in the content of a page, and is raised for JSON.
     """
     statement, page = request.get_text("sql"), request.get_number("page", 1, minimum=1, maximum=_MAX_ROWS)
-    sort, is_descending = request.get_number("sort", 0, maximum=2000), request.get_flag("down")
+    sort, is_descending = request.get_number("sort", 0, maximum=_MAX_COLUMNS), request.get_flag("down")
     content: PageContent = {
         "sql": statement,
         "columns": [],
