@@ -159,12 +159,10 @@ class ArchragStrategy:
             for chunk, _ in ranking
             if chunk in chunk_sources and (link_weight > 0 or chunk not in hybrid_paths)
         }
-        nodes = list(dict.fromkeys(nodes_by_chunk.values()))
-        labels = dict(zip(nodes, query.reading.fetch(NodeLabels(nodes)), strict=True)) if nodes else {}
+        node_paths = _format_paths(query, nodes_by_chunk)
         paths = {}
         for chunk, _ in ranking:
-            node_path = _format_path(labels[nodes_by_chunk[chunk]]) if chunk in nodes_by_chunk else None
-            reasons = [reason for reason in (hybrid_paths.get(chunk), node_path) if reason]
+            reasons = [reason for reason in (hybrid_paths.get(chunk), node_paths.get(chunk)) if reason]
             if reasons:
                 paths[chunk] = "; ".join(reasons)
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(hybrid.chunks))
@@ -213,6 +211,15 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
                 if previous is None or previous.relative_cosine < relative_cosine:
                     chunk_sources[chunk] = _ChunkSource((layer, node), relative_cosine)
     return chunk_sources
+
+
+def _format_paths(query: Query, nodes_by_chunk: Mapping[int, LayerNode]) -> dict[int, str]:
+    """Return, by chunk, the path of its hit through the entity or community (node) that led to the chunk."""
+    nodes = list(dict.fromkeys(nodes_by_chunk.values()))
+    if not nodes:
+        return {}
+    paths = dict(zip(nodes, map(_format_path, query.reading.fetch(NodeLabels(nodes))), strict=True))
+    return {chunk: paths[node] for chunk, node in nodes_by_chunk.items()}
 
 
 def _format_path(label: NodeLabel) -> str:

@@ -11,7 +11,7 @@ In: a query, on a store with a ``units`` index. Out: evidence, with the path to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -154,11 +154,16 @@ def find_paths(
             step.detail += "; some documents have no units yet; run REFRESH INDEX units to finish the index"
         step.count = sum(map(len, paths_by_hop))
     for number, hop_paths in enumerate(paths_by_hop, 1):
-        with query.trace.step(f"paths after hop {number}") as step:
-            paths = sorted(hop_paths.values(), key=lambda path: -path.score)
-            step.detail = "; ".join(f"{path.score:.3f} {_format_path(graph, path)}" for path in paths)
-            step.count = len(paths)
+        _record_paths(query, graph, number, hop_paths.values())
     return [path for hop_paths in paths_by_hop for path in hop_paths.values()]
+
+
+def _record_paths(query: Query, graph: UnitGraph, hop: int, paths: Iterable[UnitPath]) -> None:
+    """Record a step for EXPLAIN that shows the ``paths`` after a hop (counted from 1) with their scores, best first."""
+    with query.trace.step(f"paths after hop {hop}") as step:
+        ranked = sorted(paths, key=lambda path: -path.score)
+        step.detail = "; ".join(f"{path.score:.3f} {_format_path(graph, path)}" for path in ranked)
+        step.count = len(ranked)
 
 
 def find_best_path_by_chunk(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:

@@ -145,19 +145,18 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         Of the chunks that mention an entity, only the ``max_chunks`` nearest to the question are read.
         """
         units = state.get_part(UNITS)
-        bits_by_entity = {
-            entity: self._select_nearest_chunks(state, bits_by_chunk)
+        edges_to_chunks = [
+            (entity, chunk, mention_bits)
             for entity, bits_by_chunk in self._read_mention_bits(state).items()
-        }
-        chunk_bits = [item for bits_by_chunk in bits_by_entity.values() for item in bits_by_chunk.items()]
-        units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_bits})
+            for chunk, mention_bits in self._select_nearest_chunks(state, bits_by_chunk).items()
+        ]
+        units_by_chunk = _list_units(state, {chunk for _, chunk, _ in edges_to_chunks})
         # If the title names the entity, all units of the chunk count, and the names in the chunk are not needed.
-        units.load_names(chunk for chunk, bits in chunk_bits if not bits & _TITLE_BITS)
-        ids_by_entity: dict[int, list[int]] = {}
-        for entity, bits_by_chunk in bits_by_entity.items():
-            ids = ids_by_entity[entity] = []
-            for chunk, bits in bits_by_chunk.items():
-                ids += [unit.id for unit in _list_mentioning_units(state, entity, units_by_chunk[chunk], bits)]
+        units.load_names(chunk for _, chunk, mention_bits in edges_to_chunks if not mention_bits & _TITLE_BITS)
+        ids_by_entity: dict[int, list[int]] = {entity: [] for entity in self.entities}
+        for entity, chunk, mention_bits in edges_to_chunks:
+            mentioning = _list_mentioning_units(state, entity, units_by_chunk[chunk], mention_bits)
+            ids_by_entity[entity] += [unit.id for unit in mentioning]
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
     def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:

@@ -284,7 +284,7 @@ class Units:
         return cache
 
     def _get_sort_key(self, id: int) -> tuple[str, int]:
-        """Return a key that breaks ties: the document key of the unit (sentence) with this id, and its number."""
+        """Return a key that breaks ties: the document key of the unit (sentence) with this id, and its number there."""
         document, number = split_vector_id(id)
         return self._get_document_units(document).record.key, number
 

@@ -180,24 +180,9 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
     """Return the ``limit`` best groups: communities, and the unassigned chunks as one group.
 
     This is the dynamic community selection of microsoft/graphrag, by the scores that ``scoring`` computes instead of a
-    model's ratings. It descends at most ``levels`` levels from the coarsest communities, to each child that scores at
-    least as high as its parent.
+    model's ratings. It descends at most ``levels`` levels from the coarsest communities.
     """
-    current = scoring.score_children(None)
-    scored, selected = [current], list[ScoredCommunities]()
-    for _ in range(levels):
-        if not len(current.communities):
-            break
-        children = scoring.score_children(current.communities)
-        scored.append(children)
-        parent_indexes = np.searchsorted(current.communities, children.parents)
-        is_better = children.scores >= current.scores[parent_indexes]
-        # A community is selected itself if none of its children scores as high.
-        is_selected = np.ones(len(current.communities), np.bool_)
-        is_selected[parent_indexes[is_better]] = False
-        selected.append(current.select(is_selected))
-        current = children.select(is_better)
-    selected.append(current)
+    selected, scored = _descend(scoring, levels)
     communities = np.concatenate([level.communities for level in selected])
     # The factor of a community, from 1 to 2, grows with its number of chunks.
     scores = np.concatenate([level.scores * level.factors for level in selected])
@@ -213,6 +198,29 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
         num_scored=sum(len(level.communities) for level in scored),
         deepest_level=max(int(level.levels.max(initial=0)) for level in scored),
     )
+
+
+def _descend(scoring: _CommunityScoring, levels: int) -> tuple[list[ScoredCommunities], list[ScoredCommunities]]:
+    """Return the selected and all scored communities, each as a list by level, from the coarsest level.
+
+    The selection descends at most ``levels`` levels, to each child that scores at least as high as its parent.
+    """
+    current = scoring.score_children(None)
+    selected, scored = list[ScoredCommunities](), [current]
+    for _ in range(levels):
+        if not len(current.communities):
+            break
+        children = scoring.score_children(current.communities)
+        scored.append(children)
+        parent_indexes = np.searchsorted(current.communities, children.parents)
+        is_better = children.scores >= current.scores[parent_indexes]
+        # A community is selected itself if none of its children scores as high.
+        is_selected = np.ones(len(current.communities), np.bool_)
+        is_selected[parent_indexes[is_better]] = False
+        selected.append(current.select(is_selected))
+        current = children.select(is_better)
+    selected.append(current)
+    return selected, scored
 
 
 def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:

@@ -241,17 +241,27 @@ def combine_searches(
         num_read = _add_bonuses(query, scorer, weights, chunks, scores)
         (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
-        step.detail = (
-            f"{1 - lexical_weight:.0%} cosine and {lexical_weight:.0%} BM25 as shares of the best; "
-            f"bonuses for headings, entries and close words of {num_read} chunks"
-        )
-        if reliability < 1:
-            step.detail += (
-                f"; cosine has {reliability:.0%} of its usual weight: chunks with the question's words are hardly "
-                "nearer to it than others"
-            )
+        step.detail = _describe_weights(lexical_weight, reliability, num_read)
     coverage = scorer.compute_coverage(best_chunk)
     return HybridResult(chunks, scores, dense_ranking, lexical_ranking, tails, rarities, coverage)
+
+
+def _describe_weights(lexical_weight: float, reliability: float, num_read: int) -> str:
+    """Return a description of the scoring for EXPLAIN.
+
+    ``lexical_weight`` is the weight of BM25 (0 to 1), ``reliability`` the factor by which the weight of cosine was
+    reduced, and ``num_read`` the number of chunks that were read for bonuses.
+    """
+    description = (
+        f"{1 - lexical_weight:.0%} cosine and {lexical_weight:.0%} BM25 as shares of the best; "
+        f"bonuses for headings, entries and close words of {num_read} chunks"
+    )
+    if reliability < 1:
+        description += (
+            f"; cosine has {reliability:.0%} of its usual weight: chunks with the question's words are hardly "
+            "nearer to it than others"
+        )
+    return description
 
 
 def _add_bonuses(

@@ -24,6 +24,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...retrieval.evidence import StoredSpan
 from ...structures.clustering.affinity import IntArray, Partition, cluster_vectors, renumber_clusters
@@ -317,9 +318,7 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
         members = coarser.members[parent].tolist()
         if len(members) < 2:
             continue
-        sums = [vectors[finest.chunk_indexes[member]].astype(np.float64).sum(axis=0) for member in members]
-        # Scaled to unit length; the sum of opposite vectors can be 0, which cannot be a divisor.
-        centroids = np.array([total / max(np.sqrt((total * total).sum()), 1e-12) for total in sums])
+        centroids = np.array([_compute_centroid(vectors[finest.chunk_indexes[member]]) for member in members])
         chunk_indexes = coarser.chunk_indexes[parent]
         # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.
         cosines = np.rint((vectors[chunk_indexes] @ centroids.T) * _COSINE_STEPS) / _COSINE_STEPS
@@ -335,6 +334,13 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
             if chunk_cosines[second_index] >= chunk_cosines[own_index] - soft:
                 pairs.append((members[second_index], chunk_index))
     return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def _compute_centroid(vectors: Matrix) -> npt.NDArray[np.float64]:
+    """Return the centroid of vectors, scaled to unit length; the centroid of opposite vectors is 0."""
+    total = vectors.astype(np.float64).sum(axis=0)
+    centroid: npt.NDArray[np.float64] = total / max(np.sqrt((total * total).sum()), 1e-12)  # not 0, as a divisor
+    return centroid
 
 
 def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
