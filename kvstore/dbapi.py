@@ -346,8 +346,8 @@ class StoreCursor(ClosedOnExit):
     def _run_statement(self, operation: str, parameters: StatementValues) -> Cursor:
         """Run one statement, after BEGIN if it is a change outside of a transaction, and return its result.
 
-        The result also replaces that of this cursor. If the first statement of a transaction fails, the transaction is
-        rolled back. Raises the errors of this module.
+        The cursor's previous result is closed. If the first statement of a transaction fails, the transaction is rolled
+        back. Raises the errors of this module.
         """
         self._require_open()
         if self._result is not None:

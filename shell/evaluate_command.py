@@ -34,7 +34,7 @@ _MAX_SHOWN_KEYS = 3
 
 
 def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, float]]:
-    """Parse NAME=SHARE to pairs of a metric and its minimum, from 0 to 1; a bare SHARE is that of the metric ``right``.
+    """Parse NAME=SHARE to pairs of a metric and its minimum, from 0 to 1; without NAME, the metric is ``right``.
 
     Raises BadParameter for an unknown metric or an invalid minimum.
     """

@@ -137,8 +137,8 @@ def _find_question_end(text: str, start: int) -> int | None:
 def _begins_item(text: str, line_start: int, question: str) -> bool:
     """True if the line at ``line_start`` begins a statement, command or question, instead of continuing ``question``.
 
-    A question without a question mark continues, except before a complete statement whose first word is in capitals,
-    because words such as *show* and *with* also occur in questions.
+    A question without a question mark continues, except before a complete statement whose first word is in capitals:
+    words such as *show* and *with* also occur in questions.
     """
     is_ended = question.endswith(("?", ";"))
     while text.startswith((" ", "\t"), line_start):

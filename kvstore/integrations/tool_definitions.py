@@ -242,7 +242,7 @@ OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {
 
 
 def check_tool_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
-    """Raise InputError unless the names, types, lengths and ranges of the arguments are those of the tool."""
+    """Raise InputError if an argument is unknown to the tool, missing, too long, or of the wrong type or range."""
     for name in arguments:
         if name not in tool.arguments:
             raise InputError(f"{tool.name} takes the arguments {', '.join(tool.arguments)}, not {quote_argument(name)}")

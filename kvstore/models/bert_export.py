@@ -214,8 +214,8 @@ class BertGraph:
     def _add_attention(self, tokens: str, name: str, width: int, num_heads: int) -> str:
         """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v. Return its result's name.
 
-        ``tokens`` names the tokens' vectors, and ``name`` is the prefix of the weights. ``width`` is the size of a
-        vector, of which each of ``num_heads`` heads gets an equal part. Source: Vaswani et al. 2017, formula 1.
+        ``tokens`` names the tokens' vectors, and ``name`` is the prefix of the weights. A vector has ``width``
+        components, divided equally among ``num_heads`` heads. Source: Vaswani et al. 2017, formula 1.
         """
         # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, num_heads, width // num_heads])
@@ -286,7 +286,7 @@ class BertGraph:
     def _add_operation(self, op_type: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
         """Add an ONNX operation, such as "MatMul", to the graph; return ``name``, the name of its result.
 
-        ``inputs`` are the names of other results or constants, and ``attributes`` those of the ONNX operator.
+        ``inputs`` are the names of other results or constants, and ``attributes`` the settings of the ONNX operator.
         """
         self._nodes.append(self._helper.make_node(op_type, inputs, [name], name=name, **attributes))
         return name
@@ -411,9 +411,9 @@ class QuantizedBertGraph(BertGraph):
         return _QuantizedActivations(bytes_name, scales_name, channel_scales=scales, shift=shift)
 
     def _add_zero_point(self, shift: float) -> str:
-        """Add a constant with the byte that stands for 0 (the zero point of the quantization), and return its name.
+        """Add a constant with the byte that represents 0 (the zero point of the quantization), and return its name.
 
-        Activations to which a ``shift`` was added are not negative, so their zero is the lowest byte. That of the other
-        activations (``shift`` 0) is the middle byte.
+        Activations to which a ``shift`` was added are not negative, so their zero point is the lowest byte. The zero
+        point of other activations (``shift`` 0) is the middle byte.
         """
         return self._add_constant("first_byte", np.uint8(0)) if shift else self._add_constant("middle", np.uint8(128))

@@ -59,7 +59,7 @@ class E5Weights:
     def _read_directory(self) -> None:
         """Record on ``self`` the end of the vocabulary, and the offset and size in bytes of each tensor.
 
-        The layout of the file is that of ``e5_parse`` in the package's ``e5.c``.
+        The function ``e5_parse`` in the package's ``e5.c`` defines the layout of the file.
         """
         # The vocabulary: counts, the offset (4 bytes) and the score (4 bytes) of each subword, their texts, and a table
         # of replaced characters after its count and size.

@@ -45,7 +45,7 @@ class _LeanImporter(MetaPathFinder, Loader):
         """Return None, so that Python creates an ordinary empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Define ``info``, the one name that spaCy imports from its programs."""
+        """Define ``info`` as None in an empty module: spaCy imports only this name from its programs."""
         module.info = None  # type: ignore[attr-defined]
 
 

@@ -70,9 +70,9 @@ class LanguageModel:
     """A model of one server."""
 
     def __init__(self, name: str, *, timeouts: Timeouts, base_url: str | None = None) -> None:
-        """Prepare requests to the model ``name`` of the server ``base_url``, by default that of ``KVSTORE_LLM_URL``.
+        """Prepare requests to the model ``name`` of the server ``base_url``; ``timeouts`` limit each request.
 
-        Raises ModelError if the address is invalid.
+        The default address is in the environment variable ``KVSTORE_LLM_URL``. Raises ModelError if it is invalid.
         """
         self.name = name
         self._timeouts = timeouts
@@ -225,9 +225,9 @@ class LanguageModel:
         """Send ``messages`` with ``optional_fields``; return the stream of the answer and an iterator over its texts.
 
         Some servers count the longest possible answer as part of the request. If the request is therefore too long, it
-        is sent once more, with an answer limited to a part of the context, whose size the server named and ``self``
-        records. Raises PromptTooLongError if the server named no context size, or if the size was already known, so
-        that a repetition cannot help.
+        is sent once more, and the answer is limited to a part of the context. The server names the context size, which
+        ``self`` records. Raises PromptTooLongError if it names no size, or if the size was already known, so that a
+        repetition cannot help.
         """
         try:
             return self._open_stream(messages, optional_fields)

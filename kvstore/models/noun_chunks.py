@@ -60,9 +60,9 @@ def iter_noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
 
 
 def _is_phrase_head(token: Token) -> bool:
-    """True if a word is the main word of a noun phrase: a noun, name or pronoun with a phrase of its own.
+    """True if a word is the main word of a noun phrase: a noun, name or pronoun that is not part of another phrase.
 
-    Possessive pronouns have none.
+    A possessive pronoun is part of the phrase of its noun.
     """
     if token.pos_ not in HEAD_TAGS or token.dep_ in INNER_LABELS:
         return False
@@ -73,7 +73,7 @@ def _find_start(head: Token) -> int:
     """Return the index of the first word of the noun phrase whose main word is ``head``.
 
     It is the head, or the first word of its modifiers that are adjacent to the head or to another such modifier. An
-    owner ("Ann's") has a phrase of its own, but a possessive pronoun is part of this one.
+    owner ("Ann's") is a separate phrase, but a possessive pronoun is part of this one.
     """
     start = head.i
     for child in reversed(list(head.lefts)):

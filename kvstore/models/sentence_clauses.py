@@ -95,8 +95,8 @@ def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bo
     """True if ``words`` can be a further predicate of a clause, as "sings" in "Ann swims and sings".
 
     ``verb`` is the index of their verb, and ``clause_words`` are the lower-case words of the clause before them. False
-    for words with a subject of their own, for a participle ("was sold and burned") or infinitive ("may sing and
-    dance"), and if the clause has a subordinator, such as "if", or a relative pronoun.
+    if the words have another subject, or if the verb is a participle ("was sold and burned") or an infinitive ("may
+    sing and dance"). Also False if the clause has a subordinator, such as "if", or a relative pronoun.
     """
     if any(_can_begin_noun_phrase(word) or word.lower() in _SUBJECT_PRONOUNS for word in words[:verb]):
         return False

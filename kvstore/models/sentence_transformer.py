@@ -204,8 +204,8 @@ def _check_original(folder: Path) -> None:
 def _get_cache_folder(model: str, int8: bool) -> Path:
     """Return the folder for the exported model in the user's cache directory.
 
-    Its name has a digest of the export's format and weights (``int8``), and of the names, sizes and times of a local
-    model's files, so that a changed model is exported again.
+    Its name has a digest of the export's format and weights (``int8``). The digest of a local model includes the names,
+    sizes and times of its files, so that a changed model is exported again.
     """
     properties: list[object] = [EXPORT_FORMAT, int8, model]
     folder = Path(model)

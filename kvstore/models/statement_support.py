@@ -230,8 +230,7 @@ class _CheckedStatement:
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
         """True unless one or two ``sentences`` of a passage say something else with the words of the statement.
 
-        They do so if their words are in a different order, or if the statement adds or leaves out words that change the
-        meaning, such as "not".
+        They do so if their words are in a different order, or if the statement adds or omits words such as "not".
         """
         if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):
             return False
@@ -264,8 +263,8 @@ class SourcePassages:
         """Return the indices of the passages that have a sentence with the words and the meaning of a statement.
 
         All words of a title (``is_title``) must be in the order of a passage. With ``must_keep_phrases``, the statement
-        must also have all words or no word of each phrase (between punctuation marks or conjunctions) of a sentence, or
-        of one of its clauses. Raises ValueError if no passage supports the statement, or if it repeats its words.
+        must also consist of whole phrases of a sentence, or of one of its clauses. Phrases are between punctuation
+        marks or conjunctions. Raises ValueError if no passage supports the statement, or if it repeats its words.
         """
         if _repeats_words(statement):
             raise ValueError("the answer repeats its words")
@@ -335,7 +334,7 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
-    """Return the stems of a statement's content words in order, to compare them with those of a source sentence.
+    """Return the stems of a statement's content words in order, to compare them with a source sentence.
 
     All words of a title (``is_title``) must be in the order of the source, but only most words of a sentence.
     """

@@ -133,10 +133,10 @@ class StructuredModel:
     def ask(self, prompt: StructuredPrompt[Result], *, max_attempts: int = _MAX_ATTEMPTS) -> Result:
         """Return the model's answer to a prompt, checked and converted.
 
-        After an invalid answer, the prompt, or the one that its ``build_simpler`` returns, is sent with the error, at
-        most ``max_attempts`` times in all. After several invalid answers to first prompts, only simpler prompts are
-        sent. Raises TokenLimitError if the first request would exceed the limit, InvalidAnswerError if no answer
-        matched the schema, and the errors of :meth:`LanguageModel.write`.
+        After an invalid answer, the prompt is sent again with the error, at most ``max_attempts`` times in all. If it
+        has ``build_simpler``, the simpler prompt is sent instead; after several invalid answers to first prompts, only
+        simpler prompts are sent. Raises TokenLimitError if the first request would exceed the limit, InvalidAnswerError
+        if no answer matched the schema, and the errors of :meth:`LanguageModel.write`.
         """
         if prompt.build_simpler is not None and self._num_first_failures >= _MAX_FIRST_FAILURES:
             prompt = prompt.build_simpler()

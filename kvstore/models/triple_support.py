@@ -155,8 +155,8 @@ def _check_relation(relation: str, words: Sequence[str], subject: str, source: _
     """Raise ValueError unless a relation is short, has no number, and can be a verb phrase.
 
     ``words`` are the words of the relation. In English, it must begin in lower case and have a verb. The verb may be
-    missing after a plural subject, since its present has no ending, and beside a function word, since "from" can mean
-    "is from".
+    missing after a plural subject, since its present has no ending, and if the relation has a function word, since
+    "from" can mean "is from".
     """
     if not 0 < len(words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
@@ -171,7 +171,7 @@ def _check_relation(relation: str, words: Sequence[str], subject: str, source: _
 def _find_subjects(
     sentence: OrderedSentence, triple: _ParsedTriple, predicate_nouns: Set[str], *, is_known: bool, is_titled: bool
 ) -> list[WordSpan]:
-    """Return the spans of a triple's subject in a sentence, including those of words that can stand for it.
+    """Return the spans of a triple's subject in a sentence, including the spans of words that can stand for it.
 
     If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
     for it. If the sentence also lacks a word of the subject, or has its words only in the object, any pronoun can. The
@@ -320,9 +320,9 @@ def _is_joined_by_function_words(
 ) -> bool:
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
 
-    A word of the relation must be between them. If the relation has a form of "be", any form of "be" joins them, and so
-    does an apposition with an article ("Kent, a county") or before a name ("the singer Ann Lee"). The object must not
-    modify a noun after it.
+    A word of the relation must be between them. If the relation has a form of "be", any form of "be" joins them. An
+    apposition with an article ("Kent, a county") or before a name ("the singer Ann Lee") then joins them, too. The
+    object must not modify a noun after it.
     """
     if not sentence.ends_noun_phrase(object_.last):
         return False

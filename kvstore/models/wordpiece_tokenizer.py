@@ -180,13 +180,13 @@ class _CharacterForms(dict[int, str]):
 def _parse_ranges(text: str) -> list[int]:
     """Return the bounds of encoded ranges, ascending: the first code of each range and the code after its last.
 
-    ``text`` has an item for each range: the distance from the last code of the range before it and, after ``+``, its
-    length minus 1; both are hexadecimal.
+    ``text`` has a word for each range, such as ``1f+3``: the distance from the last code of the range before it and,
+    after ``+``, its length minus 1. Both are hexadecimal.
     """
     bounds: list[int] = []
     end = 0
-    for item in text.split(" "):
-        distance, _, length = item.partition("+")
+    for word in text.split(" "):
+        distance, _, length = word.partition("+")
         first = end + int(distance, 16)
         end = first + int(length or "0", 16)
         bounds += (first, end + 1)

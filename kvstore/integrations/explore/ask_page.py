@@ -22,8 +22,8 @@ def build_content(request: PageRequest) -> PageContent:
     """Return the answer to the ``q`` argument of a request.
 
     The arguments ``using`` (a strategy), ``where`` (a condition) and ``top`` (the number of hits) are optional. If a
-    model writes the answer and the page can be streamed, ``pieces`` in the content yields the text as it arrives, and
-    ``answered`` returns the whole answer after that.
+    model writes the answer and the page can be streamed, the content has no ``answer``. Instead, ``pieces`` yields the
+    text as it arrives, and then ``answered`` returns the whole answer.
     """
     store, question = request.store, request.get_text("q")
     content: PageContent = {
@@ -65,7 +65,7 @@ def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[s
 def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
     """Return an answer with its citations, evidence and steps as JSON data.
 
-    ``answer_words`` are the words of each paragraph that answer the question, ``weighed`` is the confidence with its
+    ``answer_words`` are the words of each paragraph that answer the question. ``weighed`` is the confidence with its
     signals, and ``pool`` is the number of chunks that were ranked.
     """
     cited_spans = {(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans}

@@ -121,7 +121,7 @@ def _iter_pieces(
 ) -> Iterator[CitedPiece]:
     """Yield the pieces of a paragraph: each sentence before a citation, and the text after the last one.
 
-    ``citations`` are those of the whole answer, by number.
+    ``citations`` are the citations of the whole answer, by number.
     """
     position = 0
     for match in _CITATION_PATTERN.finditer(paragraph):

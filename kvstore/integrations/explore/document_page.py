@@ -204,9 +204,9 @@ def _split_into_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[By
 
 
 def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequence[ByteSpan]) -> int:
-    """Return the index of the part of the document to show: the requested one, else the one with the first mark.
+    """Return the index of the part of the document to show: the requested part, else the part with the first mark.
 
-    ``parts`` are the byte spans of all parts, and ``marks`` the byte spans to highlight. Without both, it is 0.
+    ``parts`` are the byte spans of all parts, and ``marks`` the byte spans to highlight. The default is 0.
     """
     if request.get_text("part"):
         return request.get_number("part", 0, maximum=len(parts) - 1)
@@ -214,7 +214,7 @@ def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequenc
 
 
 def _find_part(offset: int, parts: Sequence[ByteSpan]) -> int:
-    """Return the index of the part (a byte span) that contains a byte offset; for a later offset, that of the last."""
+    """Return the index of the part (a byte span) that contains a byte offset, or the last index for a later offset."""
     return next((index for index, (_, end) in enumerate(parts) if offset < end), len(parts) - 1)
 
 

@@ -85,8 +85,8 @@ def render_marked_text(
 def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "text") -> Markup:
     """Render a passage of a document of this format with marked byte spans.
 
-    A passage of the ``markdown`` format is rendered. Otherwise the text is exactly that of the passage, so that a mark
-    is what its span cites; Markdown syntax is included but hidden.
+    A passage of the ``markdown`` format is rendered. In other formats, the text is unchanged, so that a mark is what
+    its span cites; Markdown syntax is included but hidden.
     """
     encoded_text = text.encode()
     if format == "markdown":

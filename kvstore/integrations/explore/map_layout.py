@@ -94,7 +94,7 @@ class MapLayout:
 
 
 def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
-    """Return the unit vectors of up to ``num_clusters`` cluster centers, that of the largest cluster first.
+    """Return the unit vectors of up to ``num_clusters`` cluster centers, by descending size of the cluster.
 
     They are the result of spherical k-means with the greatest sum of cosines, of several random starts. ``vectors``
     have length 1.

@@ -53,7 +53,7 @@ def build_tree_url(name: str, under: str | None = None) -> str:
 
 
 def build_page_url(url: str, **arguments: str | int | None) -> str:
-    """Return the URL of a page with arguments, without those that are None or empty.
+    """Return the URL of a page with arguments; arguments that are None or empty are omitted.
 
     >>> build_page_url("/ask", q="What is tea?", using=None)
     '/ask?q=What+is+tea%3F'

@@ -80,8 +80,8 @@ class KvstoreRetriever:
     ) -> dict[str, list[Document]]:
         """Return the hits for a question (``query``), its ``query_embedding``, or both, as ``documents``.
 
-        ``top_k`` replaces that of the retriever (None: no change). ``filter_policy`` says how ``filters`` are combined
-        with those of the retriever.
+        ``top_k`` is the number of hits (None: the default of the retriever). The retriever's ``filter_policy`` says how
+        ``filters`` are combined with its own filters.
         """
         where = build_condition(apply_filter_policy(self.filter_policy, self.filters, filters))
         arguments = self._question_store.build_retrieve_arguments(query, query_embedding, "hybrid")

@@ -53,7 +53,7 @@ def build_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> list[Document]:
 
 
 def _build_hit_document(hit: Hit, stored: StoredDocument) -> Document:
-    """Convert a hit to a document: the whole document if it is one chunk, else the hit's text with an id of its own."""
+    """Convert a hit to a document: the whole document if it is one chunk, else the hit's text with a new id."""
     is_whole = hit.kind == "chunk" and stored.chunks == 1
     return Document(
         id=stored.key if is_whole else f"{stored.key}#{hit.start}-{hit.end}",

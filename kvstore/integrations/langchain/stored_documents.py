@@ -74,7 +74,7 @@ def put_documents(
 ) -> list[str]:
     """Put documents, replacing those with the same ids; return the ids of the stored ones.
 
-    ``ids`` replace those of the documents (None: they are kept). Documents without an id get a random one; those
+    ``ids`` replace the ids of the documents (None: no change). Documents without an id get a random one; documents
     without text are skipped with a warning. The store records ``origin`` with each. One commit, or one per
     ``batch_size`` documents. Raises ArgumentError for anything but LangChain documents.
     """
@@ -112,7 +112,7 @@ def split_batches(items: Iterable[Item], size: int | None) -> Iterator[list[Item
 
 
 def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None = None) -> list[str]:
-    """Return a key for each document: its id, or the one in ``ids`` if given. A missing id becomes a random key.
+    """Return a key for each document: its id, or its element of ``ids`` if given. A missing id becomes a random key.
 
     Raises ValueError if the numbers of ids and documents differ.
     """

@@ -122,7 +122,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[str]:
         """Store documents with this namespace and the time as their origin; return the ids of the stored ones.
 
-        One commit, or one per ``batch_size`` documents. ``ids`` replace those of the documents (None: they are kept).
+        One commit, or one per ``batch_size`` documents. ``ids`` replace the ids of the documents (None: no change).
         """
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
@@ -144,7 +144,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def similarity_search(
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
     ) -> list[Document]:
-        """Return the ``k`` documents nearest to a question, of those that satisfy ``filter`` (None: of all).
+        """Return the ``k`` documents nearest to a question among all that satisfy ``filter`` (None: no condition).
 
         ``using`` names the search: ``vector``, ``hybrid`` or ``lexical``.
         """
@@ -171,7 +171,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return the ``k`` documents nearest to a vector, of those that satisfy ``filter`` (None: of all)."""
+        """Return the ``k`` documents nearest to a vector among all that satisfy ``filter`` (None: no condition)."""
         _reject_arguments("similarity_search_by_vector", kwargs)
         return [document for document, _ in self._search_nearest(embedding, k, filter)]
 

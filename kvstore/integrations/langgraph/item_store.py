@@ -161,8 +161,8 @@ class KvstoreStore(AdapterStore, BaseStore):
     def _find_best_hits(self, state: Snapshot, query: str, where: Mapping[str, Any], num_items: int) -> dict[str, Hit]:
         """Return the best hit of each document, by document key, best first, for at least ``num_items`` documents.
 
-        Only documents that satisfy the ``where`` condition are searched. A document can have several hits, so the
-        search is repeated with twice as many until there are enough documents, no more hits, or ``_MAX_HITS`` of them.
+        Only documents that satisfy the ``where`` condition are searched. A document can have several hits. The search
+        is therefore repeated with twice as many hits until there are enough documents, no more hits, or ``_MAX_HITS``.
         """
         top = min(num_items, _MAX_HITS)
         while True:

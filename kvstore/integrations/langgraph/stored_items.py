@@ -58,7 +58,7 @@ def to_put_arguments(put: PutOp, fields: Sequence[str], stored: Document | None,
 
     It keeps the creation time of the item ``stored``, its previous version (None: it is new).
 
-    The text consists of the indexed fields, each a chunk of its own, or of the whole value if none is indexed. Raises
+    The text consists of the indexed fields, one per chunk, or of the whole value if no field is indexed. Raises
     InputError if the value, the fields or the lifetime of the item is invalid.
     """
     if not isinstance(put.value, Mapping):

@@ -234,7 +234,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
     ) -> tuple[list[Hit], list[float]]:
         """Return hits by maximal marginal relevance (MMR), with their scores.
 
-        The ``options`` ``mmr_threshold`` and ``mmr_prefetch_k`` override those of the query.
+        The ``options`` ``mmr_threshold`` and ``mmr_prefetch_k`` override the values of the query.
         """
         check_integer("similarity_top_k", query.similarity_top_k, low=1)
         top, vector = query.similarity_top_k, _get_vector(query)
