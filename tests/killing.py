@@ -18,7 +18,7 @@ from pytest import MonkeyPatch
 
 from kvstore.changes.changes import Changes
 from kvstore.changes.linking import Linker
-from kvstore.ingest import file_visit, pipeline
+from kvstore.ingest import document_batch, file_visit
 from kvstore.storage import change_buffer
 from kvstore.storage.data_file import DataFile
 from kvstore.storage.write_transaction import WriteTransaction
@@ -80,7 +80,7 @@ def call_at_every_point(on_point: PointCallback) -> Iterator[None]:
         # A history is short: the change buffer is merged more often than it is in a long one, and a few files are
         # several batches.
         patch.setattr(change_buffer, "MAX_SEGMENTS", 3)
-        patch.setattr(pipeline, "BATCH_DOCUMENTS", 16)
+        patch.setattr(document_batch, "BATCH_DOCUMENTS", 16)
         for name, owner, attribute, is_after in POINTS:
             patch.setattr(owner, attribute, (wrap_after if is_after else wrap_before)(name, getattr(owner, attribute)))
         yield

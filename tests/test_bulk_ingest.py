@@ -21,8 +21,8 @@ from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.extraction.extraction import extract
 from kvstore.extraction.validation import MAX_TEXT_BYTES
+from kvstore.ingest.document_batch import BATCH_CHUNKS
 from kvstore.ingest.file_documents import Failure, FileDocument
-from kvstore.ingest.pipeline import BATCH_CHUNKS
 from kvstore.ingest.sources import Source
 from kvstore.ingest.transport import Inbox, frame_message
 from kvstore.models.openai_embedder import OpenAIEmbedder
@@ -189,8 +189,8 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
     embed: str,
     committed: bool,
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 10)
+    monkeypatch.setattr("kvstore.ingest.document_batch.MAX_WAIT_SECONDS", 0)
     package = tmp_path / "instead"
     package.mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{package}:{os.environ.get('PYTHONPATH', '')}")
@@ -278,8 +278,8 @@ def test_bad_options_are_refused_before_anything_is_read(store: kvstore.Store, f
 def test_an_interrupted_ingest_leaves_no_worker_and_continues(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 10)
+    monkeypatch.setattr("kvstore.ingest.document_batch.MAX_WAIT_SECONDS", 0)
     processes: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen
 

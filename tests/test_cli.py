@@ -630,9 +630,9 @@ def test_ask_of_some_documents_within_a_limit_as_json(run_kvstore: Run, folder: 
 def test_ctrl_c_during_an_ingest_reports_what_is_committed(
     run_kvstore: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kvstore.ingest import pipeline
+    from kvstore.ingest import document_batch, pipeline
 
-    monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr(document_batch, "BATCH_DOCUMENTS", 1)
     original = pipeline._IngestRun._process_document
 
     def raise_interrupt(self: Any, document: Any, visit: Any) -> None:
@@ -643,7 +643,7 @@ def test_ctrl_c_during_an_ingest_reports_what_is_committed(
     monkeypatch.setattr(pipeline._IngestRun, "_process_document", raise_interrupt)
     for max_documents, summary in ((1, "1 document is committed and kept (1 chunk)"), (0, "nothing was committed")):
         if max_documents == 0:
-            monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 9)
+            monkeypatch.setattr(document_batch, "BATCH_DOCUMENTS", 9)
         status, _, error = run_kvstore("ingest", f"s{max_documents}", "docs", "--embedder", "hashing")
         assert status == 130
         # On a busy machine, a line of progress precedes it.

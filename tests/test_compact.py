@@ -35,7 +35,7 @@ from kvstore.errors import (
     StoreNotFoundError,
     TransactionError,
 )
-from kvstore.ingest import pipeline
+from kvstore.ingest import document_batch
 from kvstore.storage import locks, open_file
 from kvstore.storage.environment import Environment
 from kvstore.storage.locks import WriterLock
@@ -266,7 +266,7 @@ def test_the_file_keeps_its_owner(path: Path) -> None:
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a file of 600 documents, which an ingest or import stores in many commits."""
     monkeypatch.setattr(compaction, "MIN_SAVED_BYTES", 0)
-    monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 32)
+    monkeypatch.setattr(document_batch, "BATCH_DOCUMENTS", 32)
     monkeypatch.setattr(exchange, "_BATCH_LINES", 32)
     rows = ({"id": f"note {number}", "text": write_document(number)[:300]} for number in range(600))
     file = tmp_path / "notes.jsonl"

@@ -380,7 +380,7 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
 def test_texts_larger_than_their_file_leave_the_remaining_time_unknown(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 2)
     rows = "".join(f"{number};Port Ellen\n" for number in range(40))
     (tmp_path / "table.csv").write_text("a rather long heading;another rather long heading\n" + rows)
     reports: list[kvstore.IngestProgress] = []
@@ -393,7 +393,7 @@ def test_texts_larger_than_their_file_leave_the_remaining_time_unknown(
 def test_an_interrupted_ingest_keeps_committed_documents_and_continues(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 2)
     for number in range(7):
         (tmp_path / f"{number}.txt").write_text(f"Document number {number} of Port Ellen.")
 
@@ -411,8 +411,8 @@ def test_an_interrupted_ingest_keeps_committed_documents_and_continues(
 def test_an_ingest_can_be_iterated_over_and_left(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("kvstore.ingest.document_batch.MAX_WAIT_SECONDS", 0)
     for number in range(7):
         (tmp_path / f"{number}.txt").write_text(f"Document number {number} of Port Ellen.")
     pattern = str(tmp_path / "*.txt")
@@ -437,9 +437,9 @@ def test_an_ingest_can_be_iterated_over_and_left(
 def test_batches_grow_with_the_store_as_far_as_memory_allows(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.STORE_DIVISOR", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_BATCH_SIZE", 10)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 4)
+    monkeypatch.setattr("kvstore.ingest.document_batch.STORE_DIVISOR", 4)
+    monkeypatch.setattr("kvstore.ingest.document_batch.MAX_BATCH_SIZE", 10)
     rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(90))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
 
@@ -449,7 +449,7 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
         return [after - before for before, after in pairwise(sorted(set(counts)))]
 
     assert list_commit_sizes(make_store("large")) == [4, 4, 4, 4, 4, 5, 6, 7, 9, 10, 10, 10, 10, 3]
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_BYTES", 30_000)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_BYTES", 30_000)
     sizes = list_commit_sizes(make_store("small memory"))
     assert max(sizes) == 5
     assert sum(sizes) == 90
@@ -459,9 +459,9 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
 def test_embedded_documents_that_arrive_quickly_are_committed_together(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_BATCH_SIZE", 10)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 1e9)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 4)
+    monkeypatch.setattr("kvstore.ingest.document_batch.MAX_BATCH_SIZE", 10)
+    monkeypatch.setattr("kvstore.ingest.document_batch.MAX_WAIT_SECONDS", 1e9)
     rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(24))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
 
@@ -475,8 +475,8 @@ def test_embedded_documents_that_arrive_quickly_are_committed_together(
     monkeypatch.setattr("kvstore.ingest.throughput.Pace.estimate_seconds_left", lambda pace: 0.0)
     assert list_commit_sizes(make_store("so that nothing waits when the workers end"), 1) == [4] * 6
     monkeypatch.undo()
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 4)
+    monkeypatch.setattr("kvstore.ingest.document_batch.MAX_WAIT_SECONDS", 0)
     assert list_commit_sizes(make_store("slowly"), 1) == [4] * 6
 
 

@@ -114,7 +114,7 @@ def test_a_document_changed_by_another_writer_is_not_recorded(
         if now.current == "three.txt":
             store.delete("a")
 
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 1)
     store.ingest(folder, progress=change_during_ingest)
     assert store.execute("SELECT source FROM files ORDER BY source").fetchall() == [
         (str(folder / "one.txt"),),
@@ -147,7 +147,7 @@ def test_the_dump_does_not_know_of_files(make_store: Callable[..., kvstore.Store
 def test_an_interrupted_folder_continues_from_its_last_file(
     store: kvstore.Store, folder: Path, read_names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("kvstore.ingest.document_batch.BATCH_DOCUMENTS", 2)
 
     def interrupt(now: kvstore.IngestProgress) -> None:
         if now.done == 3:

@@ -15,7 +15,8 @@ from ..registry.fact import StatedFact
 from .handle import Handle
 
 if TYPE_CHECKING:
-    from ..ingest.file_documents import Failure, FileDocument
+    from ..ingest.document_batch import BatchedDocument
+    from ..ingest.file_documents import Failure
     from ..ingest.ingest_interface import IngestReport
     from ..ingest.worker import Job
     from ..readers import RawFact
@@ -92,20 +93,17 @@ class IngestDestination:
 
     def write(
         self,
-        batch: Sequence[tuple[FileDocument, str | None]],
+        batch: Sequence[BatchedDocument],
         deleted: Sequence[str] = (),
         files: Sequence[CompletedFile] = (),
     ) -> None:
         """Store a batch of documents, delete the documents with the keys ``deleted``, and record files, in one commit.
 
-        ``batch`` has each document with its origin; a document without extracted content is stored already. ``files``
-        are ingested files with the digests of their documents.
+        ``files`` are ingested files with the digests of their documents.
         """
         # Embed before taking the writer's lock, because embedding takes most of the time.
         new_documents = [
-            PendingDocument(document.extracted, document.vectors, origin=origin)
-            for document, origin in batch
-            if document.extracted
+            PendingDocument(document.extracted, document.vectors, origin=document.origin) for document in batch
         ]
         documents = embed_documents(new_documents, self.settings, self.open_state, self.embed)
         with self._handle.transaction(models=False) as transaction:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ReaderError
-from ..registry.derivation import collect_missing_texts, derive_parts, list_maintained_derivations
+from ..registry.derivation import StoredDerivation, collect_missing_texts, derive_parts, list_maintained_derivations
+from ..settings import FixedSettings
 from .engines.processes import ProcessEngine
 from .file_documents import FileDocument
 from .file_visit import FileVisit, compute_reading_digest
@@ -156,6 +157,32 @@ class _SampleContent:
     texts: list[str] = field(default_factory=list)
     left_out: dict[tuple[str, str], NavigationSummary] = field(default_factory=dict)
 
+    def add(
+        self, file_document: FileDocument, settings: FixedSettings, derivations: Sequence[StoredDerivation]
+    ) -> None:
+        """Count a document with the texts to embed, which the ``derivations`` of the store compute from it."""
+        self.documents += 1
+        self._count_navigation(file_document)
+        if file_document.extracted is not None:
+            self.chunks += len(file_document.extracted.chunks)
+            document = derive_parts(file_document.extracted, settings, derivations)
+            missing_texts = collect_missing_texts(
+                document, embedded_spaces=(), settings=settings, derivations=derivations
+            )
+            self.texts += chain(*missing_texts.values())
+
+    def _count_navigation(self, page: FileDocument) -> None:
+        """Count the elements that were omitted from a page as navigation, by their element and reason."""
+        keys_on_page: set[tuple[str, str]] = set()
+        for navigation in page.left_out:
+            key = navigation.element, navigation.reason
+            new_summary = NavigationSummary(*key, pages=0, characters=0, text=navigation.text)
+            summary = self.left_out.setdefault(key, new_summary)
+            if key not in keys_on_page:
+                summary.pages += 1
+            summary.characters += navigation.characters
+            keys_on_page.add(key)
+
 
 def _select_new_files(destination: Destination, files: Sequence[Source], reading_digest: bytes) -> list[Source]:
     """Return the files that are new or changed since an earlier ingest that read files in the same way.
@@ -189,34 +216,15 @@ def _read_sample(
             file_bytes = 0.0
             while (item := next(items)) is not None:  # None ends the items of the file
                 if isinstance(item, FileDocument):
-                    content.documents += 1
-                    _count_navigation(content.left_out, item)
+                    content.add(item, destination.settings, derivations)
                     if item.extracted is not None:
                         file_bytes += len(item.extracted.text)
-                        content.chunks += len(item.extracted.chunks)
-                        document = derive_parts(item.extracted, destination.settings, derivations)
-                        missing_texts = collect_missing_texts(
-                            document, embedded_spaces=(), settings=destination.settings, derivations=derivations
-                        )
-                        content.texts += chain(*missing_texts.values())
                 if time.monotonic() > deadline:
                     # The last file counts as read up to the length of its texts, or as a whole without any text.
                     content.bytes_read += min(file_bytes or math.inf, max(1, source.size))
                     return content
             content.bytes_read += source.size
     return content
-
-
-def _count_navigation(summaries: dict[tuple[str, str], NavigationSummary], page: FileDocument) -> None:
-    """Count the elements that were omitted from a page as navigation in ``summaries``, by their element and reason."""
-    keys_on_page: set[tuple[str, str]] = set()
-    for navigation in page.left_out:
-        key = navigation.element, navigation.reason
-        summary = summaries.setdefault(key, NavigationSummary(*key, pages=0, characters=0, text=navigation.text))
-        if key not in keys_on_page:
-            summary.pages += 1
-        summary.characters += navigation.characters
-        keys_on_page.add(key)
 
 
 def _time_embedding(destination: Destination, texts: Sequence[str]) -> float:

@@ -21,7 +21,8 @@ from ..settings import FixedSettings
 from ..structures.documents.ingested_files import CompletedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
-from .file_documents import Failure, FileDocument
+from .document_batch import BatchedDocument
+from .file_documents import Failure
 from .sources import format_skipped
 from .worker import Job
 
@@ -137,11 +138,11 @@ class Destination(Protocol):
 
     def write(
         self,
-        batch: Sequence[tuple[FileDocument, str | None]],
+        batch: Sequence[BatchedDocument],
         deleted: Sequence[str] = (),
         files: Sequence[CompletedFile] = (),
     ) -> None:
-        """Commit extracted documents, each with its origin folder, and embed the documents without vectors.
+        """Commit documents, and embed those without vectors.
 
         The same commit deletes the documents with the keys ``deleted``, and records ``files`` as ingested, each with
         the digests of its documents.

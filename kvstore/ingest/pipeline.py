@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,8 @@ from ..readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, 
 from ..settings import TIME_LIMIT
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import CompletedFile, IngestedFile
+from . import document_batch
+from .document_batch import BatchedDocument, DocumentBatch
 from .document_languages import DocumentLanguages
 from .engines import PROCESSES, check_engine
 from .file_documents import Failure, FileDocument, FileItem, make_failure
@@ -33,25 +35,8 @@ from .sources import Coverage, Source, find_sources
 from .throughput import Pace
 from .worker import Limits
 
-#: The number of chunks or documents at which a batch is committed. In a large store the limit is the number of its
-#: chunks divided by ``STORE_DIVISOR``, up to a maximum. A commit writes every page that it changes, and the changes of
-#: a few hundred chunks touch half of the pages; a batch eight times as large writes only twice as much.
-BATCH_CHUNKS = 512
-BATCH_DOCUMENTS = 512
-STORE_DIVISOR = 16
-MAX_BATCH_SIZE = 4096
-#: Batches that workers have already embedded wait this many seconds for more, up to the maximum. New names are then
-#: searched in older texts only a few times instead of at every few hundred chunks. An interruption loses no more than
-#: these seconds.
-MAX_WAIT_SECONDS = 5.0
-#: A batch is committed before it uses more memory than this. An extracted chunk and a byte of text were measured to use
-#: no more than the amounts below, without the vectors.
-BATCH_BYTES = 1 << 26
-BYTES_PER_EXTRACTED_CHUNK = 4096
-BYTES_PER_EXTRACTED_BYTE = 40
 #: The maximum number of workers.
 _MAX_WORKERS = 64
-
 #: The maximum number of doubly stored files that a remark names.
 _MAX_DUPLICATES_SHOWN = 3
 
@@ -148,12 +133,8 @@ class _IngestRun:
         self._num_files_done = 0
         self.report = IngestReport()
         self._start_time = time.monotonic()
-        #: The documents for the next commit with their folders (roots), and their chunks and estimated memory.
-        self._batch: list[tuple[FileDocument, str | None]] = []
-        self._batch_chunks = 0
-        self._batch_bytes = 0
-        self._batch_start = 0.0  # the arrival time of its first document
-        self._is_batch_embedded = True
+        #: The documents for the next commit.
+        self._batch = DocumentBatch()
         #: The number of chunks in the store, which limits the size of a batch; None if it must be read again.
         self._stored_chunks: int | None = None
         #: The completely read files, to be recorded in the next commit.
@@ -200,33 +181,45 @@ class _IngestRun:
             for num_done, (visit, file) in enumerate(zip(visits, known_files, strict=True)):
                 self._num_files_done = num_done
                 yield self._build_progress(num_done, len(sources), visit.source.key)
-                if file is not None:
-                    for key in file.documents:  # unchanged, so their content and digest are not needed
-                        unread_document = FileDocument(key, label=visit.source.path, digest=b"", extracted=None)
-                        self._process_item(unread_document, visit)
-                    continue
-                while (item := next(items)) is not None:  # None ends the items of the file
-                    chunks_before = self.report.chunks
-                    self._process_item(item, visit)
-                    if isinstance(item, FileDocument) and item.extracted is not None:
-                        self._pace.add_partial(len(item.extracted.text), visit.size)
-                    if self.report.chunks > chunks_before:
+                if file is None:
+                    for _ in self._process_changed_file(visit, items):  # after each commit
                         yield self._build_progress(num_done, len(sources), visit.source.key)
-                self._pace.end_file(visit.size)
-                completed_file = visit.build_completed_file()
-                if completed_file is not None:
-                    self._files.append(completed_file)
+                    continue
+                for key in file.documents:  # unchanged, so their content and digest are not needed
+                    unread_document = FileDocument(key, label=visit.source.path, digest=b"", extracted=None)
+                    self._process_item(unread_document, visit)
             # Release the workers' resources while the last batch is written.
             next(items, None)
             # Commit the last batch together with the pruned documents, so that a renamed file is never missing.
             self._write_batch(self._collect_vanished_keys() if prune else ())
         self._store_facts()
         self._destination.update_origins(self._unchanged_origins)
+        self._complete_report(sources)
+        yield self._build_progress(len(sources), len(sources), "")
+
+    def _complete_report(self, sources: Sequence[Source]) -> None:
+        """Add the remarks and the time to the report, after the last commit."""
         self._report_duplicates()
         self._report_unused_plugins(sources)
         self.report.remarks += self._languages.iter_remarks(self._destination.settings, self._reader.chosen_settings)
         self.report.seconds = time.monotonic() - self._start_time
-        yield self._build_progress(len(sources), len(sources), "")
+
+    def _process_changed_file(self, visit: FileVisit, items: Iterator[FileItem | None]) -> Iterator[None]:
+        """Process the next items up to None, which are those of the file ``visit``; yield after each commit.
+
+        The caller can then report the progress. A completely read file is recorded in the next commit.
+        """
+        while (item := next(items)) is not None:
+            chunks_before = self.report.chunks
+            self._process_item(item, visit)
+            if isinstance(item, FileDocument) and item.extracted is not None:
+                self._pace.add_partial(len(item.extracted.text), visit.size)
+            if self.report.chunks > chunks_before:
+                yield
+        self._pace.end_file(visit.size)
+        completed_file = visit.build_completed_file()
+        if completed_file is not None:
+            self._files.append(completed_file)
 
     def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
         """Return the files of all paths, each once.
@@ -260,7 +253,7 @@ class _IngestRun:
         """Add a document of the file ``visit`` to the batch, a fact to the facts, and any other item to the report."""
         if isinstance(item, RawFact):  # such as triples of a stored document, which can have several lines in a file
             self._facts.setdefault(item.key, []).append(item)
-            if len(self._facts) > BATCH_DOCUMENTS:
+            if len(self._facts) > document_batch.BATCH_DOCUMENTS:
                 self._store_facts()
         elif isinstance(item, FileDocument):
             self._process_document(item, visit)
@@ -312,7 +305,7 @@ class _IngestRun:
             self._record_duplicate_key(file_document.key, visit)
         else:
             self.report.changed += 1
-        self._add_to_batch(file_document, extracted, visit.root)
+        self._batch.add(BatchedDocument(extracted, file_document.vectors, origin=visit.root))
         if self._is_batch_full():
             self._write_batch()
 
@@ -338,17 +331,6 @@ class _IngestRun:
             return None
         return replace(file_document, key=other_key, extracted=replace(file_document.extracted, key=other_key))
 
-    def _add_to_batch(self, file_document: FileDocument, extracted: ExtractedDocument, root: str | None) -> None:
-        """Add a new or changed document with the content ``extracted``, found in the ``root`` folder, to the batch."""
-        if not self._batch:
-            self._batch_start = time.monotonic()
-            self._is_batch_embedded = True
-        self._is_batch_embedded &= bool(file_document.vectors or not extracted.chunks)
-        self._batch.append((file_document, root))
-        self._batch_chunks += len(extracted.chunks)
-        chunk_bytes = BYTES_PER_EXTRACTED_CHUNK + 4 * self._destination.settings.dimension  # with a vector in float32
-        self._batch_bytes += BYTES_PER_EXTRACTED_BYTE * len(extracted.text) + chunk_bytes * len(extracted.chunks)
-
     def _is_duplicate(self, file_document: FileDocument, seen: _SeenDocument) -> bool:
         """True if a document equals ``seen``, the earlier document with its key, apart from the file."""
         if file_document.extracted is None:  # it equals the stored document
@@ -362,18 +344,8 @@ class _IngestRun:
         if self._stored_chunks is None:
             with self._destination.open_state() as state:
                 self._stored_chunks = state.counters.chunks
-        batch_limit = min(self._stored_chunks // STORE_DIVISOR, MAX_BATCH_SIZE)
-        # A few seconds of waiting for more documents save commits, each of which searches older texts for new names.
-        # The wait shrinks toward the end, because workers run in parallel with every commit except the last one.
-        seconds_left = self._pace.estimate_seconds_left()
-        max_wait = MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)
-        if self._is_batch_embedded and time.monotonic() < self._batch_start + max_wait:
-            batch_limit = MAX_BATCH_SIZE
-        return (
-            len(self._batch) >= max(BATCH_DOCUMENTS, batch_limit)
-            or self._batch_chunks >= max(BATCH_CHUNKS, batch_limit)
-            or self._batch_bytes >= BATCH_BYTES
-        )
+        dimension = self._destination.settings.dimension
+        return self._batch.is_full(self._stored_chunks, dimension, self._pace.estimate_seconds_left())
 
     def _record_duplicate_key(self, key: str, visit: FileVisit) -> None:
         """Record the file ``visit`` if it is also stored under another key, because another parent folder was named.
@@ -426,12 +398,11 @@ class _IngestRun:
 
     def _write_batch(self, deleted: Sequence[str] = ()) -> None:
         """Commit the batch and the records of its files, delete the documents ``deleted`` (keys), and begin a batch."""
-        if self._batch or deleted or self._files:
-            self._destination.write(self._batch, deleted, self._files)
-            self.report.documents += len(self._batch)
-            self.report.chunks += self._batch_chunks
-            self._batch, self._files = [], []
-            self._batch_chunks = self._batch_bytes = 0
+        if self._batch.documents or deleted or self._files:
+            self._destination.write(self._batch.documents, deleted, self._files)
+            self.report.documents += len(self._batch.documents)
+            self.report.chunks += self._batch.num_chunks
+            self._batch, self._files = DocumentBatch(), []
             self._stored_chunks = None  # read again before the next batch
 
     def _collect_vanished_keys(self) -> list[str]:

@@ -363,13 +363,20 @@ class _FileSearch:
                 self.skipped["stores"] += 1
                 continue
             prefix = relative_path + "/" if relative_path else ""
-            visible_names = [name for name in names if not is_hidden(name)]
-            if len(visible_names) < len(names):
-                self.skipped["hidden"] += len(names) - len(visible_names)
-            selected_names = [name for name in visible_names if not self._is_excluded(_escape_path(prefix + name))]
-            if len(selected_names) < len(visible_names):
-                self.skipped["excluded"] += len(visible_names) - len(selected_names)
-            pending += [(path / name, prefix + name, depth + 1) for name in selected_names]
+            pending += [(path / name, prefix + name, depth + 1) for name in self._select_names(names, prefix)]
+
+    def _select_names(self, names: Sequence[str], prefix: str) -> list[str]:
+        """Return the names in a folder that are neither hidden nor excluded, and count the others as skipped.
+
+        ``prefix`` precedes each name in its path relative to the root.
+        """
+        visible_names = [name for name in names if not is_hidden(name)]
+        if len(visible_names) < len(names):
+            self.skipped["hidden"] += len(names) - len(visible_names)
+        selected_names = [name for name in visible_names if not self._is_excluded(_escape_path(prefix + name))]
+        if len(selected_names) < len(visible_names):
+            self.skipped["excluded"] += len(visible_names) - len(selected_names)
+        return selected_names
 
     def _accept_file(self, path: Path, real_root: str) -> bool:
         """Return True for a regular file in the root; count any other path as skipped or record a failure."""
