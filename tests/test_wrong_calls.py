@@ -193,7 +193,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda _: kvstore.open("x", readonly=True), "check the path, or create one with kvstore.open()"),
         (lambda store: store.backup(store.path / "copy"), "copy: is inside the store"),
         (lambda store: store.delete_where(""), "the condition is empty; the condition true selects all documents"),
-        (lambda store: store.describe("topics", "0"), "there is community"),
+        (lambda store: store.describe("topics", "0"), "choose one of: community"),
         (
             lambda store: store.search("x", where=["year"]),
             "search(): where must be text or a mapping of names to values, not list",

@@ -240,9 +240,9 @@ def _make_archive_ingest(archive: Path, name: str) -> Callable[[kvstore.Store], 
 def _ingest_all(store: kvstore.Store, folder: Path) -> None:
     """Ingest a folder. Raises ClickException with the names of files that cannot be read, and empties the store then.
 
-    Questions about such files have no answer, so the figures would be wrong.
+    Questions about such files have no answer, so the figures would be wrong. Empty files are skipped.
     """
-    report = store.ingest(folder, workers=0)
-    if report.problems:
+    problems = [text for text in store.ingest(folder, workers=0).problems if "nothing to store" not in text]
+    if problems:
         store.delete_many(list(store.keys()))
-        raise click.ClickException("\n".join(["these files cannot be read:", *report.problems]))
+        raise click.ClickException("\n".join(["these files cannot be read:", *problems]))
