@@ -351,38 +351,42 @@ def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collectio
     ``question_terms`` are the stems of the words in the question, and ``stem`` returns the stem of a word.
     """
     snippets = passage.snippets[excerpt.first : excerpt.last + 1]
-
-    def opens_item(snippet: Snippet) -> bool:
-        """True if a snippet is a table row, or the first sentence of a list item, which begins with its marker."""
-        has_marker = skip_marker(passage.text, snippet.start, snippet.end) > snippet.start
-        return snippet.kind == "table" or (snippet.kind == "item" and has_marker)
-
-    is_list = snippets[0].kind == snippets[-1].kind == "item" and any(map(opens_item, snippets[1:]))
+    has_several_items = any(_opens_item_or_row(passage, snippet) for snippet in snippets[1:])
+    is_list = snippets[0].kind == snippets[-1].kind == "item" and has_several_items
     text = ""
     for previous, snippet in zip([None, *snippets], snippets, strict=False):
         piece = truncate_snippet(snippet.text)
         if snippet.label and (previous is None or previous.term != snippet.term):
             piece = f"{snippet.label}: {piece}"
+        continues_block = previous is not None and previous.block_index == snippet.block_index
         if snippet.kind == "code":
             # Code among sentences is indented; code alone is displayed as written.
             margin = "" if snippets[0].kind == "code" else "    "
+            piece = "\n".join(f"{margin}{line}" for line in piece.split("\n"))
             separator = "\n" if text else ""
-            text += separator + "\n".join(f"{margin}{line}" for line in piece.split("\n"))
-        elif previous is not None and previous.block_index == snippet.block_index and not opens_item(snippet):
-            text += piece if _UNSPACED_END_PATTERN.search(text) else f" {piece}"
+        elif continues_block and not _opens_item_or_row(passage, snippet):
+            separator = "" if _UNSPACED_END_PATTERN.search(text) else " "
         elif snippet.kind in ("item", "table") and (previous is not None or is_list):
             # A lead-in and its only item are one line.
             is_only_item = previous is not None and previous.is_lead_in and len(snippets) == 2
-            text += f" {piece}" if is_only_item else f"\n{_get_list_marker(passage, snippet)} {piece}"
+            separator = " " if is_only_item else f"\n{_get_list_marker(passage, snippet)} "
+        elif previous is None:
+            separator = ""
         else:
-            separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
-            text += f"{separator}{piece}" if text else piece
+            separator = "\n" if previous.kind in ("code", "table") else " "
+        text += separator + piece
     labels = _format_labels(passage, snippets, excerpt.answer, question_terms, stem)
     if not labels:
         return text.lstrip("\n")
     mark = "" if labels.endswith(("?", "？")) else ":"
     separator = "" if text.startswith("\n") else " "
     return f"{labels}{mark}{separator}{text}"
+
+
+def _opens_item_or_row(passage: Passage, snippet: Snippet) -> bool:
+    """True if a snippet is a table row, or the first sentence of a list item, which begins with its marker."""
+    has_marker = skip_marker(passage.text, snippet.start, snippet.end) > snippet.start
+    return snippet.kind == "table" or (snippet.kind == "item" and has_marker)
 
 
 def _get_list_marker(passage: Passage, snippet: Snippet) -> str:

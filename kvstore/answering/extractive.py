@@ -343,9 +343,10 @@ def render_excerpts(
 def _select_on_topic(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], topic: str, scorer: SnippetScorer
 ) -> list[Excerpt]:
-    """Return the excerpts about a topic. Their terms of it have at least half the total rarity of the best excerpt's.
+    """Return the excerpts that are about a topic, compared with the one that is most about it.
 
-    Terms are stemmed words, and rarity is IDF. The title and headings of an excerpt count.
+    An excerpt with its title and headings must have terms of the topic (stemmed words) with at least half of the total
+    rarity (IDF) that the best excerpt has.
     """
     topic_terms = scorer.list_question_terms(topic)
     fractions = []

@@ -135,15 +135,12 @@ def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: st
         groups = list(records_by_source.values())
         num_listed = min(query.top, len(groups))
         listed = [groups[index * len(groups) // num_listed] for index in range(num_listed)]
-        titles = _read_titles(query.state, [group[0] for group in listed])
-        titles = [
-            f"{_get_file_name(group[0])} ({len(group):,} documents)" if len(group) > 1 else title
-            for title, group in zip(titles, listed, strict=True)
-        ]
-        hits = [
-            _build_opening_hit(query.state, rank, group[0], title)
-            for rank, (group, title) in enumerate(zip(listed, titles, strict=True), 1)
-        ]
+        first_records = [group[0] for group in listed]
+        hits = []
+        for rank, (title, group) in enumerate(zip(_read_titles(query.state, first_records), listed, strict=True), 1):
+            if len(group) > 1:  # the rows of a file
+                title = f"{_get_file_name(group[0])} ({len(group):,} documents)"
+            hits.append(_build_opening_hit(query.state, rank, group[0], title))
         count = f"{len(records):,} documents"
         if len(groups) < len(records):
             count += f" from {format_count(len(groups), 'source')}"

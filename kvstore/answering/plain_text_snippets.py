@@ -182,10 +182,10 @@ def _is_code(paragraph: str) -> bool:
 
     It begins with a shell prompt, or has neither a function word nor punctuation at its end.
     """
+    if _SHELL_PROMPT_PATTERN.match(paragraph):
+        return True
     has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(paragraph))
-    return bool(_SHELL_PROMPT_PATTERN.match(paragraph)) or not (
-        has_function_word or SENTENCE_END_PATTERN.search(paragraph.rstrip())
-    )
+    return not has_function_word and SENTENCE_END_PATTERN.search(paragraph.rstrip()) is None
 
 
 class _ParagraphPart(NamedTuple):

@@ -209,10 +209,10 @@ def split_prose(
 
 def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the spans of sentences in ``content``, split before items of a list in a quoted mail (``> - milk``)."""
-    starts = [match.start() for match in _QUOTED_ITEM_PATTERN.finditer(content)]
-    for first, last in spans:
-        bounds = [first, *(start for start in starts if first < start < last), last]
-        for start, end in pairwise(bounds):
+    item_starts = [match.start() for match in _QUOTED_ITEM_PATTERN.finditer(content)]
+    for sentence_start, sentence_end in spans:
+        inner_starts = [start for start in item_starts if sentence_start < start < sentence_end]
+        for start, end in pairwise([sentence_start, *inner_starts, sentence_end]):
             yield start, start + len(content[start:end].rstrip())
 
 

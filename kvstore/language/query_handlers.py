@@ -21,6 +21,7 @@ from .statement_context import StatementContext
 
 if TYPE_CHECKING:
     from ..answering.answer import Answer
+    from ..answering.citations import Citation
     from ..retrieval.evidence import Evidence, Hit, TextSpan
 
 #: The columns of each statement, with their types.
@@ -157,23 +158,9 @@ def ask(context: StatementContext, statement: statements.Ask) -> Cursor:
         records = {citation.document: state.documents.find_by_key(citation.document) for citation in answer.citations}
     # Another process may have deleted a document while the model was generating.
     sources = {key: None if record is None else record.source for key, record in records.items()}
-    citations = [
-        {
-            "number": citation.number,
-            "document": citation.document,
-            "source": sources[citation.document],
-            "ordinal": citation.ordinal,
-            "start": citation.start,
-            "end": citation.end,
-            "kind": citation.kind,
-            "spans": _to_span_mappings(citation.spans),
-            "chunk": citation.ordinal,  # the deprecated name
-        }
-        for citation in answer.citations
-    ]
     row = (
         answer.text,
-        citations,
+        [_to_citation_mapping(citation, sources[citation.document]) for citation in answer.citations],
         answer.extractive,
         answer.model,
         answer.dropped,
@@ -185,6 +172,24 @@ def ask(context: StatementContext, statement: statements.Ask) -> Cursor:
         list(map(asdict, answer.parts)),
     )
     return _make_typed_cursor("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(answer.remarks) or None)
+
+
+def _to_citation_mapping(citation: Citation, source: str | None) -> dict[str, Any]:
+    """Return a citation as the mapping that the column ``citations`` of ASK contains.
+
+    ``source`` is the path of the file of the document (None: it has no file, or was deleted).
+    """
+    return {
+        "number": citation.number,
+        "document": citation.document,
+        "source": source,
+        "ordinal": citation.ordinal,
+        "start": citation.start,
+        "end": citation.end,
+        "kind": citation.kind,
+        "spans": _to_span_mappings(citation.spans),
+        "chunk": citation.ordinal,  # the deprecated name
+    }
 
 
 def ask_question(context: StatementContext, statement: statements.Ask) -> Answer:

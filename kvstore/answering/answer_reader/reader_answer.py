@@ -256,21 +256,25 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str) 
         procedure = _find_procedure(snippets, index)
         if procedure is not None:
             return procedure
-    is_consequence = (
-        index > 0
-        and snippets[index - 1].block_index == snippet.block_index
-        and (_CONSEQUENCE_PATTERN.match(snippet.text) is not None)
-    )
-    if is_consequence and detect_answer_type(question).name == "reason":
+    continues_block = index > 0 and snippets[index - 1].block_index == snippet.block_index
+    if continues_block and _CONSEQUENCE_PATTERN.match(snippet.text) and detect_answer_type(question).name == "reason":
         first = index - 1
     last = extend_over_definition(snippets, index, first, last)
-    is_about_term = bool(snippet.term) and set(segment_words(snippet.term)) <= set(segment_words(question))
-    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or asks_for_listed_persons(
-        question, snippet.heading, snippet.text
-    )
-    if snippet.kind == "item" and asks_for_list and not is_about_term:
+    if snippet.kind == "item" and _asks_for_list(question, snippet):
         return _extend_over_list(snippets, first, last)
     return _SnippetRange(first, last)
+
+
+def _asks_for_list(question: str, item: Snippet) -> bool:
+    """True if a question asks for all items of the list of ``item``: steps, several things, or the persons of the list.
+
+    If the question names the term that the item defines, it asks for this item only.
+    """
+    is_about_term = bool(item.term) and set(segment_words(item.term)) <= set(segment_words(question))
+    if is_about_term:
+        return False
+    asks_for_several = _LIST_QUESTION_PATTERN.search(question) is not None
+    return asks_for_several or asks_for_listed_persons(question, item.heading, item.text)
 
 
 def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _SnippetRange:
