@@ -155,11 +155,7 @@ class SnippetScorer:
         }
         if positions is None:
             positions = self._select_likeliest(passages, list_candidates(passages), snippet_terms)
-        answer_type = detect_answer_type(self.question, self.language)
-        tokens = frozenset(_find_technical_tokens(self.question))
-        asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
-        number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
-        outdated_passages = _find_outdated_passages(self.question, passages)
+        features = _SnippetFeatures(self, passages, snippet_terms)
         texts = [get_snippet(passages, position).labeled_text for position in positions]
         titled_texts = [
             ": ".join([*passages[passage_index].list_labels(index), text])
@@ -170,30 +166,10 @@ class SnippetScorer:
         scores, nearest = {}, 0.0
         for position, text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
             # A sentence without a date, for example, is not near a question for a date.
-            nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * answer_type.is_unlikely_in(text))
-            passage_index, index = position
-            passage, snippet = passages[passage_index], get_snippet(passages, position)
-            assert snippet.hit is not None
-            neighbors = (SnippetPosition(passage_index, index + step) for step in (-1, 0, 1))
-            adjacent_terms = set().union(*(snippet_terms.get(neighbor, set()) for neighbor in neighbors))
-            features = {
-                "cosine": cosine_factor * cosine,
-                "rest_cosine": cosine_factor * rest_cosine,
-                "own_terms": self.compute_rarity_fraction(snippet_terms[position]),
-                "adjacent_terms": self.compute_rarity_fraction(adjacent_terms),
-                "rank": 1 / (1 + snippet.hit.rank),
-                "answer_type": answer_type.compute_presence(text),
-                "field": float(self._asks_for_field(snippet)),
-                "number_mismatch": number_mismatches[passage_index],
-                "outdated": float(passage_index in outdated_passages),
-                "question": float(snippet.is_question),
-                "document_start": float(index == 0 and passage.is_whole_document),
-                "changelog": float(not asks_for_changes and _is_changelog_or_index(passage)),
-            }
-            if tokens:
-                features["text_tokens"] = _compute_token_fraction(tokens, text)
-                features["term_tokens"] = _compute_token_fraction(tokens, snippet.term)
-            scores[position] = math.fsum(_WEIGHTS[name] * value for name, value in features.items())
+            nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * features.answer_type.is_unlikely_in(text))
+            values = features.compute(position)
+            values |= {"cosine": cosine_factor * cosine, "rest_cosine": cosine_factor * rest_cosine}
+            scores[position] = math.fsum(_WEIGHTS[name] * value for name, value in values.items())
         return SnippetScores(scores, nearest)
 
     def _get_cosine_factor(self) -> float:
@@ -204,7 +180,7 @@ class SnippetScorer:
             return _OTHER_LANGUAGE_COSINE_FACTOR
         return 1.0
 
-    def _asks_for_field(self, snippet: Snippet) -> bool:
+    def asks_for_field(self, snippet: Snippet) -> bool:
         """True if a snippet is a field (``Name: value``) and the question has all words of its name.
 
         A name without letters, such as a year, does not count.
@@ -245,6 +221,52 @@ class SnippetScorer:
 
         likeliest = sorted(candidates, key=lambda position: (-estimate_score(position), position))
         return sorted(likeliest[:MAX_EMBEDDED_SNIPPETS])
+
+
+class _SnippetFeatures:
+    """Computes the features of snippets for one question, except the cosines; ``_WEIGHTS`` explains them."""
+
+    def __init__(
+        self,
+        scorer: SnippetScorer,
+        passages: Sequence[Passage],
+        snippet_terms: Mapping[SnippetPosition, set[str]],
+    ) -> None:
+        """Compute what all snippets share. ``snippet_terms`` has the question's terms in each snippet."""
+        question = scorer.question
+        self.answer_type = detect_answer_type(question, scorer.language)
+        self._scorer = scorer
+        self._passages = passages
+        self._snippet_terms = snippet_terms
+        self._tokens = frozenset(_find_technical_tokens(question))
+        self._asks_for_changes = _CHANGE_QUESTION_PATTERN.search(question) is not None
+        self._number_mismatches = _compute_number_mismatches(find_reference_numbers(question), passages)
+        self._outdated_passages = _find_outdated_passages(question, passages)
+
+    def compute(self, position: SnippetPosition) -> dict[str, float]:
+        """Return the features of the snippet at a position, which must begin in a hit, by name."""
+        passage_index, index = position
+        passage, snippet = self._passages[passage_index], get_snippet(self._passages, position)
+        assert snippet.hit is not None
+        text = snippet.labeled_text
+        neighbors = (SnippetPosition(passage_index, index + step) for step in (-1, 0, 1))
+        adjacent_terms = set().union(*(self._snippet_terms.get(neighbor, set()) for neighbor in neighbors))
+        features = {
+            "own_terms": self._scorer.compute_rarity_fraction(self._snippet_terms[position]),
+            "adjacent_terms": self._scorer.compute_rarity_fraction(adjacent_terms),
+            "rank": 1 / (1 + snippet.hit.rank),
+            "answer_type": self.answer_type.compute_presence(text),
+            "field": float(self._scorer.asks_for_field(snippet)),
+            "number_mismatch": self._number_mismatches[passage_index],
+            "outdated": float(passage_index in self._outdated_passages),
+            "question": float(snippet.is_question),
+            "document_start": float(index == 0 and passage.is_whole_document),
+            "changelog": float(not self._asks_for_changes and _is_changelog_or_index(passage)),
+        }
+        if self._tokens:
+            features["text_tokens"] = _compute_token_fraction(self._tokens, text)
+            features["term_tokens"] = _compute_token_fraction(self._tokens, snippet.term)
+        return features
 
 
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:

@@ -6,7 +6,7 @@ its settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..text.blocks import ChunkBlock, is_lead_in, split_chunk_blocks
 from ..text.patterns import compile_lazily
@@ -34,70 +34,77 @@ _DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t
 LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
 
 
-def split_markdown(
-    text: str, language: str | None, header_row: str = "", settings_before: str | None = None
-) -> Iterator[Snippet | SnippetHeading]:
-    """Yield the snippets and headings of a Markdown text, in order.
+class MarkdownSplitter:
+    """Splits a Markdown text into snippets and headings. It remembers the term that is being defined."""
 
-    ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the table in
-    which the text begins, if it begins in one. If the text is part of a configuration file, ``settings_before`` is the
-    text of the section before it (None: it is part of another file).
-    """
-    term, term_level = "", 0  # the term that is being defined, and the depth of its item
-    blocks = split_chunk_blocks(text)
-    for block_index, block in enumerate(blocks):
-        block_span = PassageBlock(text, block.start, block.end, block_index)
-        block_kind = find_block_kind(block_span.content) if block.kind == "prose" else None
-        if block.kind == "heading":
-            term = ""
-            title, _, _ = block_span.content.partition("\n")  # without an underline
-            heading = render_inline(title).lstrip("# ")
-            yield SnippetHeading(heading)
-            yield from iter_release_snippets(heading, block_span)
-        elif LINK_DEFINITIONS_PATTERN.fullmatch(text, block.start, block.end):
-            continue
-        elif block.kind == "code" and settings_before is not None:
-            yield from split_settings(block_span, settings_before)
-        elif block.kind == "code":
-            yield from split_code(block_span)
-        elif block.kind == "table":
-            first_row = header_row if block_index == 0 else ""
-            yield from split_table(block_span, first_row if block.continues else None)
-        elif block_kind is not None:
-            yield from block_kind.split(block_span)
-        else:
-            own_term, heading_end = _find_own_term(text, block)
-            if heading_end is not None:
-                block_span = block_span._replace(start=heading_end)
-            content = block_span.content
-            has_marker = strip_item_marker(content) != content
-            opens_item = has_marker and block.level <= term_level
-            # A paragraph, another term, or an item that is not below the term ends the definition.
-            if block.kind != "item" or own_term or opens_item:
-                term, term_level = own_term, block.level
-            introduces_next = block.introduces_next and not _precedes_separate_table(
-                block, blocks[block_index + 1 :], content
+    def __init__(
+        self, text: str, language: str | None, header_row: str = "", settings_before: str | None = None
+    ) -> None:
+        """Split a text into blocks, such as paragraphs and headings.
+
+        ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the
+        table in which the text begins, if it begins in one. If the text is part of a configuration file,
+        ``settings_before`` is the text of the section before it (None: it is part of another file).
+        """
+        self._text = text
+        self._language = language
+        self._header_row = header_row
+        self._settings_before = settings_before
+        self._blocks = split_chunk_blocks(text)
+        #: The term that is being defined (empty: none), and the nesting level of its list item.
+        self._term, self._term_level = "", 0
+
+    def split(self) -> Iterator[Snippet | SnippetHeading]:
+        """Yield the snippets and headings of the text, in order."""
+        for block_index, block in enumerate(self._blocks):
+            block_span = PassageBlock(self._text, block.start, block.end, block_index)
+            block_kind = find_block_kind(block_span.content) if block.kind == "prose" else None
+            if block.kind == "heading":
+                self._term = ""
+                title, _, _ = block_span.content.partition("\n")  # without an underline
+                heading = render_inline(title).lstrip("# ")
+                yield SnippetHeading(heading)
+                yield from iter_release_snippets(heading, block_span)
+            elif LINK_DEFINITIONS_PATTERN.fullmatch(self._text, block.start, block.end):
+                continue
+            elif block.kind == "code" and self._settings_before is not None:
+                yield from split_settings(block_span, self._settings_before)
+            elif block.kind == "code":
+                yield from split_code(block_span)
+            elif block.kind == "table":
+                first_row = self._header_row if block_index == 0 else ""
+                yield from split_table(block_span, first_row if block.continues else None)
+            elif block_kind is not None:
+                yield from block_kind.split(block_span)
+            else:
+                yield from self._split_sentences(block_span)
+
+    def _split_sentences(self, block_span: PassageBlock) -> Iterator[Snippet]:
+        """Yield the sentences of a paragraph or list item as snippets, and update the term that is being defined."""
+        block = self._blocks[block_span.block_index]
+        own_term, heading_end = _find_own_term(self._text, block)
+        if heading_end is not None:
+            block_span = block_span._replace(start=heading_end)
+        content = block_span.content
+        has_marker = strip_item_marker(content) != content
+        opens_item = has_marker and block.level <= self._term_level
+        # A paragraph, another term, or an item that is not below the term ends the definition.
+        if block.kind != "item" or own_term or opens_item:
+            self._term, self._term_level = own_term, block.level
+        introduces_next = block.introduces_next
+        if block.kind == "item" and introduces_next and self._blocks[block_span.block_index + 1].kind == "table":
+            # A table below a list belongs to its last item only after a colon.
+            introduces_next = is_lead_in(content)
+        for field in split_fields(block_span):
+            label = self._term if field.start == block_span.start else ""
+            yield from split_prose(
+                field,
+                kind=block.kind,
+                term=label,
+                language=self._language,
+                has_own_term=bool(own_term and label and heading_end is None),
+                introduces_next=introduces_next and field.end == block.end,
             )
-            for field in split_fields(block_span):
-                label = term if field.start == block_span.start else ""
-                yield from split_prose(
-                    field,
-                    kind=block.kind,
-                    term=label,
-                    language=language,
-                    has_own_term=bool(own_term and label and heading_end is None),
-                    introduces_next=introduces_next and field.end == block.end,
-                )
-
-
-def _precedes_separate_table(block: ChunkBlock, following: Sequence[ChunkBlock], content: str) -> bool:
-    """True if a block is an item of a list above a table that is not part of the item.
-
-    ``following`` are the blocks after it. A table belongs to an item only if the text of the item (``content``) is a
-    lead-in.
-    """
-    is_above_table = bool(following) and following[0].kind == "table"
-    return block.kind == "item" and is_above_table and not is_lead_in(content)
 
 
 def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:

@@ -67,12 +67,12 @@ def describe_table(context: StatementContext, statement: statements.DescribeTabl
 
 def describe_document(context: StatementContext, statement: statements.DescribeDocument) -> Cursor:
     """Execute DESCRIBE DOCUMENT: list the properties of a document, such as its size and its metadata."""
-    return _make_property_cursor(context.target.describe_document(statement.key))
+    return _make_property_cursor(context.queryable.describe_document(statement.key))
 
 
 def describe_entity(context: StatementContext, statement: statements.DescribeEntity) -> Cursor:
     """Execute DESCRIBE ENTITY: list the properties of an entity, such as its trees and its temperature."""
-    return _make_property_cursor(context.target.describe_entity(statement.name))
+    return _make_property_cursor(context.queryable.describe_entity(statement.name))
 
 
 def list_strategy_names() -> list[str]:
@@ -87,7 +87,7 @@ def list_described_kinds() -> list[str]:
 
 def describe_item(context: StatementContext, statement: statements.DescribeItem) -> Cursor:
     """Execute DESCRIBE for a topic, a community or another item of an index."""
-    return _make_property_cursor(context.target.describe(statement.kind, statement.key))
+    return _make_property_cursor(context.queryable.describe(statement.kind, statement.key))
 
 
 def _make_property_cursor(properties: Mapping[str, Any]) -> Cursor:

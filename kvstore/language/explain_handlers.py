@@ -125,7 +125,7 @@ def _collect_steps(context: StatementContext, statement: statements.Statement, a
             return _ExplainedSteps(retrieved.steps, retrieved.hits)
         case statements.Retrieve():
             # Unlike retrieve(), weigh() also traces the steps of the confidence.
-            evidence, _ = context.target.weigh(statement.question, **build_retrieval_clauses(context, statement))
+            evidence, _ = context.queryable.weigh(statement.question, **build_retrieval_clauses(context, statement))
             if evidence.is_overview:  # weigh() makes an overview without USING, as ASK does
                 evidence = retrieve_evidence(context, statement)
             return _ExplainedSteps(evidence.steps, evidence.hits)
@@ -173,7 +173,7 @@ def _explain_ask(context: StatementContext, statement: statements.Ask, analyze: 
     if model is None or analyze:
         evidence = ask_question(context, statement).evidence
         return _ExplainedSteps(evidence.steps, evidence.hits)
-    prompt = context.target.prompt(statement.question, **build_retrieval_clauses(context, statement))
+    prompt = context.queryable.prompt(statement.question, **build_retrieval_clauses(context, statement))
     messages = [Step(f"{message['role']} message", message["content"]) for message in prompt.messages]
     request_detail = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
     return _ExplainedSteps([*prompt.evidence.steps, Step("ask model", request_detail), *messages], prompt.evidence.hits)
@@ -199,7 +199,7 @@ def _list_lookup_steps(context: StatementContext, statement: statements.Lookup) 
     The cuckoo filter has the temperature of a name (the number of its lookups) and its block list (the addresses of its
     tree nodes and abstracts).
     """
-    with context.target.state() as state:
+    with context.queryable.state() as state:
         trace = Trace(state.lmdb)
         for name in statement.entities:
             with trace.step("normalize") as step:
@@ -223,14 +223,14 @@ def _list_lookup_steps(context: StatementContext, statement: statements.Lookup) 
                 step.detail = f"{num_nodes} tree nodes, {len(ranks) - num_nodes} abstracts"
                 step.count = len(ranks)
             with trace.step("read locations") as step:
-                locations = context.target.lookup(name, **omit_none(limit=statement.limit))
+                locations = context.queryable.lookup(name, **omit_none(limit=statement.limit))
                 step.detail, step.count = "the most relevant first", len(locations)
     return trace.steps
 
 
 def _list_expand_steps(context: StatementContext, statement: statements.Expand) -> list[Step]:
     """Run an EXPAND, and return its only step: the walk over the trees of the entity, with the number of relatives."""
-    with context.target.state() as state:
+    with context.queryable.state() as state:
         trace = Trace(state.lmdb)
         with trace.step("walk trees") as step:
             rows = expand(context, statement).fetchall()
@@ -246,7 +246,7 @@ def _list_select_steps(context: StatementContext, statement: statements.Select, 
     """
     steps: list[Step] = []
     depths = {0: -1}  # by SQLite's id of a plan step; 0 is the parent of the outermost steps
-    with context.target.state() as state:
+    with context.queryable.state() as state:
         plan_reader = TableReader(state, context.database.settings_table)
         # The third column is not used.
         for step_id, parent_id, _, detail in run_query(context, statement, plan_reader, prefix="EXPLAIN QUERY PLAN "):

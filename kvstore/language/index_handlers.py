@@ -81,7 +81,7 @@ def expand_index(context: StatementContext, statement: statements.ExpandIndex) -
         raise context.make_error(
             f"expected {expectation}, found {statement.kind}; write EXPAND {format_literal(statement.kind)}"
         )
-    rows = context.target.outline(statement.kind, **omit_none(depth=statement.depth))
+    rows = context.queryable.outline(statement.kind, **omit_none(depth=statement.depth))
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))
 
 

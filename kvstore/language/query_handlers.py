@@ -83,12 +83,12 @@ def _make_typed_cursor(
 
 def lookup(context: StatementContext, statement: statements.Lookup) -> Cursor:
     """Execute LOOKUP; if nothing is found, the message suggests known names."""
-    locations = context.target.lookup(*statement.entities, **omit_none(limit=statement.limit))
+    locations = context.queryable.lookup(*statement.entities, **omit_none(limit=statement.limit))
     message = None
     if not locations:
         from ..sql.suggestions import make_entity_error
 
-        with context.target.state() as state:
+        with context.queryable.state() as state:
             message = "\n".join(str(make_entity_error(state, name)) for name in statement.entities)
     return _make_typed_cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), len(locations), message)
 
@@ -96,13 +96,13 @@ def lookup(context: StatementContext, statement: statements.Lookup) -> Cursor:
 def expand(context: StatementContext, statement: statements.Expand) -> Cursor:
     """Execute EXPAND of an entity, and return a row for each of its ancestors and descendants."""
     clauses = omit_none(depth=statement.depth, tree=statement.tree, limit=statement.limit)
-    relatives = context.target.expand(statement.entity, direction=statement.direction, **clauses)
+    relatives = context.queryable.expand(statement.entity, direction=statement.direction, **clauses)
     return _make_typed_cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
 
 
 def search(context: StatementContext, statement: statements.Search) -> Cursor:
     """Execute SEARCH, and return a row for each hit; the last column repeats the ordinal by its deprecated name."""
-    hits = context.target.search(
+    hits = context.queryable.search(
         statement.text, **omit_none(using=statement.using, where=statement.where, top=statement.top)
     )
     return _make_typed_cursor("SEARCH", SEARCH_COLUMNS, ((*_to_hit_row(hit), hit.ordinal) for hit in hits), len(hits))
@@ -127,7 +127,7 @@ def _to_span_mappings(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
 
 def retrieve_evidence(context: StatementContext, statement: statements.Retrieve) -> Evidence:
     """Run a RETRIEVE with its clauses, and return the evidence (hits and steps) that it finds."""
-    return context.target.retrieve(statement.question, **build_retrieval_clauses(context, statement))
+    return context.queryable.retrieve(statement.question, **build_retrieval_clauses(context, statement))
 
 
 def build_retrieval_clauses(
@@ -154,7 +154,7 @@ def build_retrieval_clauses(
 def ask(context: StatementContext, statement: statements.Ask) -> Cursor:
     """Execute ASK, and return the answer and its citations as one row."""
     answer = ask_question(context, statement)
-    with context.target.state() as state:
+    with context.queryable.state() as state:
         records = {citation.document: state.documents.find_by_key(citation.document) for citation in answer.citations}
     # Another process may have deleted a document while the model was generating.
     sources = {key: None if record is None else record.source for key, record in records.items()}
@@ -195,7 +195,7 @@ def _to_citation_mapping(citation: Citation, source: str | None) -> dict[str, An
 def ask_question(context: StatementContext, statement: statements.Ask) -> Answer:
     """Ask the question of an ASK with its clauses, and return the answer."""
     clauses = build_retrieval_clauses(context, statement)
-    return context.target.ask(
+    return context.queryable.ask(
         statement.question,
         **clauses,
         **omit_none(model=statement.model, words=statement.words, on_text=context.on_text),

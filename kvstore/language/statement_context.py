@@ -45,8 +45,8 @@ class StatementContext:
     state: Queryable | None = None
 
     @property
-    def target(self) -> Queryable:
-        """The object to read from: ``state``, the open transaction, else the last commit."""
+    def queryable(self) -> Queryable:
+        """What the statement reads: ``state`` if it is chosen, else the open transaction, else the last commit."""
         return self.state or self.database._open_transaction or self.database
 
     @contextmanager
