@@ -299,7 +299,7 @@ class _SentenceRelations:
         return words_between.isdisjoint(_APPOSITION_SEPARATORS)
 
     def _is_example_opening(self, index: int) -> bool:
-        """True if a phrase of two words such as ``for example`` begins at ``index``, after a comma or the like."""
+        """True if a phrase of two words such as ``for example`` begins at ``index``, after a mark such as a comma."""
         if index == 0 or self._words[index - 1].text not in ",(;:":
             return False
         return tuple(word.text.lower() for word in self._words[index : index + 2]) in EXAMPLE_PHRASES

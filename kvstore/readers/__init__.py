@@ -275,7 +275,8 @@ def read_bytes(
     """Read a file's content from memory: yield its documents, and a failure for each invalid row.
 
     ``key`` is the document's key, and its suffix selects the format unless ``format`` names it. ``options`` are those
-    of ``INGEST ... WITH (...)``, such as ``encoding``.
+    of ``INGEST ... WITH (...)``, such as ``encoding``. Raises InputError for an unknown format or option, and
+    ReaderError while iterating.
     """
     return read_opened(partial(io.BytesIO, data), key, key, format, options)
 

@@ -52,21 +52,21 @@ class _Decompressor(Protocol):
 
 
 def read_gzip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file in a gzip file."""
+    """Yield the file in a gzip file. Raises ReaderError while iterating if it is damaged or too large."""
     from gzip import GzipFile
 
     return _unpack(GzipFile(fileobj=stream), origin, "gzip")
 
 
 def read_bzip2(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file in a bzip2 file."""
+    """Yield the file in a bzip2 file. Raises ReaderError while iterating if it is damaged or too large."""
     from bz2 import BZ2File
 
     return _unpack(BZ2File(stream), origin, "bzip2")
 
 
 def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file in an xz file."""
+    """Yield the file in an xz file. Raises ReaderError while iterating if it is damaged or too large."""
     from lzma import LZMAFile
 
     return _unpack(LZMAFile(stream), origin, "xz")
@@ -97,7 +97,10 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
 
 
 def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile | SkippedPart]:
-    """Yield the files of a ZIP archive in the order of their paths, and a SkippedPart for each unread file."""
+    """Yield the files of a ZIP archive in the order of their paths, and a SkippedPart for each unread file.
+
+    Raises ReaderError if the archive is damaged, locked or too large, or if no file can be read.
+    """
     package = Package(stream, origin.name, "ZIP")
     members = [
         _Member(part.filename.replace("\\", "/"), part.file_size, partial(package.read_part, part.filename))

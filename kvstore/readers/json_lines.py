@@ -67,7 +67,10 @@ _Row: TypeAlias = dict[str, JSON] | _Line
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document for each line of a JSON Lines file, or a failure for an invalid line."""
+    """Yield a document for each line of a JSON Lines file, or a failure for an invalid line.
+
+    Raises ReaderError if all lines are blank.
+    """
     return read_lines(stream, origin, _make_document_maker(origin, options), options)
 
 

@@ -20,7 +20,10 @@ _KEY_FIELDS = ("document", "id", "key")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield the triples and entity names of each line as a RawFact, and a failure for its invalid triples."""
+    """Yield the triples and entity names of each line as a RawFact, and a failure for its invalid triples.
+
+    Raises ReaderError if all lines are blank.
+    """
     return read_lines(stream, origin, lambda fields, position: _build_items(fields, position, options), options)
 
 

@@ -63,13 +63,13 @@ def parse_assignments(source: str) -> Assignments:
         if next_position == len(tokens) or tokens[next_position].text != ",":
             break
         position = next_position + 1
-    values_end = len(values)
     condition_start = tokens[next_position].end if next_position < len(tokens) else len(source)
     if next_position == len(tokens) - 1:
         raise ConditionError(source, condition_start, "expected a condition after WHERE")
     _reject_query(source, tokens[next_position + 1 :], "condition")
     query = f"{_QUERY_START}{values}){_FROM_CLAUSE}"
-    offset_map = [(0, 0), (len(_QUERY_START), 0), (len(_QUERY_START) + values_end, values_end)]
+    # Pairs of an offset in the query and the corresponding offset in the source.
+    offset_map = [(0, 0), (len(_QUERY_START), 0), (len(_QUERY_START) + len(values), len(values))]
     offset_map.append((len(query), condition_start))
     query += source[condition_start:] or "true"
     expression_ends[len(query)] = "condition"
