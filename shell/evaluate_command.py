@@ -157,7 +157,7 @@ def evaluate(
     if page_file is not None:
         with report_write_errors(page_file):
             page_file.write_text(format_report_page(report), encoding="utf-8")
-    return _check_minimums(report, minimums)
+    return _report_missed_minimums(report, minimums)
 
 
 def _write_report(report: EvaluationReport, mode: str | None) -> None:
@@ -189,7 +189,7 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
         report_message(str(advice))
 
 
-def _check_minimums(report: EvaluationReport, minimums: list[tuple[str, float]]) -> int:
+def _report_missed_minimums(report: EvaluationReport, minimums: list[tuple[str, float]]) -> int:
     """Report the metrics that are below their minimum or not measured; return the exit status."""
     status = 0
     for name, minimum in minimums:

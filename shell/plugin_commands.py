@@ -24,7 +24,7 @@ class CommandGroup(click.Group):
     @cached_property
     def installed(self) -> PluginGroup[click.Command]:
         """The commands of installed packages."""
-        return PluginGroup("command", get_reserved_names=lambda: self.commands, convert=_check_command)
+        return PluginGroup("command", get_reserved_names=lambda: self.commands, convert=_require_click_command)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command from kvstore or an installed package, or None."""
@@ -104,7 +104,7 @@ def _suggest_command(word: str) -> str:
     return f"To ask a store: kvstore ask STORE {quote(word)}" if " " in word else ""
 
 
-def _check_command(plugin: Plugin, command: Any) -> click.Command:
+def _require_click_command(plugin: Plugin, command: Any) -> click.Command:
     """Return the object of the entry point of ``plugin`` unchanged. Raises PluginError if it is not a click command."""
     if not isinstance(command, click.Command):
         raise PluginError(f"it is not a click command, but {command!r:.80}")

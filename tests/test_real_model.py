@@ -18,7 +18,7 @@ import pytest
 import kvstore
 from kvstore.models.statement_support import SourcePassages, compute_support
 from kvstore.models.text_checks import MIN_SUPPORT
-from kvstore.models.triple_support import check_name, check_triple
+from kvstore.models.triple_support import check_triple, parse_name
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 
 pytestmark = pytest.mark.model
@@ -107,7 +107,7 @@ def test_descriptions_have_their_name_and_are_supported_or_reported(filled_store
     assert_valid_report(filled_store.extract("descriptions"))
     query = "SELECT document, entity, text FROM descriptions"
     for key, name, text in filled_store.execute(query).fetchall():
-        assert check_name(name) and name.lower() in text.lower()
+        assert parse_name(name) and name.lower() in text.lower()
         assert SourcePassages([TEXTS[key]], [key]).find_supporting(text, must_keep_phrases=True) == [0]
 
 

@@ -215,7 +215,8 @@ def _create_client(httpx: Any) -> Any:
         context = httpx.create_ssl_context()
     except (OSError, ValueError) as problem:
         raise ValueError(
-            f"the certificates that {variable_names} name cannot be read ({_get_reason(problem)}); correct the variable"
+            f"the certificates that {variable_names} name cannot be read ({_find_reason(problem)}); correct the "
+            "variable"
         ) from None
     cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     try:
@@ -242,8 +243,8 @@ def _convert_error(problem: Exception) -> Exception:
             remedy = f"name the certificate of your own authority in {_CERTIFICATE_VARIABLES[0]}"
             return ValueError(f"the server's certificate is not trusted ({cause.verify_message}); {remedy}")
     if isinstance(problem, (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError)):
-        return ValueError(_get_reason(problem))
-    return ConnectionError(_get_reason(problem))
+        return ValueError(_find_reason(problem))
+    return ConnectionError(_find_reason(problem))
 
 
 def _list_causes(problem: BaseException | None) -> list[BaseException]:
@@ -259,7 +260,7 @@ def _list_causes(problem: BaseException | None) -> list[BaseException]:
     return causes
 
 
-def _get_reason(problem: BaseException) -> str:
+def _find_reason(problem: BaseException) -> str:
     """Return the message of the first system error among an error and its causes, or the error's own message."""
     for cause in _list_causes(problem):
         if isinstance(cause, (ssl.SSLError, socket.gaierror)) and cause.strerror:

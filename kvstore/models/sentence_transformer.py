@@ -90,7 +90,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
             if self._int8:
                 raise EmbedderError(f"embedder {self.name} runs only on the CPU; remove the option device")
             return self._load_original()
-        folder = _get_cache_folder(self._find_source(), self._int8)
+        folder = _build_cache_path(self._find_source(), self._int8)
         missing_package = find_first_missing((*EXPORT_PACKAGES, "tokenizers"))
         if missing_package is not None:
             return self._fall_back_to_torch(f"the package {missing_package} is missing; run {INSTALL_MODELS}")
@@ -201,7 +201,7 @@ def _check_original(folder: Path) -> None:
         )
 
 
-def _get_cache_folder(model: str, int8: bool) -> Path:
+def _build_cache_path(model: str, int8: bool) -> Path:
     """Return the folder for the exported model in the user's cache directory.
 
     Its name has a digest of the export's format and weights (``int8``). The digest of a local model includes the names,

@@ -153,7 +153,7 @@ class StructuredModel:
                 self.num_failures += 1
                 raise
             try:
-                result = _check_answer(answer, prompt)
+                result = _parse_answer(answer, prompt)
             except ValueError as problem:
                 reason = str(problem)
             else:
@@ -230,7 +230,7 @@ def _build_response_format(format: str, prompt: StructuredPrompt[Any]) -> Mappin
     return {"type": format, "json_schema": {"name": prompt.name, "strict": True, "schema": prompt.sent_schema}}
 
 
-def _check_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
+def _parse_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
     """Return the model's answer, parsed as JSON, validated against the prompt's schema, and converted by its check.
 
     If a loop or the token limit ended the answer, its longest valid beginning is used. Raises ValueError, with a

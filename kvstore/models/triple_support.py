@@ -95,7 +95,7 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     does, the sentence need not mention the subject at all.
     :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has their words.
     """
-    subject_stems, object_stems = map(check_name, (subject, object_))
+    subject_stems, object_stems = map(parse_name, (subject, object_))
     source = _parse_text(text)
     relation_words = segment_words(relation)
     _check_relation(relation, relation_words, subject, source)
@@ -212,7 +212,7 @@ def list_names_and_predicates(text: str) -> tuple[list[str], list[tuple[str, str
                     continue
                 name = " ".join(words)
                 with suppress(ValueError):  # if it is not a name
-                    check_name(name)
+                    parse_name(name)
                     names[name] = None
                     if relation:
                         predicates[relation, name] = None
@@ -257,10 +257,10 @@ def _can_be_in_name(word: str) -> bool:
     return word == "May" or not (fold_text(word) in _GAP_WORDS or is_common_verb(word))
 
 
-def check_name(name: str) -> list[str]:
-    """Return the stems of the content words of a name. Raises ValueError unless it is a name or a short term.
+def parse_name(name: str) -> list[str]:
+    """Return the stems of the content words of a name or short term. Raises ValueError for any other text.
 
-    >>> check_name("the choir of Rome")
+    >>> parse_name("the choir of Rome")
     ['choir', 'rome']
     """
     words, stems = split_written_words(name), list_content_stems(name)

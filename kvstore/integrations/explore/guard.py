@@ -93,7 +93,7 @@ class Guard:
         if scope["type"] != "http":  # rejects a web socket before it is accepted
             await send({"type": "websocket.close", "code": 1008})
             return
-        rejection = self._check_request(scope)
+        rejection = self._find_rejection(scope)
         if rejection is not None:
             page = _render_page("Request rejected", f"<p>{escape(rejection.reason)}</p>")
             await _send_page(scope, send, rejection.status, page)
@@ -104,7 +104,7 @@ class Guard:
         else:
             await self._application(scope, receive, _add_security_headers(send))
 
-    def _check_request(self, scope: Any) -> _Rejection | None:
+    def _find_rejection(self, scope: Any) -> _Rejection | None:
         """Return the rejection of the request with this ASGI scope, or None if its headers and method are allowed."""
         hosts, origins, sites = (_get_header_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:

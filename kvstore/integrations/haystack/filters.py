@@ -70,7 +70,7 @@ def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     if operator in _ORDER_OPERATORS:
         if value is None:  # nothing is less or greater than None
             return _NEVER
-        value = _check_order_operand(operator, value)
+        _check_order_operand(operator, value)
     if field in _OTHER_ATTRIBUTES:
         raise FilterError(f"a filter compares the id and metadata of documents, not {field!r}; use id or meta.NAME")
     condition: FilterMapping = {_OPERATORS[operator]: value}
@@ -80,8 +80,8 @@ def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     return condition
 
 
-def _check_order_operand(operator: str, value: Any) -> Any:
-    """Return the operand of a comparison by order unchanged. Raises FilterError for anything but a number or a date."""
+def _check_order_operand(operator: str, value: Any) -> None:
+    """Raise FilterError unless ``value``, compared by ``operator`` such as ``>=``, is a number or a date."""
     if isinstance(value, str):
         try:
             datetime.fromisoformat(value)
@@ -89,4 +89,3 @@ def _check_order_operand(operator: str, value: Any) -> Any:
             raise FilterError(f"{operator!r} takes a number or a date in ISO 8601, not {value!r}") from None
     elif not isinstance(value, int | float | datetime):
         raise FilterError(f"{operator!r} takes a number or a date in ISO 8601, not {value!r}")
-    return value

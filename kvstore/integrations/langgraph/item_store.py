@@ -69,7 +69,9 @@ class KvstoreStore(AdapterStore, BaseStore):
         ``search`` names the search of a question, and ``ttl`` is LangGraph's configuration of the expiry of items.
         """
         configured_fields = None if index is None else index.get("fields")
-        self._fields = list(stored_items.check_paths("fields", fields or configured_fields or ["$"]))
+        indexed_fields = fields or configured_fields or ["$"]
+        stored_items.check_paths("fields", indexed_fields)
+        self._fields = list(indexed_fields)
         embedding = None if index is None else ensure_embeddings(index.get("embed"))
         self.index_config, self.embeddings = index, embedding
         store_embedder = (

@@ -66,7 +66,8 @@ def to_put_arguments(put: PutOp, fields: Sequence[str], stored: Document | None,
     value = dict(put.value)
     paths: Sequence[str] = ()
     if put.index is not False:  # False: the item is not indexed; None: by the default fields
-        paths = fields if put.index is None else check_paths("index", put.index)
+        paths = fields if put.index is None else put.index
+        check_paths("index", paths)
     texts = [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
     times = {
         "created": now.isoformat() if stored is None else stored.meta[TIMES]["created"],
@@ -87,11 +88,13 @@ def to_put_arguments(put: PutOp, fields: Sequence[str], stored: Document | None,
     }
 
 
-def check_paths(argument: str, paths: Sequence[str]) -> Sequence[str]:
-    """Return the paths of indexed fields. Raises InputError for a text, whose characters would be taken for paths."""
+def check_paths(argument: str, paths: Sequence[str]) -> None:
+    """Raise InputError if ``paths``, the paths of indexed fields, is a text, whose characters would be taken for paths.
+
+    ``argument`` is the name of the argument in the message.
+    """
     if isinstance(paths, str):
         raise InputError(f"{argument} must be a list of fields, not the text {paths!r}; write [{paths!r}]")
-    return paths
 
 
 def refresh_times(document: Document, now: datetime) -> dict[str, Any] | None:

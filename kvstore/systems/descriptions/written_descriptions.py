@@ -76,12 +76,12 @@ class _WrittenDescriptions(WrittenListFact):
         """
         from ...models.statement_support import has_unresolved_pronoun, list_content_stems
         from ...models.text_checks import is_fragment, trim_to_sentences
-        from ...models.triple_support import check_name
+        from ...models.triple_support import parse_name
 
         written_name, written_sentence = item
         name, sentence = " ".join(written_name.split()), trim_to_sentences(written_sentence)
         check(sentence, name="a description")
-        name_stems, sentence_stems = set(check_name(name)), set(list_content_stems(sentence))
+        name_stems, sentence_stems = set(parse_name(name)), set(list_content_stems(sentence))
         has_name = to_entity_key(name) in to_entity_key(sentence) and name_stems <= sentence_stems
         if not has_name or has_unresolved_pronoun(sentence):
             raise ValueError("a description lacks its name; write the name in place of a pronoun")
