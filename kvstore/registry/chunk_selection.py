@@ -150,16 +150,7 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     """
     texts = [segment_words(state.read_chunk_text(chunk).lower()) for chunk in chunks.tolist()]
     lengths = np.sort(np.array([len(text) for text in texts]))
-    matches, totals = np.zeros((len(texts), _MAX_ORDER)), np.zeros((len(texts), _MAX_ORDER))
-    for order in range(1, _MAX_ORDER + 1):
-        counts_by_text = [_count_ngrams(text, order) for text in texts]
-        largest_counts = _find_largest_counts(counts_by_text)
-        for index, counts in enumerate(counts_by_text):
-            for ngram, count in counts.items():
-                largest = largest_counts[ngram]
-                reference_count = largest.second_count if largest.text_index == index else largest.first_count
-                matches[index, order - 1] += min(count, reference_count)
-                totals[index, order - 1] += count
+    matches, totals = _count_matching_ngrams(texts)
     scores = np.zeros(len(texts))
     # BLEU is the geometric mean of the precisions of all orders, times a penalty for texts shorter than the reference.
     for index, text in enumerate(texts):
@@ -171,6 +162,25 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
             log_brevity_penalty = min(0.0, 1 - reference_length / len(text))
             scores[index] = math.exp(log_brevity_penalty + float(np.log(precisions).mean()))
     return scores
+
+
+def _count_matching_ngrams(texts: Sequence[Sequence[str]]) -> tuple[Floats, Floats]:
+    """Return the number of n-grams of each text that occur in another text, and the number of all, by text and order.
+
+    Both arrays have the shape (texts, :data:`_MAX_ORDER`); the column of an order n is n - 1. ``texts`` are lists of
+    words. An n-gram matches at most as often as it occurs in any other text.
+    """
+    matches, totals = np.zeros((len(texts), _MAX_ORDER)), np.zeros((len(texts), _MAX_ORDER))
+    for order in range(1, _MAX_ORDER + 1):
+        counts_by_text = [_count_ngrams(text, order) for text in texts]
+        largest_counts = _find_largest_counts(counts_by_text)
+        for index, counts in enumerate(counts_by_text):
+            for ngram, count in counts.items():
+                largest = largest_counts[ngram]
+                reference_count = largest.second_count if largest.text_index == index else largest.first_count
+                matches[index, order - 1] += min(count, reference_count)
+                totals[index, order - 1] += count
+    return matches, totals
 
 
 class _LargestCount(NamedTuple):

@@ -259,16 +259,11 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
         if len(clauses) < 2:
             yield span
             continue
-        text_start, byte_offsets = span.start, compute_byte_offsets(text, span.end - span.start)
-        for start, end, subject in clauses:  # in characters
-            subject_span = None
-            if subject is not None:
-                subject_start, subject_end = subject
-                subject_span = (
-                    text_start + int(byte_offsets[subject_start]),
-                    text_start + int(byte_offsets[subject_end]),
-                )
-            yield UnitSpan(text_start + int(byte_offsets[start]), text_start + int(byte_offsets[end]), subject_span)
+        # By character of the sentence, the byte offset in the document.
+        byte_offsets = [span.start + int(offset) for offset in compute_byte_offsets(text, span.end - span.start)]
+        for start, end, subject in clauses:
+            subject_span = None if subject is None else (byte_offsets[subject[0]], byte_offsets[subject[1]])
+            yield UnitSpan(byte_offsets[start], byte_offsets[end], subject_span)
 
 
 def _extract_clauses(text: str, parses: Sequence[Parse]) -> list[Clause]:

@@ -13,7 +13,7 @@ sentences of its own communities and of their ancestors.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
@@ -181,13 +181,10 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
         material.relations += _match_sentences(relations.get(community, ()), own_sentences, assertions)
         summary = _select_summary(material.sentences)
         findings = _select_findings(material.relations)
-        # What a model would write a report from: a digest of it shows whether such a report is still valid. The
-        # children were visited in descending order.
+        # The children were visited in descending order.
         sources = dict.fromkeys(span for spans in reversed(material.spans) for span in spans)
         sources.update((reader.get_span(chunk_index), None) for chunk_index in chunk_indexes)
         names = [tree.graph.keys[node] for node in members[community]]
-        documents = dict.fromkeys(span.document for span in sources)
-        descriptions = [sentence for _, sentence in iter_descriptions(state, set(names), documents)]
         parent = int(tree.parents[community])
         if parent != NO_COMMUNITY:
             materials.setdefault(parent, _ReportMaterial()).inherit(summary, findings)
@@ -197,7 +194,7 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
                 Finding(reader.get_entities(finding.nodes), finding.weight, finding.sentence.span)
                 for finding in findings
             ],
-            content_digest=_compute_digest([*names, *map(reader.read_text, sources), *descriptions]),
+            content_digest=_compute_digest(_iter_material_texts(state, reader, names, sources)),
         )
         yield community, report
 
@@ -218,8 +215,21 @@ def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     return chunks_by_home
 
 
+def _iter_material_texts(
+    state: State, reader: _ChunkReader, names: Sequence[str], sources: Collection[StoredSpan]
+) -> Iterator[str]:
+    """Yield the texts that a model would write a report from: names, the texts of ``sources``, then descriptions.
+
+    The descriptions are what a model wrote about the entities with these ``names`` in the documents of the sources.
+    """
+    yield from names
+    yield from map(reader.read_text, sources)
+    documents = dict.fromkeys(span.document for span in sources)
+    yield from (sentence for _, sentence in iter_descriptions(state, set(names), documents))
+
+
 def _compute_digest(texts: Iterable[str]) -> bytes:
-    """Return the digest of the material of a report: names, the texts of the sources in order, then descriptions.
+    """Return the digest of the texts that a model would write a report from.
 
     A report that a model wrote is valid as long as this digest is the same.
     """

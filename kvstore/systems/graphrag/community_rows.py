@@ -43,7 +43,6 @@ def build_community_rows(
 
     ``reports`` are pairs of a community and its report.
     """
-    graph = tree.graph
     children: dict[int, list[int]] = {}
     for community, parent in enumerate(tree.parents.tolist()):
         children.setdefault(parent, []).append(community)
@@ -73,16 +72,21 @@ def build_community_rows(
         rows[MEMBERS].append((key, members[community]))
         if community in homes:
             rows[CHUNK_HOMES].append((key, homes[community]))
-    nodes = sorted(zip(graph.entities.tolist(), tree.finest.tolist(), graph.degrees.tolist(), strict=True))
-    rows[ENTITY_COMMUNITIES] = [
-        (records.encode_u32(entity), [None if community == NO_COMMUNITY else community, degree])
-        for entity, community, degree in nodes
-    ]
+    rows[ENTITY_COMMUNITIES] = _build_entity_rows(tree)
     rows[VECTORS] = [
         (records.encode_u32(block), tree.vectors[start : start + _VECTORS_PER_BLOCK].astype("<f4").tobytes())
         for block, start in enumerate(range(0, len(tree), _VECTORS_PER_BLOCK))
     ]
     return rows
+
+
+def _build_entity_rows(tree: CommunityTree) -> list[tuple[bytes, list[int | None]]]:
+    """Return the row (key, value) of each entity: its finest community, None if it has none, and its chunk count."""
+    columns = tree.graph.entities.tolist(), tree.finest.tolist(), tree.graph.degrees.tolist()
+    return [
+        (records.encode_u32(entity), [None if community == NO_COMMUNITY else community, num_chunks])
+        for entity, community, num_chunks in sorted(zip(*columns, strict=True))
+    ]
 
 
 def _compute_ratings(tree: CommunityTree, chunk_counts: Sequence[int]) -> list[int]:

@@ -249,20 +249,21 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
     ]
     if not links or not len(node_entities):
         return _sum_edges(len(node_entities), [])
-    first, second, weights = (np.array(column, np.int64) for column in zip(*links, strict=True))
-    order = np.argsort(node_entities)
-    sorted_entities = node_entities[order]
-    end_nodes = []  # the nodes at the first and at the second end of each link
-    is_known = np.ones(len(links), np.bool_)
-    for column in (first, second):
-        entities = display.resolve(column.astype(np.uint32))
-        indexes = np.minimum(np.searchsorted(sorted_entities, entities), len(sorted_entities) - 1)
-        is_known &= sorted_entities[indexes] == entities
-        end_nodes.append(order[indexes])
-    first_nodes, second_nodes = end_nodes
-    is_counted = is_known & (first_nodes < second_nodes)  # each link is stored at both ends
+    first_ends, second_ends, weights = (np.array(column, np.int64) for column in zip(*links, strict=True))
+    ends = display.resolve(np.concatenate((first_ends, second_ends)).astype(np.uint32))
+    first_nodes, second_nodes = np.split(_find_nodes(ends, node_entities), 2)
+    # A link is stored at both ends, and counted once, unless an end is unknown (-1).
+    is_counted = (first_nodes >= 0) & (first_nodes < second_nodes)
     codes = first_nodes[is_counted] * len(node_entities) + second_nodes[is_counted]
     return _sum_edges(len(node_entities), [(codes, weights[is_counted])])
+
+
+def _find_nodes(entities: npt.NDArray[np.uint32], node_entities: npt.NDArray[np.uint32]) -> IntArray:
+    """Return the node of each entity, its index in ``node_entities``, or -1 for an entity that is not a node."""
+    order = np.argsort(node_entities)
+    sorted_entities = node_entities[order]
+    indexes = np.minimum(np.searchsorted(sorted_entities, entities), len(sorted_entities) - 1)
+    return np.where(sorted_entities[indexes] == entities, order[indexes], -1)
 
 
 def _sum_edges(num_nodes: int, weighted_codes: list[tuple[IntArray, IntArray]]) -> Edges:

@@ -17,7 +17,7 @@ about the entities as its context. If a question leads to no entity, the nearest
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, LOWER, TRIPLE, Degrees, EntityRows
-from ...derived.passage_graph.neighborhood import NeighborhoodRequest
+from ...derived.passage_graph.neighborhood import ChunkSurroundings, NeighborhoodRequest
 from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.lexical_search import (
@@ -219,16 +219,25 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
     no_entities = np.empty(0, np.uint32)
     requests = [NeighborhoodRequest(chunks, no_entities, max_chunks=0, with_links=False) for chunks in chunk_lists]
     for ranking, (in_chunks, _) in zip(rankings, query.reading.fetch_all(requests), strict=True):
-        rows = in_chunks.rows  # the mentions of chunk i of the ranking are from ``bounds[i]`` to ``bounds[i + 1]``
-        is_in_own_text = (rows.mention_bits & np.uint16(_OWN_TEXT_BITS)) != 0
-        rarities = _compute_rarities(query, in_chunks.degrees)
-        mentions = list(zip(rows.entities.tolist(), rarities.tolist(), is_in_own_text.tolist(), strict=True))
         max_score = max(score for _, score in ranking) or 1.0  # not 0, because it is a divisor
-        for (_, score), (start, stop) in zip(ranking, pairwise(rows.bounds.tolist()), strict=True):
-            for entity, rarity, is_counted in mentions[start:stop]:
-                if is_counted and entity not in excluded:
+        for (_, score), mentions in zip(ranking, _iter_own_mentions(query, in_chunks), strict=True):
+            for entity, rarity in mentions:
+                if entity not in excluded:
                     scores[entity] = scores.get(entity, 0.0) + rarity * max(0.0, score) / max_score
     return scores
+
+
+def _iter_own_mentions(query: Query, surroundings: ChunkSurroundings) -> Iterator[list[tuple[int, float]]]:
+    """Yield, for each chunk, the entities that its own text mentions, each with its rarity (IDF).
+
+    Entities that only the title or a heading of the chunk mentions are omitted.
+    """
+    rows = surroundings.rows
+    rarities = _compute_rarities(query, surroundings.degrees)
+    is_in_own_text = (rows.mention_bits & np.uint16(_OWN_TEXT_BITS)) != 0
+    mentions = list(zip(rows.entities.tolist(), rarities.tolist(), is_in_own_text.tolist(), strict=True))
+    for start, stop in pairwise(rows.bounds.tolist()):  # the range of the mentions of a chunk
+        yield [(entity, rarity) for entity, rarity, is_own in mentions[start:stop] if is_own]
 
 
 def _select_highest(scores: Mapping[int, float], limit: int) -> list[int]:

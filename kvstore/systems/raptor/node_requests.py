@@ -377,20 +377,32 @@ class _NodeReader:
         hits = {}
         for node, abstract, chunks, (_, first_ordinal) in zip(nodes, abstracts, chunk_groups, positions, strict=True):
             document = documents[abstract.document]
-            starts = [chunk.start for chunk in self._state.chunks.get_many(chunks)]
-            spans = tuple(
-                TextSpan(document.key, first_ordinal + bisect_right(starts, start) - 1, start, end)
-                for start, end in abstract.summary
-            )
             ordinal = document.get_abstract_ordinal(node.id.number)
             last_ordinal = first_ordinal + len(chunks) - 1
             path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
-            heading = " > ".join(build_heading_path(sections[document.id], abstract.section))
-            text = self._state.abstracts.read_text(abstract)
             hits[node.id] = build_composed_hit(
-                "summary", spans, text, path, heading=heading, title=document.title, score=node.cosine
+                "summary",
+                self._locate_sentences(abstract, document.key, chunks, first_ordinal),
+                self._state.abstracts.read_text(abstract),
+                path,
+                heading=" > ".join(build_heading_path(sections[document.id], abstract.section)),
+                title=document.title,
+                score=node.cosine,
             )
         return hits
+
+    def _locate_sentences(
+        self, abstract: AbstractRecord, document_key: str, chunks: Sequence[int], first_ordinal: int
+    ) -> tuple[TextSpan, ...]:
+        """Return the spans of the sentences of an abstract, each with the ordinal of its chunk.
+
+        ``chunks`` are the chunks that the abstract summarizes, and ``first_ordinal`` is the ordinal of the first.
+        """
+        starts = [chunk.start for chunk in self._state.chunks.get_many(chunks)]
+        return tuple(
+            TextSpan(document_key, first_ordinal + bisect_right(starts, start) - 1, start, end)
+            for start, end in abstract.summary
+        )
 
     def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
         """Return the hits of topic nodes, by node id; omits topics with too many chunks or no text left."""
