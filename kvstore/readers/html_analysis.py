@@ -115,10 +115,10 @@ class PageAnalysis:
         """Count the text and links of all elements of ``tree``, and locate the content and title in its ``body``."""
         self.stats_by_id: dict[int, ElementStats] = {}
         self._hosts = frozenset(_iter_own_hosts(tree))
-        # The normalized words of the headings, and the ids of elements with a role.
         headings = list(_iter_heading_words(body))
-        self._headings = frozenset(headings)
+        self._headings = frozenset(headings)  # in normalized words
         self.num_headings = len(headings)
+        # The ids of elements that a role marks as navigation or as the main element.
         self._aside_elements = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
         self._main_elements = frozenset(node.mem_id for node in body.css("[role=main]"))
         #: The id attributes of checkboxes.

@@ -20,7 +20,7 @@ _MAX_PHRASE_WORDS = 8
 
 def check_tree_name(name: str) -> str:
     """Return the name of a tree unchanged. Raises InputError if it is empty or too long."""
-    _check_size(name, name, "the name of a tree")
+    _check_size(name, "the name of a tree")
     return name
 
 
@@ -30,7 +30,7 @@ def clean_name(name: str) -> str:
         raise InputError(f"a name must be a text, not {format_value(name)}")
     form = " ".join(name.split())
     try:
-        _check_size(form, to_entity_key(form), "a name")
+        _check_size(form, "a name", key=to_entity_key(form))
     except UnicodeEncodeError:
         raise InputError(f"the name {form!r} contains half of a surrogate pair, which is not text; remove it") from None
     return form
@@ -39,7 +39,7 @@ def clean_name(name: str) -> str:
 def clean_relation(relation: str) -> str:
     """Return the text of a relation with single spaces. Raises InputError if it is empty or too long."""
     form = " ".join(relation.split())
-    _check_size(form, form, "a relation")
+    _check_size(form, "a relation")
     return form
 
 
@@ -60,14 +60,14 @@ def is_written_as_name(phrase: str) -> bool:
     return bool(content_words) and all(word[0].isdigit() or not word.islower() for word in content_words)
 
 
-def _check_size(form: str, key: str, label: str) -> None:
-    """Raise InputError if ``key`` is empty, exceeds ``MAX_ENTITY_KEY_BYTES`` or is not text.
+def _check_size(form: str, label: str, key: str | None = None) -> None:
+    """Raise InputError if a text to store is empty, exceeds ``MAX_ENTITY_KEY_BYTES`` or is not valid text.
 
-    ``key`` is the text as it is stored, such as the normal form of a name. The error has ``label``, which names the
-    argument, and ``form``, the text as typed.
+    The text is ``key`` or, if that is None, ``form``, the text as typed. The error has ``label``, which names the
+    argument, and ``form``.
     """
     try:
-        size = len(key.encode())
+        size = len((form if key is None else key).encode())
     except UnicodeEncodeError:
         raise InputError(f"{label} must be text, and {form!r} contains half of a surrogate pair; remove it") from None
     if not 0 < size <= MAX_ENTITY_KEY_BYTES:
