@@ -100,10 +100,10 @@ class _StoreWords(NamedTuple):
 
 
 def find_form_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Return the unknown words of an English question that chunks write in another form, each with that form.
+    """Map the unknown words of an English question to the form in which chunks write them, if chunks have one.
 
     These are numbers, versions, and words written together or apart. A key can be several words ("time zone"). ``stem``
-    is the stemming function for the question. A word without another form in the chunks is omitted.
+    is the stemming function for the question.
     """
     store_words = _StoreWords(state, stem)
     replacements = dict(_iter_versions(question, store_words))
@@ -121,7 +121,7 @@ def find_form_replacements(question: str, state: State, stem: Callable[[str], st
 
 
 def find_abbreviation_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Return the unknown acronyms and clipped words of an English question, each with its long form in the chunks.
+    """Map the unknown acronyms ("RTO") and clipped words ("panto") of an English question to long forms in chunks.
 
     ``stem`` is the stemming function for the question.
     """
@@ -146,7 +146,7 @@ def _find_unknown_words(question: str, store_words: _StoreWords) -> list[str]:
 
 
 def _iter_versions(question: str, store_words: _StoreWords) -> Iterator[tuple[str, str]]:
-    """Yield the versions in a question that chunks write in another form, each with that form."""
+    """Yield pairs of a version in a question, such as "v2", and the other form of it that chunks have ("version 2")."""
     for match in _VERSION_PATTERN.finditer(question):
         number = re.escape(match["number"])
         forms = {"v": rf"(?<!\w)v{number}(?!\w|\.\d)", "version ": rf"\bversion\s+{number}(?!\w|\.\d)"}
@@ -160,7 +160,7 @@ def _iter_versions(question: str, store_words: _StoreWords) -> Iterator[tuple[st
 
 
 def _find_numbers(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
-    """Return the unknown numbers of a question in words, with their digits, and the reverse, if chunks have these."""
+    """Map the unknown numbers of a question from words to digits or from digits to words, if chunks have these."""
     forms = {word: write_number(int(word)) or "" for word in unknown_words if word.isdigit()}
     for match in NUMBER_PATTERN.finditer(question):
         words = re.split("[ -]", match.group())
@@ -174,7 +174,7 @@ def _find_numbers(question: str, unknown_words: Sequence[str], store_words: _Sto
 
 
 def _find_joined_words(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
-    """Return pairs of adjacent words of a question that chunks write as one word, each with that word.
+    """Map pairs of adjacent words of a question, such as "time zone", to the single word that chunks have instead.
 
     At least one word of the pair is unknown. A verb before a particle can have any form: "locked out" is a *lockout*.
     """
@@ -193,9 +193,9 @@ def _find_joined_words(question: str, unknown_words: Sequence[str], store_words:
 
 
 def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
-    """Return a word in lower case as two words that some chunk has next to each other, or None.
+    """Return a word in lower case as two words, such as "time zone"; None if no chunk has these next to each other.
 
-    With a particle as its second part, it is the noun of a phrasal verb, which can have an object ("lock us out").
+    If the second one is a particle ("lock out"), a few words can be between them ("lock us out").
     """
     singular = word.removesuffix("s")
     divisions = [(word[:end], word[end:]) for end in range(_MIN_PART, len(word) - _MIN_PART + 1)]
@@ -208,20 +208,23 @@ def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
             continue
         is_phrasal = second in _PARTICLES and len(first) >= _MIN_VERB
         can_be_phrasal = is_phrasal and (second not in _WORD_ENDINGS or get_part_of_speech(first) == VERB)
-        if is_english(word) and not can_be_phrasal and not {first, second}.isdisjoint((*FUNCTION_WORDS, *_PARTICLES)):
+        has_small_word = not {first, second}.isdisjoint((*FUNCTION_WORDS, *_PARTICLES))
+        if is_english(word) and has_small_word and not can_be_phrasal:
             continue  # "inform" is not "in form", and "cabin" is not "cab in"
-        verb = rf"{first.removesuffix('e')}\w{{0,4}}(?:[\s-]+\w+){{0,3}}" if is_phrasal else first
-        pattern = rf"\b{verb}[\s-]+{second if is_phrasal else second.removesuffix('s') + 's?'}\b"
+        if is_phrasal:  # any form of the verb, and at most three words before the particle
+            pattern = rf"\b{first.removesuffix('e')}\w{{0,4}}(?:[\s-]+\w+){{0,3}}[\s-]+{second}\b"
+        else:
+            pattern = rf"\b{first}[\s-]+{second.removesuffix('s')}s?\b"
         if store_words.find_match(f"{first} {second}", pattern) is not None:
             return f"{first} {second}"
     return None
 
 
 def _find_long_form(word: str, question: str, store_words: _StoreWords) -> str | None:
-    """Return the consecutive words of which an unknown word is the acronym, or None.
+    """Return the consecutive words whose initials are an unknown word, its long form; None if there are none.
 
-    They are looked for in the chunks with the most other words from the ``question``; the form in the most of these
-    chunks is returned, and of several the one in the best chunk. In lower case, the word must not be English.
+    The best chunks for the other words of the ``question`` are searched. The long form in the most of them is returned,
+    and of several the one in the best chunk. A word in lower case that is English is not an acronym.
     """
     if not _ACRONYM_PATTERN.fullmatch(word) or (word.islower() and is_english(word)):
         return None
@@ -267,9 +270,10 @@ def _match_initials(initials: str, words: Sequence[str]) -> int:
 
 
 def _find_clipped_word(word: str, store_words: _StoreWords) -> str | None:
-    """Return the word of which an unknown word is the beginning, or None.
+    """Return the word that an unknown word abbreviates, such as "pantomime" for "panto"; None if that is not certain.
 
-    The word is not English, and exactly one word of the store begins with it, in at least ``_MIN_CHUNKS`` chunks.
+    The unknown word must not be English, and exactly one word of the store, in at least ``_MIN_CHUNKS`` chunks, must
+    begin with it.
     """
     if len(word) < _MIN_CLIPPED or not word.islower() or is_english(word):
         return None
