@@ -251,7 +251,7 @@ class AnswerType:
     def compute_presence(self, text: str) -> float:
         """Return 1 if a text contains something of the answer type that is not in the question, and otherwise 0.
 
-        :class:`ForeignAnswerType` also returns a value between, for a time that is not the deadline asked for.
+        :class:`ForeignAnswerType` returns a value in between for a time that is not the deadline that is asked for.
         """
         return float(self.is_present_in(text))
 

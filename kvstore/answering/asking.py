@@ -333,10 +333,10 @@ class Asker:
     ) -> PassageReading | None:
         """Let the answer reader (a neural network) read the passages around the evidence, and return its result.
 
-        Returns None if it does not read them: it is switched off or not installed, the question is not in English, the
-        store has no embedder that can judge meaning, or the evidence is not chunks of documents. The chunks nearest to
-        the question are read too, unless the caller chose a strategy or a token limit. ``is_part`` is True if the
-        question is a part of a longer one, so that it asks for one fact.
+        The chunks nearest to the question are read too, unless the caller chose a strategy or a token limit. Returns
+        None if the reader is switched off or not installed, or if the question is not in English. It also returns None
+        if the store has no embedder that can judge meaning, or if the evidence is not chunks of documents. ``is_part``
+        is True if the question is a part of a longer one, so that it asks for one fact.
         """
         from .extractive import MAX_CHUNKS
         from .question_form import may_need_several_passages
@@ -372,8 +372,8 @@ class Asker:
         """Return an answer with a paragraph for each part of a question ("Who approves it, and by when?").
 
         A part without an answer gets a note instead. The confidence is the lowest of the answered parts. ``evidence``
-        is that of the whole question. Returns None if the question asks for one fact, if no part has an answer, or if
-        the answer reader does not read the passages of a part.
+        is the evidence for the whole question. Returns None if the question has one part, if no part has an answer, or
+        if the answer reader does not read the passages of a part.
         """
         from .question_form import complete_part, is_yes_no_question, split_question
 

@@ -138,8 +138,8 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
     In one column, the first cell must be without a digit and all others with one. Each row must have equally many
     cells; there must be at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have no header
-    if the first one begins with a weekday, if the first column lists persons, or if a lower-case cell follows a
-    capitalized first cell in the first row.
+    if the first one begins with a weekday, or if the first column lists persons. If the first cell is capitalized, no
+    other cell of the header may begin in lower case.
     """
     if len(rows) < _MIN_HEADED_ROWS:
         return False

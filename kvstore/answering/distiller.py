@@ -74,7 +74,7 @@ class ModelDistiller:
         self.trace = Trace()
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
-        """Return the evidence for another question from the strategy ``using`` (None: that of the first question)."""
+        """Return the evidence for another question from the strategy ``using`` (None: the original strategy)."""
         return self._retrieve(question, using)
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:

@@ -238,7 +238,7 @@ def _adjust_score(
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:
     """True if two adjacent snippets are under one heading, and define the same term or none.
 
-    False for two rows of a table with named columns, each of which has its own subject, and for a list and a table.
+    False for two rows of a table with named columns, because each row has its own subject, and for a list and a table.
     """
     are_named_rows = bool(left.cells and right.cells)
     have_same_term = left.section == right.section and left.term == right.term
@@ -400,10 +400,10 @@ def _format_labels(
 ) -> str:
     """Return the title and headings to display before the ``snippets`` of an excerpt, joined by ``>``; empty if none.
 
-    The title is needed if the first snippet does not name its subject, and all headings if it is an item or a row: an
-    item means the opposite below "What to do" and "What not to do". A title or heading is also displayed if the excerpt
-    lacks a term (stemmed word) of it that the question has, or lacks the ``answer`` that it has. The file name can
-    replace a missing title.
+    The title is needed if the first snippet does not name its subject. All headings are needed if it is an item or a
+    row: an item means the opposite below "What to do" and "What not to do". A title or heading is also displayed if it
+    has a term (stemmed word) of the question or the ``answer``, and the excerpt has not. The file name can replace a
+    missing title.
     """
     first = snippets[0]
     excerpt_text = " ".join(snippet.labeled_text for snippet in snippets)

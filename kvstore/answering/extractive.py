@@ -195,7 +195,7 @@ class SnippetScorer:
         return set(list_terms(text, self.stem)) & self.rarities.keys()
 
     def compute_rarity_fraction(self, terms: set[str]) -> float:
-        """Return the total rarity (IDF) of some ``terms`` of the question, as a fraction of that of all its terms."""
+        """Return the total rarity (IDF) of some ``terms`` of the question, divided by the total of all its terms."""
         # The sum of fsum is exact, so it does not depend on the order of the set.
         return math.fsum(self.rarities[term] for term in terms) / (math.fsum(self.rarities.values()) or 1.0)
 
@@ -365,10 +365,9 @@ def render_excerpts(
 def _select_on_topic(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], topic: str, scorer: SnippetScorer
 ) -> list[Excerpt]:
-    """Return the excerpts that are about a topic, compared with the one that is most about it.
+    """Return the excerpts that are about a topic: those with at least half as much of it as the best one has.
 
-    An excerpt with its title and headings must have terms of the topic (stemmed words) with at least half of the total
-    rarity (IDF) that the best excerpt has.
+    The measure is the total rarity (IDF) of the topic's terms (stemmed words) in an excerpt, its title and headings.
     """
     topic_terms = scorer.list_question_terms(topic)
     fractions = []
@@ -433,7 +432,7 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
 
 
 def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[int]:
-    """Return the indexes of the passages from documents of which a newer version is among the passages too.
+    """Return the indexes of the passages from outdated documents: a newer version of them is among the passages too.
 
     The titles of two versions (or their file names) differ only in the year: "Booking policy 2024" is older than
     "Booking policy 2025". A version without a year is the newest. The set is empty if the question asks for a year or

@@ -57,9 +57,10 @@ def retrieve_overview(
 ) -> Evidence | None:
     """Return an overview of the documents that a question asks to summarize; None if it names none that are known.
 
-    ``request`` has the subject of the question. The documents with its words in their title or key are chosen, then
-    those without a title that have them in their first lines, then all that the query allows if the request covers all.
-    One document is summarized, and several are listed. ``retrieve`` runs a query with a strategy.
+    ``request`` has the subject of the question. Documents with its words in their title or key are preferred, then
+    documents without a title that have them in their first lines. If there are none, all documents that the query
+    allows are chosen, provided the request covers all. One document is summarized, and several are listed.
+    ``retrieve`` runs a query with a strategy.
     """
     records = sorted(
         (record for record in query.state.documents.scan() if record.groups), key=lambda record: record.key

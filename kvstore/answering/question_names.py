@@ -259,8 +259,8 @@ class _NameBuilder:
     def end_name(self) -> None:
         """Add the current name, if there is one, to ``names``, without the link words (such as ``of``) at its end.
 
-        It is dropped if all of its words are function words, if it is one ordinary word that opens a sentence, or if
-        its normal form has more or fewer words.
+        A name of function words only is dropped. So is one ordinary word that opens a sentence, and a name whose normal
+        form has more or fewer words.
         """
         forms = [form for word in self._words for form in split_written_words(word)]
         words = [part for word in self._words for part in segment_words(word)]
@@ -315,8 +315,9 @@ def _make_singular(words: Sequence[str], forms: Sequence[str]) -> list[str]:
 def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
     """Return for each piece (word or mark) of a German question True if it belongs to a name.
 
-    A word that begins with a digit or has an inner capital does. All nouns have capitals, so a noun does only if
-    another noun is next to it: "Elise Voss", but not "Prozent Fett" (a measure), and only "Voss" of "Frau Voss".
+    A word that begins with a digit or has an inner capital does. Because all nouns have capitals, a noun does only if
+    another noun is next to it, as in "Elise Voss". In "Prozent Fett" (a measure) no word does, and in "Frau Voss" only
+    the second.
     """
     in_name = list(map(_has_digit_or_inner_capital, pieces))
     words = list(map(fold_text, pieces))

@@ -203,9 +203,9 @@ def _compute_near_miss_metrics(
     """Return metrics of how well near misses are told apart from answerable questions, by name; empty without any.
 
     A near miss is a question on the topic of the store that no document answers. ``near_refused`` is the fraction of
-    near misses that were refused. The others need answerable questions: ``auc`` is the area under the ROC curve of the
-    confidence, ``auc_plain`` that of the questions without a negation, and ``near_refused_at_90`` the fraction of near
-    misses below the confidence that 90 % of the answerable questions reach.
+    near misses that were refused. The other metrics need answerable questions. ``auc`` is the area under the ROC curve
+    of the confidence, and ``auc_plain`` the same for questions without a negation. ``near_refused_at_90`` is the
+    fraction of near misses below the confidence that 90 % of the answerable questions reach.
     """
     metrics: dict[str, Any] = {}
     if near_misses:

@@ -124,8 +124,8 @@ def find_best_by_words(
 
     Only chunks of ``allowed`` documents (None: of all) that have at least one of the terms are returned.
 
-    The rarest term is read first. Once no chunk without any of the terms so far can reach the top, only those blocks of
-    the other terms' posting lists are read that can contain the chunks found so far (MaxScore, see
+    The rarest term is read first. At some point, chunks without any of the terms so far can no longer reach the top.
+    From then on, a posting list is read only in part: the blocks that can contain chunks found before (MaxScore, see
     :mod:`kvstore_cext.word_scores`).
     """
     search = WordScores(weights.k1, weights.b, weights.average_length, top, None if allowed is None else allowed.groups)

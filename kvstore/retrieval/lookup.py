@@ -60,7 +60,10 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Divide forest nodes into those of trees that users or data state, and those of relations extracted from prose."""
+    """Divide forest nodes into two lists: nodes of stated trees, and nodes of relations that were extracted from prose.
+
+    A stated tree comes from the user or from data.
+    """
     trees = get_tree_names(state, nodes)
     stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
     return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]

@@ -59,8 +59,7 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
     def fetch(self, state: State) -> list[QuestionEntity]:
         """Return the entities that the question names, the rarest first.
 
-        The rarest entity is the one that the fewest places in documents and trees name. Entities that no place names
-        are omitted.
+        An entity is rare if few places in documents and trees name it. Entities that no place names are omitted.
         """
         folded = fold(self.question)  # the normal form, which maps its offsets to those of the question
         matches = state.filter.recognize(folded, state.settings.name_words)
@@ -99,8 +98,8 @@ class EntityKeyRequest(ReadRequest[dict[int, str]]):
 def recognize_entities(query: Query) -> list[QuestionEntity]:
     """Return the entities that the question names, the rarest first; only capitalized names, if it has any.
 
-    The rarest entity is the one that the fewest places name. A name with a digit counts as capitalized. The step is
-    recorded in the trace, and a lookup of each entity is counted in the store.
+    An entity is rare if few places in documents and trees name it. A name with a digit counts as capitalized. The step
+    is recorded in the trace, and a lookup of each entity is counted in the store.
     """
     with query.trace.step("recognize entities") as step:
         entities = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))

@@ -70,9 +70,9 @@ _MAX_LENGTH = 1_000
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
     """Return a question whose unknown words are replaced by words that chunks have, and pairs of old and new words.
 
-    A word that no chunk has is replaced by its other spelling (British or American), its correction if it is a typing
-    error, or another form of it. German nouns are replaced by their parts or by compounds. Dates are replaced by the
-    form in which documents write them.
+    A word that no chunk has is replaced by its other spelling (British or American), by its correction, or by another
+    form of it. German nouns are replaced by their parts or by compounds. Dates are replaced by the form in which
+    documents write them.
     """
     stemmer = state.settings.stemmer.lower()
     stem = open_question_stemmer(question, stemmer, state.counters.languages)

@@ -193,8 +193,8 @@ def _list_context(reading: PassageReading, question: str, max_gap: float) -> lis
     """Return the positions of the sentences that can be displayed after the answer as context, best first.
 
     The sentence that the answer refers to comes first. The others have a score that is at most ``max_gap`` below the
-    answer's. Salutations, captions and repetitions are omitted, and so are the sender and the date of a mail unless the
-    ``question`` asks for such a thing.
+    answer's score. Salutations, captions and repetitions are omitted. The sender and the date of a mail are omitted
+    unless the ``question`` asks for such a thing.
     """
     passages = reading.passages
     passage_index, index = reading.best.position
@@ -240,10 +240,10 @@ def _get_snippet_id(passage: Passage, index: int) -> _SnippetId:
 def _find_display_range(snippets: Sequence[Snippet], index: int, question: str) -> _SnippetRange:
     """Return the range of snippets to display for the answering snippet at ``index``.
 
-    A snippet is displayed with the list, table or code that it introduces and the definition that it begins, an item
-    with the sentence that introduces it, and code with the sentences before it that explain it. The question can ask
-    for more: for a reason, the sentence before "Therefore"; for how to do something, a short paragraph of steps; and
-    for several things, the whole list of an item, unless the question names the term that the item defines.
+    A snippet is displayed with the list, table or code that it introduces and the definition that it begins. An item is
+    displayed with the sentence that introduces it, and code with the sentences that explain it. If the question asks
+    for a reason, the sentence before "Therefore" is included. If it asks how to do something, a short paragraph of
+    steps is displayed whole, and so is the list of an item if the question asks for several items.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
@@ -328,8 +328,8 @@ def _is_step(sentence: Snippet) -> bool:
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
     """Return the index of the item or row that has the answer's ``words``, if snippet ``index`` introduces it.
 
-    Otherwise, return ``index``, as well as if that item is in no hit. If the question asks for persons or a list,
-    ``index`` is returned too, because the whole list is the answer.
+    Otherwise, or if that item is in no hit, return ``index``. If the question asks for persons or a list, ``index`` is
+    returned too, because the whole list is the answer.
     """
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or detect_answer_type(question).name == "person"
     if not (snippets[index].is_lead_in and words) or asks_for_list:
