@@ -34,7 +34,7 @@ _DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t
 LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
 
 
-class MarkdownSplitter:
+class MarkdownSnippetSplitter:
     """Splits a Markdown text into snippets and headings. It remembers the term that is being defined."""
 
     def __init__(

@@ -24,7 +24,7 @@ from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN
 from .inline_rendering import render_inline, strip_item_marker
-from .markdown_snippets import MarkdownSplitter
+from .markdown_snippets import MarkdownSnippetSplitter
 from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, PlainTextSplitter
 from .settings_snippets import is_configuration_file
 from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading
@@ -280,7 +280,7 @@ def split_snippets(
     its section before it (None: it is part of another file).
     """
     elements = list(
-        MarkdownSplitter(text, language, header_row, settings_before).split()
+        MarkdownSnippetSplitter(text, language, header_row, settings_before).split()
         if format == "markdown"
         else PlainTextSplitter(text, language).split(starts_mid_line)
     )

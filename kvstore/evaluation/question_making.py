@@ -231,7 +231,7 @@ def _iter_heading_facts(
         yield _AskableFact("heading", document.key, subject, attribute, body.start, end, is_english=is_english)
 
 
-class _TableRow(NamedTuple):
+class _MarkdownRow(NamedTuple):
     """The cells of a line of a table, and its span in the document, in characters."""
 
     cells: list[str]
@@ -248,7 +248,7 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
     rows = []
     for match in re.finditer(r"[^\n]+", text[block.start : block.end]):  # each line that is not empty
         cells = [to_plain_text(unwrap_links(cell)).strip() for cell in match[0].strip().strip("|").split("|")]
-        rows.append(_TableRow(cells, block.start + match.start(), block.start + match.end()))
+        rows.append(_MarkdownRow(cells, block.start + match.start(), block.start + match.end()))
     if len(rows) < 3:
         return  # a header and the line below it, without rows
     columns = rows[0].cells
