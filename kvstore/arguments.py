@@ -272,10 +272,10 @@ def _make_count_error(function: str, num_values: int, positional: list[str], nam
     """
     num_self = int(positional[:1] == ["self"])
     expected_names = positional[num_self:]
+    expected_list = f" ({', '.join(expected_names)})" if expected_names else ""
     hint = "pass the others by name" if len(names) > len(expected_names) else "remove the others"
     return TypeError(
-        f"{function}() takes {format_count(len(expected_names), 'value')} without a name"
-        f"{' (' if expected_names else ''}{', '.join(expected_names)}{')' if expected_names else ''}, not "
+        f"{function}() takes {format_count(len(expected_names), 'value')} without a name{expected_list}, not "
         f"{num_values - num_self:,}; {hint}"
     )
 

@@ -34,7 +34,6 @@ from ..registry.derivation import (
 )
 from ..registry.fact import Key, StatedFact, Value
 from ..settings import FixedSettings
-from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import CompletedFile
 from ..structures.state import State
@@ -461,9 +460,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
             continue
         parts = state.get_derived_parts(stored_derivation.derivation)
         part, vector_locations = parts.get(record.id)
-        if parts.vectors.get_ids(vector_locations) != [
-            to_vector_id(record.id, text_index) for text_index in range(len(vector_locations))
-        ]:
+        if not parts.has_vectors_at(record.id, vector_locations):
             continue  # damaged: these locations have vectors of other texts
         part_texts = stored_derivation.derivation.list_texts(
             part, read_chunked_text(state, record, stored_derivation.derivation.facts)

@@ -13,7 +13,6 @@ from typing import Any
 from ..arguments import format_count
 from ..errors import CorruptionError, KvstoreError
 from ..registry.derivation import StoredDerivation, list_stored_derivations
-from ..structures.derived_parts import to_vector_id
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
 from .pending import read_chunked_text
@@ -58,9 +57,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
             if document not in documents:
                 yield f"{name}: a part is stored for document {document}, which does not exist"
                 continue
-            if parts.vectors.get_ids(vector_locations) != [
-                to_vector_id(document, text_index) for text_index in range(len(vector_locations))
-            ]:
+            if not parts.has_vectors_at(document, vector_locations):
                 yield f"{name}: the vectors of document {document} are not at the locations in its part"
             if not stored_derivation.is_maintained:
                 continue

@@ -195,26 +195,27 @@ class Transaction(OwnedTransaction):
             with self.state() as state:
                 raise make_document_error(state, key)
         current_text = self._changes.state.documents.read_text(record.id).decode()
+        is_text_changed = text is not None and text != current_text
         vectors = None
         if record.own_vectors:
-            if text is not None and text != current_text:
+            if is_text_changed:
                 raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
             vectors = self._changes.state.read_vectors(record)
         own_chunks = unpack_chunks(record.own_chunks)
         # Spans of the user do not fit another text; ``"whole"``, which is a string, does.
-        if isinstance(own_chunks, tuple) and text is not None and text != current_text:
+        if isinstance(own_chunks, tuple) and is_text_changed:
             raise InputError(f"document {key!r} has chunks of its own; put its new text together with new chunks")
         return {
             "key": key,
-            "text": text if text is not None else current_text,
-            "title": title or None if title is not None else record.title,
+            "text": current_text if text is None else text,
+            "title": record.title if title is None else title or None,  # "" removes the title
             "source": record.source,
-            "meta": meta if meta is not None else record.meta,
+            "meta": record.meta if meta is None else meta,
             "format": record.format,
             "vectors": vectors,
             "chunks": own_chunks,
             "origin": record.origin,
-            "left_out": record.left_out if text in (None, current_text) else 0,
+            "left_out": 0 if is_text_changed else record.left_out,
         }
 
     @in_owner_thread

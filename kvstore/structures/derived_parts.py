@@ -115,6 +115,11 @@ class DerivedParts:
         for key, value in self._view.scan(self._table):
             yield records.U64.unpack(key)[0], self._decode(key, value)
 
+    def has_vectors_at(self, document: int, locations: Sequence[tuple[int, int]]) -> bool:
+        """True if the vectors at these locations are those of the texts of a document's part, in order."""
+        text_ids = [to_vector_id(document, text_index) for text_index in range(len(locations))]
+        return self.vectors.get_ids(locations) == text_ids
+
     def _decode(self, key: bytes, value: memoryview) -> DerivedPart:
         """Decode the stored data derived from a document, and the locations (block, row) of its vectors."""
         part, locations = records.unpack(value, self._table, key)

@@ -100,6 +100,15 @@ class NearCodes(NamedTuple):
     is_exhaustive: bool
 
 
+class _RowSelection(NamedTuple):
+    """Ranges of rows, by their first and end rows; of these rows, only those of the flagged groups are selected."""
+
+    starts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+    #: A flag for each group of chunks; None: all rows in the ranges are selected.
+    groups: npt.NDArray[np.uint8] | None = None
+
+
 class HnswGraph:
     """Quantized vectors (codes) with links between near ones; any number of threads may search the graph.
 
@@ -138,29 +147,30 @@ class HnswGraph:
         labels = self.rows.labels
         groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None
         num_allowed = len(labels) if allowed is None else min(allowed.num_chunks, len(labels))
+        can_follow_links = self.is_linked and (allowed is None or groups is not None)
+        # To find ef allowed nodes, a search visits len(labels) / num_allowed times as many. It is faster than
+        # comparing all allowed codes if num_allowed > CODES_PER_CANDIDATE * ef * len(labels) / num_allowed.
+        is_search_faster = num_allowed * num_allowed > CODES_PER_CANDIDATE * ef * len(labels)
         try:
-            can_follow_links = self.is_linked and (allowed is None or groups is not None)
-            # To find ef allowed nodes, a search visits len(labels) / num_allowed times as many. It is faster than
-            # comparing all allowed codes if num_allowed > CODES_PER_CANDIDATE * ef * len(labels) / num_allowed.
-            is_search_faster = num_allowed * num_allowed > CODES_PER_CANDIDATE * ef * len(labels)
             if can_follow_links and is_search_faster:
                 near_labels, cosines, scales = self._graph.search(query, ef, groups, GROUP_SIZE)
                 if len(near_labels) == ef:  # otherwise a part of the graph is unreachable from the rest
                     return NearCodes(near_labels, cosines, scales, is_exhaustive=False)
-            # For many documents, comparing all codes with the flags of groups is cheaper than finding their ranges.
-            if allowed is None or (
-                isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) > len(labels)
-            ):
-                starts, stops = np.zeros(1, np.int64), np.full(1, len(labels), np.int64)
-            elif isinstance(allowed, AllowedDocuments):
-                (starts, stops), groups = self._get_ranges(allowed), None
-            else:
-                starts = allowed.find_positions(labels)
-                stops = starts + 1
-            near_labels, cosines, scales = self._graph.compare(query, ef, starts, stops, groups, GROUP_SIZE)
+            near_labels, cosines, scales = self._graph.compare(query, ef, *self._select_rows(allowed), GROUP_SIZE)
         except ValueError as error:
             raise IndexUnavailableError(f"{error}; REFRESH rebuilds it") from error
         return NearCodes(near_labels, cosines, scales, is_exhaustive=len(near_labels) < ef)
+
+    def _select_rows(self, allowed: ChunkSet | None) -> _RowSelection:
+        """Return the rows whose codes a query must be compared with to find the nearest of the ``allowed`` chunks."""
+        if isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) <= len(self):
+            return _RowSelection(*self._get_ranges(allowed))
+        if allowed is None or isinstance(allowed, AllowedDocuments):
+            # For many documents, comparing all codes with the flags of groups is cheaper than finding their ranges.
+            groups = None if allowed is None else allowed.groups
+            return _RowSelection(np.zeros(1, np.int64), np.full(1, len(self), np.int64), groups)
+        rows = allowed.find_positions(self.rows.labels)
+        return _RowSelection(rows, rows + 1)
 
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the first and end rows of the chunks of each document that the query allows, as two arrays.
