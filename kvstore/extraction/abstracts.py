@@ -69,7 +69,7 @@ class AbstractTree:
         """Return the records to store for the abstracts (summaries) of the tree, by abstract id, leaves first.
 
         ``document`` is the document's id, and ``first_group`` the id of its first group of chunks. Leaf abstracts have
-        the ids of their groups; the abstracts above them (uppers) have ids from ``first_upper`` on.
+        the ids of their groups; the abstracts above them have ids from ``first_upper`` on.
         """
         num_uppers = len(self.nodes) - self.num_leaves
         ids = [*range(first_group, first_group + self.num_leaves), *range(first_upper, first_upper + num_uppers)]

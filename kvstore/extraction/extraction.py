@@ -323,7 +323,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
 
 
 def _list_structural_relations(chunked: ChunkedDocument) -> list[Relation]:
-    """Return the relations in the lists and headings of a document: each item is below the one that contains it.
+    """Return the relations in the lists and headings of a document: each item is below the item that contains it.
 
     If the user set the chunks, relations outside of them are omitted. The list is empty if the name of the tree that
     would contain the relations is too long.

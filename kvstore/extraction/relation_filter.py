@@ -55,8 +55,8 @@ _PARTIAL_WORDS = frozenset("other most many some few several".split())
 #: Words that refer to the context.
 _DEMONSTRATIVES = frozenset("this that these those such same".split())
 _CONTEXT_DETERMINERS = _DEMONSTRATIVES | frozenset("my your his her its our their".split())
-#: The weight of a clause with an auxiliary such as *can*, *may* or *must*.
-POSSIBLE_WEIGHT = 0.8
+#: How certain a clause with an auxiliary such as *can*, *may* or *must* is, as a share of the certainty of a fact.
+_POSSIBLE_FACTUALITY = 0.8
 
 _NEGATIONS = frozenset("not n't n’t never hardly scarcely barely rarely seldom neither nor no".split())
 _POSSIBLE_AUXILIARIES = frozenset("can may must should shall".split())
@@ -388,7 +388,7 @@ def _is_code(text: str) -> bool:
 
 
 def compute_factuality(sentence: Sentence, head: int) -> float:
-    """Return the weight of the clause whose verb or predicate is ``head``: 1 for a fact, 0.8 for a possibility.
+    """Return how certain the clause with the verb or predicate ``head`` is: 1 for a fact, 0.8 for a possibility.
 
     It is 0 for a denied, doubted or conditional statement, and if a governing clause denies or doubts it.
     """
@@ -414,7 +414,7 @@ def compute_factuality(sentence: Sentence, head: int) -> float:
     auxiliaries = {words[child].text.lower() for verb in verbs for child in sentence.find_dependents(verb, "aux")}
     if auxiliaries & _HYPOTHETICAL_AUXILIARIES:
         return 0.0
-    return POSSIBLE_WEIGHT if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
+    return _POSSIBLE_FACTUALITY if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
 
 
 def _is_negated(sentence: Sentence, index: int) -> bool:

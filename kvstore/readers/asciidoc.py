@@ -262,7 +262,7 @@ class _AsciiDocFile:
     ) -> int:
         """Append the block between two equal delimiter lines, such as ``----``; return the index of the line after it.
 
-        ``opening`` is the match of the first delimiter line, ``attributes`` are those above the block, such as
+        ``opening`` is the match of the first delimiter line, ``attributes`` has the attributes above the block, such as
         ``source`` and ``python``, and ``depth`` counts the blocks around it. Comments and passthroughs are dropped.
         """
         fence = opening[1]

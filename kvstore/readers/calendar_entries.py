@@ -66,8 +66,8 @@ def _build_document(
     """Return the document of a calendar entry (an event, task or note); None if it has no title, text or location.
 
     ``calendar`` is the name of its calendar. ``default_key`` is the key of an entry without UID; an entry with a UID
-    has it as ``other_key``, in case another entry has the same UID. ``origin`` and ``options`` are those of the file; a
-    description in HTML is read with them.
+    has it as ``other_key``, in case another entry has the same UID. A description in HTML is
+    read with the ``origin`` and ``options`` of the file.
     """
     title = " ".join(entry.get_text("SUMMARY").split())
     start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))
@@ -121,7 +121,7 @@ def _build_document(
 def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
     """Return the paragraphs of a calendar entry's description; HTML in it is converted to text.
 
-    ``origin`` and ``options`` are those of the file, for reading the HTML.
+    The HTML is read with the ``origin`` and ``options`` of the file.
     """
     text = entry.get_text("DESCRIPTION", "X-ALT-DESC")
     if not _MARKUP_PATTERN.search(text):

@@ -31,7 +31,7 @@ class _LazyPattern:
 def compile_lazily(source: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """Return a pattern that is compiled from its ``source`` when it is first used.
 
-    An invalid pattern raises ``re.error`` only then. ``flags`` are those of :func:`re.compile`.
+    An invalid pattern raises ``re.error`` only then. ``flags`` are the flags of :func:`re.compile`.
     """
     return cast("re.Pattern[str]", _LazyPattern(source, flags))
 
