@@ -61,7 +61,7 @@ class Bias(Protocol):
 
     @property
     def vector(self) -> Vector:
-        """The unit vector of what the question asks; chunks with a higher cosine to it get more of the mass."""
+        """The unit vector of what the question asks; a walk more probably goes to chunks with a higher cosine to it."""
         ...
 
     @property

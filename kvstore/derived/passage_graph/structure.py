@@ -42,7 +42,7 @@ class GraphMaintainer:
         self._change_title_link(record, -1)
 
     def apply_delta(self, delta: Delta) -> None:
-        """Write the changes of the graph that follow from ``delta``, a batch of changes: edges, links and degrees."""
+        """Write the changes of edges, links and degrees (chunk counts of entities) that follow from ``delta``."""
         if delta.removed_mentions:
             self._graph.remove_entities(delta.removed_mentions)
         self._graph.put_chunks({chunk: {} for chunk in self._removed_chunks})

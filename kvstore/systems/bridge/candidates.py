@@ -175,7 +175,7 @@ class _PoolBuilder:
         keys = self._state.documents.get_keys(self._abstracts[abstract].document for _, abstract in abstracts)
 
         def get_sort_key(mention: _RankedAbstract) -> tuple[int, str, int]:
-            """Return the sort key of an abstract: its rank, its document's key and its id."""
+            """Return the sort key of an abstract (summary): its rank, its document's key and its id."""
             return mention.rank, keys[self._abstracts[mention.abstract].document], mention.abstract
 
         return sorted(abstracts, key=get_sort_key)

@@ -74,8 +74,8 @@ def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_ch
 def _format_route(loaded_chunk: LoadedChunk, route: AbstractRoute) -> str:
     """Return the path that EXPLAIN shows for a chunk, such as "tea → abstract 2 → 1 up 5".
 
-    It is the entity, the abstract that mentions it, and the levels up or down to the abstract above the chunk.
-    Abstracts are shown as their ordinals in the document.
+    It is the entity, the abstract (summary) that mentions it, and the levels up or down to the abstract above the
+    chunk. Abstracts are shown as their ordinals in the document.
     """
     document = loaded_chunk.document
     text = f"{route.entity} → abstract {document.get_abstract_ordinal(route.abstract)}"

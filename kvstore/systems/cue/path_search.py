@@ -119,7 +119,7 @@ def search_paths(
 
 
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
-    """Return the extensions of the paths of a beam search by one unit each.
+    """Return the extensions of the paths of a beam search, each by one unit (a sentence).
 
     The key of an extension has the sorted row numbers of the extended path's units; of several extensions with the same
     key, only the first is returned.

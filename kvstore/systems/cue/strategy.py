@@ -208,7 +208,7 @@ def _format_path_to(graph: UnitGraph, path: UnitPath, chunk: int) -> str:
 
 
 def _format_path(graph: UnitGraph, path: UnitPath, end: int | None = None) -> str:
-    """Return the first ``end`` hops of a path as text: name → "unit" → name → …; all hops for None."""
+    """Return the first ``end`` hops of a path as text: name → "sentence" → name → …; all hops for None."""
     steps = []
     for entity, row in zip(path.entities[:end], path.rows[:end], strict=True):
         steps += [graph.get_key(entity), quote(graph.get_text(row))]

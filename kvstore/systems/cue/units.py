@@ -145,7 +145,7 @@ class Units:
 
     @cached_property
     def _derivation(self) -> StoredDerivation | None:
-        """The derivation of the ``units`` index in this store, or None if the index is missing or being dropped."""
+        """The derivation of the store's ``units`` index (of sentences); None if it is missing or being dropped."""
         stored_derivations = list_stored_derivations(self._state.lmdb)
         unit_derivations = (stored for stored in stored_derivations if stored.derivation is UNIT_DERIVATION)
         return next((stored for stored in unit_derivations if stored.is_maintained), None)
@@ -218,7 +218,7 @@ class Units:
         candidates = _select_best(list(zip(ids.tolist(), scores.tolist(), strict=True)), count)
 
         def get_sort_key(candidate: tuple[int, float]) -> tuple[float, str, int]:
-            """Return the sort key of a unit: descending score, ties by document key and position."""
+            """Return the sort key of a unit (sentence): descending score, ties by document key and position."""
             id, score = candidate
             return -score, *self._get_sort_key(id)
 

@@ -69,9 +69,10 @@ class QueryBias:
 
 
 def has_informative_remainder(query: Query, decomposition: Decomposition) -> bool:
-    """True if the question has enough informative terms outside its names to rank chunks.
+    """True if the question has enough informative words outside its names to rank chunks.
 
-    ``decomposition`` has the question without its names. A question without names has no remainder.
+    Function words, and words of request such as "explain", are not informative. ``decomposition`` has the question
+    without its names. A question without names has no remainder.
     """
     if decomposition.remainder == query.question:
         return False

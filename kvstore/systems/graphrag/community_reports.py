@@ -65,7 +65,7 @@ class CommunityReport:
 
 
 def list_report_spans(summary: Iterable[StoredSpan], findings: Iterable[Finding]) -> list[StoredSpan]:
-    """Return the spans of a report that no model wrote: its summary, then its findings, without duplicates."""
+    """Return the spans of the sentences of a report that no model wrote: summary, then findings, without duplicates."""
     return list(dict.fromkeys((*summary, *(finding.span for finding in findings))))
 
 

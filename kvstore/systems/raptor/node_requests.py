@@ -168,7 +168,7 @@ class NodeHits(ReadRequest[list[Hit | None]]):
     def fetch(self, state: State) -> list[Hit | None]:
         """Return the hit of each node (chunk, abstract or topic), in order, still without a rank.
 
-        A topic with too many chunks or no text left has None.
+        A topic with too many chunks or no text left has None. An abstract is a summary of chunks of one document.
         """
         reader = _NodeReader(state)
         hits = {  # by node id
@@ -240,7 +240,7 @@ class _NodeReader:
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
     def list_children(self, node: NodeId) -> list[NodeId]:
-        """Return the children of a node; a chunk has none, and an abstract must be loaded."""
+        """Return the children of a node; a chunk has none, and an abstract (summary) must be loaded."""
         if node.kind == "topic":
             topics = self._bound_topics.list_children(node.number)
             if topics:
@@ -287,7 +287,7 @@ class _NodeReader:
         return _CHUNK_LEVEL if node.kind == "chunk" else self._abstracts[node.number].level
 
     def _locate_nodes(self, nodes: Sequence[NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
-        """Return two lists over ``nodes``, which are chunks and abstracts: their chunks, and their positions.
+        """Return two lists over ``nodes``, chunks and abstracts (summaries): their chunks, and their positions.
 
         A chunk has itself as its only chunk, and an abstract the chunks below it, ascending. The position is the
         document key and the ordinal of the first of them. Abstracts must be loaded.
@@ -368,7 +368,7 @@ class _NodeReader:
         }
 
     def build_abstract_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
-        """Return the hits of abstract nodes, by node id; their spans are the sentences of the abstracts."""
+        """Return the hits of abstracts (summaries), by node id; their spans are the sentences of the abstracts."""
         self.load_abstracts(node.id.number for node in nodes)
         abstracts = [self._abstracts[node.id.number] for node in nodes]
         documents = self._state.documents.get_many(abstract.document for abstract in abstracts)

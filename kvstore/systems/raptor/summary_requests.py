@@ -183,9 +183,9 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     def _split_documents(self, state: State) -> list[list[_PartChunks]]:
         """Return the parts of each document, in order.
 
-        A part is the range of chunks of an abstract; the first parts are the whole documents. While there are fewer
-        than ``limit`` parts, the abstract with the most chunks is split into its children. If there are too many
-        children, they are joined into as many parts as still fit.
+        A part is the range of chunks that an abstract summarizes; the first parts are the whole documents. While there
+        are fewer than ``limit`` parts, the abstract with the most chunks is split into its children. If there are too
+        many children, they are joined into as many parts as still fit.
         """
         parts: list[list[_PartChunks]] = [[] for _ in self.documents]
         # Abstracts still to be split: (negative number of chunks, index of the document, abstract), the largest first.

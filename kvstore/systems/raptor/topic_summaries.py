@@ -89,7 +89,7 @@ class LevelSummaries:
 
 
 def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
-    """Set the summary, the title and the texts for a model (``prompt_spans``) of ``draft``, chosen from its chunks.
+    """Set the summary, title and texts for a model (``prompt_spans``) of a topic (``draft``), chosen from its chunks.
 
     The summary is sentences that have most of the words that the chunks share; the title is the most shared words.
     """
