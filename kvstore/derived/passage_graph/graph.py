@@ -71,7 +71,7 @@ _COUNT = struct.Struct("<I")
 
 
 #: The row of a chunk: each entity that it names, with bits that say how.
-_Edges = set[tuple[int, int]]
+_ChunkRow = set[tuple[int, int]]
 
 
 class StoredDegrees:
@@ -277,7 +277,7 @@ class GraphWriter(ViewWriter, PassageGraph):
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
         """Remove ``removed_entities``, given by chunk, from the rows of chunks, the entities that a chunk names."""
 
-        def filter_row(chunk: int, old_row: _Edges) -> _Edges:
+        def filter_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
             """Return the row of a chunk without its removed entities."""
             removed = removed_entities[chunk]
             return {(entity, mention_bits) for entity, mention_bits in old_row if entity not in removed}
@@ -291,7 +291,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         or a triple names the entity stay. ``removed_entities`` are no longer in any row.
         """
 
-        def merge_row(chunk: int, old_row: _Edges) -> _Edges:
+        def merge_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
             """Return the new row of a chunk: the new counts, and the old bits for title, headings and triples."""
             row = dict(counts[chunk])
             for entity, mention_bits in old_row:
@@ -301,7 +301,7 @@ class GraphWriter(ViewWriter, PassageGraph):
 
         self._change_chunks(counts, merge_row)
 
-    def _change_chunks(self, chunks: Iterable[int], update_row: Callable[[int, _Edges], _Edges]) -> None:
+    def _change_chunks(self, chunks: Iterable[int], update_row: Callable[[int, _ChunkRow], _ChunkRow]) -> None:
         """Write new rows of some chunks, and collect the changes for the rows of their entities.
 
         ``update_row(chunk, old_row)`` returns the new row of a chunk: a set of (entity, bits that say how the chunk
