@@ -24,7 +24,7 @@ class BackgroundOpening:
     """The opening of one store by ``open_store``, which runs in a thread after :meth:`start`."""
 
     def __init__(self, path: Path, open_store: Callable[[], kvstore.Store]) -> None:
-        """Prepare to open the store at ``path`` with ``open_store``; :meth:`start` begins."""
+        """Prepare to open the store at ``path`` by calling ``open_store``, which :meth:`start` does in a thread."""
         self.path = path
         self._open_store = open_store
         self._thread: threading.Thread | None = None

@@ -61,7 +61,7 @@ class Console:
         parameters: Mapping[str, Any] | None = None,
         run_command: Callable[[Console, str], None] | None = None,
     ) -> None:
-        """Write the results of ``store`` to ``out`` (default: standard output) in the format ``mode``.
+        """Create a console for ``store``; it writes results to ``out`` (default: standard output) in format ``mode``.
 
         ``bail`` stops a script at the first failure. ``confirm`` asks before a statement that is hard to undo.
         ``parameters`` are the values of ``:name`` in statements. ``run_command`` runs dot commands.

@@ -375,7 +375,7 @@ def _print_history(console: Console, arguments: list[str]) -> None:
 
 
 def _print_arguments(console: Console, arguments: list[str]) -> None:
-    """Print the arguments on one line of the output of results."""
+    """Print the arguments on one line, where results are written."""
     print(*arguments, file=console.out)
 
 

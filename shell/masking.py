@@ -41,7 +41,7 @@ class MaskedStream:
     """
 
     def __init__(self, stream: TextIO) -> None:
-        """Write to ``stream``."""
+        """Wrap ``stream``, to which the masked text is written."""
         self._stream = stream
 
     def write(self, text: str) -> int:

@@ -29,7 +29,7 @@ class ProgressLine:
     """The progress line; call ``close`` before writing anything else to the stream."""
 
     def __init__(self, stream: TextIO | MaskedStream, *, silent: bool = False) -> None:
-        """Draw the line on ``stream``, or nothing if ``silent``."""
+        """Create a progress line on ``stream``; with ``silent``, nothing is written."""
         # The line needs carriage returns, so the stream is unmasked; text from documents is masked in the line itself.
         self._stream = stream.unmasked if isinstance(stream, MaskedStream) else stream
         self._silent = silent
@@ -39,12 +39,12 @@ class ProgressLine:
         self._last_progress: IngestProgress | IndexProgress | ExtractionProgress | None = None
 
     def show(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
-        """Record the progress, and draw the line unless it was drawn just before (0.1 s; without a terminal, 10 s)."""
+        """Record the progress, and draw the line, at most every 0.1 seconds (without a terminal: every 10 seconds)."""
         self._last_progress = progress
         self._show_if_due(lambda has_bar: _format_progress(progress, has_bar=has_bar))
 
     def show_questions(self, label: str, done: int, total: int) -> None:
-        """Draw the number of questions that an evaluation has asked, ``done`` of ``total``, unless drawn just before.
+        """Draw the number of questions that an evaluation has asked, ``done`` of ``total``, as often as :meth:`show`.
 
         ``label`` names the setting that is evaluated.
         """

@@ -214,7 +214,7 @@ class Toolbar:
     """The line under the prompt: the store's name, its state, and its numbers of documents and entities."""
 
     def __init__(self, console: Console) -> None:
-        """Show that the store of ``console`` is being opened; :meth:`refresh` reads its state."""
+        """Create a toolbar that says that the store of ``console`` is being opened; :meth:`refresh` updates it."""
         self._console = console
         self._text = f"{console.path.name}  opening"
 
@@ -274,7 +274,7 @@ class StoreCompleter(Completer):
     """A completer for prompt-toolkit, which calls :func:`complete`."""
 
     def __init__(self, catalog: LiveCatalog) -> None:
-        """Complete with the names in ``catalog``."""
+        """Create a completer that offers the names in ``catalog``."""
         self._catalog = catalog
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[PromptCompletion]:
@@ -297,7 +297,7 @@ class LiveCatalog(StoreCatalog):
     """A completion catalog of the open store, the file system and the shell."""
 
     def __init__(self, console: Console) -> None:
-        """List the names in the store that ``console`` has open at each call."""
+        """Create a catalog of the store of ``console``, which can open another store later."""
         super().__init__(lambda: console.store)  # .open replaces the store of the console
 
     def list_paths(self, prefix: str) -> Sequence[str]:

@@ -168,7 +168,7 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
 
 
 def _find_statement_end(text: str, start: int) -> int:
-    """Return the end offset of the statement, command line or line of comment that begins at ``start``."""
+    """Return the end offset of the statement, the command line or the comment line that begins at ``start``."""
     if text.startswith((*COMMAND_PREFIXES, "--"), start):
         line_end = text.find("\n", start)
         return len(text) if line_end < 0 else line_end

@@ -107,7 +107,7 @@ class _ExpandRow(NamedTuple):
 
     @property
     def is_note(self) -> bool:
-        """True if the row is no name, but says that rows were omitted."""
+        """True if the row is a note about omitted rows instead of an entity."""
         return self.level == 0 and not self.via and self.relative == "…"
 
 

@@ -22,7 +22,7 @@ class AnswerStream:
     """
 
     def __init__(self, out: TextIO, width: int) -> None:
-        """Show an answer on ``out``, wrapped to ``width`` cells."""
+        """Create the display of an answer on ``out``, wrapped to ``width`` cells."""
         self._out = out
         self._width = width
         self._column = 0  # of the cursor

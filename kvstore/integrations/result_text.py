@@ -85,7 +85,7 @@ class ToolResult:
 
 
 def build_list_data(name: str, items: Sequence[Any], max_tokens: int) -> dict[str, Any]:
-    """Return JSON data with as many items as fit in ``max_tokens`` tokens, and ``left_out``, the number of the rest."""
+    """Return JSON data with as many items as fit in ``max_tokens`` tokens, as ``name``, and the number ``left_out``."""
     num_fitting = _count_fitting([json.dumps(item, ensure_ascii=False) for item in items], ", ", max_tokens)
     return {name: list(items[:num_fitting]), "left_out": len(items) - num_fitting}
 
@@ -145,7 +145,7 @@ def quote_argument(text: str) -> str:
 
 
 def format_source(key: str, title: str | None) -> str:
-    """Return the key of a document on one line, followed by its title in parentheses if it has a different one."""
+    """Return the key of a document on one line, followed by its title in parentheses if the title is different."""
     return format_key(key) if title is None or title == key else f"{format_key(key)} ({to_one_line(title)})"
 
 

@@ -134,7 +134,7 @@ class KvstoreDialect(SQLiteDialect):
     def get_table_options(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        """Return no options: tables have none."""
+        """Return an empty dictionary, because tables have no options."""
         return {}
 
     def get_pk_constraint(

@@ -139,7 +139,7 @@ class BertGraph:
     """
 
     def __init__(self, weights: Tensors) -> None:
-        """Begin an empty ONNX graph. ``weights`` has the model's weights by name; adding a weight removes it there."""
+        """Create an empty ONNX graph. ``weights`` has the model's weights by name; adding a weight removes it there."""
         from onnx import helper, numpy_helper
 
         self._helper, self._numpy = helper, numpy_helper
@@ -334,7 +334,7 @@ class QuantizedBertGraph(BertGraph):
     """
 
     def __init__(self, weights: Tensors) -> None:
-        """Begin an empty ONNX graph whose linear layers multiply bytes; ``weights`` are the model's by name."""
+        """Create an empty ONNX graph whose linear layers multiply bytes; ``weights`` has the weights by name."""
         super().__init__(weights)
         #: The quantized activations that layers read, by the name of the result before quantization.
         self._quantized: dict[str, _QuantizedActivations] = {}

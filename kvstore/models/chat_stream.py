@@ -55,7 +55,7 @@ class ChatStream:
     """
 
     def __init__(self, reply: Reply, *, first_timeout: float, next_timeout: float, secret: str = "") -> None:
-        """Begin to read a model's answer, streamed in an HTTP reply.
+        """Create a reader of a model's answer, streamed in an HTTP reply; the time of the first timeout starts now.
 
         ``first_timeout`` and ``next_timeout`` are the seconds to wait for the first text of the answer and for each
         further text. Stars replace ``secret``, the API key, in the answer.
@@ -193,7 +193,7 @@ class _ReceivedText:
     """
 
     def __init__(self, secret: str) -> None:
-        """Begin with an empty answer; stars will replace ``secret`` (an API key) in it, unless it is empty."""
+        """Create a filter that replaces ``secret`` (an API key), unless it is empty, with stars."""
         self._secret = secret
         #: The end of the text, which more text can change, and the number of its characters that were returned.
         self._pending = ""
@@ -230,7 +230,7 @@ class _ReasoningSplitter:
     """A splitter that separates the reasoning at the beginning of a text (``<think>``) from the answer after it."""
 
     def __init__(self) -> None:
-        """Begin to split a model's text into the reasoning, between tags at its beginning, and the answer after it."""
+        """Create a splitter of one text: the reasoning between tags at its beginning, and the answer after it."""
         self._buffer = ""  # the end of the text, which may be the beginning of a tag
         self._state: Literal["before_reasoning", "in_reasoning", "before_answer", "in_answer"] = "before_reasoning"
 

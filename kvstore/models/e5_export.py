@@ -114,7 +114,7 @@ class E5Graph(BertGraph):
     """A graph of the model in float32, with word vectors of 4 bits."""
 
     def __init__(self, weights: E5Weights) -> None:
-        """Begin an empty ONNX graph with the model's weights; the word vectors stay in 4 bits."""
+        """Create an empty ONNX graph with the model's weights; the word vectors stay in 4 bits."""
         super().__init__(read_tensors(weights))
         self._words = weights.read_quantized("emb.word", NUM_WORDS)
 
@@ -147,7 +147,7 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
     """A graph of the model with linear layers that multiply bytes, and with word vectors of 4 bits."""
 
     def __init__(self, weights: E5Weights, smoothing: dict[str, npt.NDArray[np.float32]]) -> None:
-        """Begin an empty ONNX graph; ``smoothing`` has the factors of the input channels of each layer, by its name."""
+        """Create an empty ONNX graph; ``smoothing`` has the factors of each layer's input channels, by layer name."""
         super().__init__(weights)
         self._smoothing = smoothing
 

@@ -51,7 +51,7 @@ class Reply(ClosedOnExit):
     """
 
     def __init__(self, response: Any, connections: _Connections, timeouts: Timeouts, deadline: float) -> None:
-        """Begin to read an httpx response in the event loop of ``connections``, until ``deadline`` (monotonic time)."""
+        """Wrap an httpx response, read in the event loop of ``connections`` until ``deadline`` (monotonic time)."""
         self._response = response
         self._body = response.aiter_bytes()
         self._connections = connections

@@ -13,7 +13,7 @@ from typing import Any
 _TIMEOUT_SECONDS = 5
 
 
-def is_model_local(model: str) -> bool:
+def must_load_locally(model: str) -> bool:
     """True if a model must be loaded without the hub: it is a folder, or the hub cannot be reached."""
     return Path(model).is_dir() or not _is_hub_reachable()
 

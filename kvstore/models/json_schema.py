@@ -44,7 +44,7 @@ _KNOWN_KEYWORDS = frozenset(
 
 
 def build_object_schema(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an object with exactly these properties."""
+    """Return the schema of an object with exactly these properties; each value is the schema of a property."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
@@ -54,7 +54,7 @@ def build_array_schema(items: Any, max_items: int, min_items: int = 1) -> dict[s
 
 
 def build_enum_schema(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the schema of one of ``texts``."""
+    """Return the schema of a string that must be one of ``texts``."""
     return {"type": "string", "enum": list(texts)}
 
 

@@ -22,7 +22,7 @@ class LoopDetector:
     """
 
     def __init__(self) -> None:
-        """Begin with an empty text, in which repeated sequences of words will be counted."""
+        """Create a detector that has received no text."""
         self._partial: list[str] = []  # texts of the last word, to which the next text can add
         self._tokens: list[str] = []
         #: For each sequence of tokens, the number of its occurrences and the end of the last.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..errors import RerankerError
 from ..extensions.extras import find_first_missing
-from .hub_access import explain_missing_model, is_model_local
+from .hub_access import explain_missing_model, must_load_locally
 from .protocol import BATCH_SIZE, INSTALL_MODELS, TORCH_PACKAGES
 from .torch_runtime import hide_progress_bars
 
@@ -57,7 +57,7 @@ class CrossEncoderReranker:
                     raise RerankerError(f"reranker {self.name!r} needs the package {missing}; run {INSTALL_MODELS}")
                 from sentence_transformers import CrossEncoder
 
-                is_local = is_model_local(self.name)
+                is_local = must_load_locally(self.name)
                 try:
                     with hide_progress_bars():
                         self._loaded = CrossEncoder(self.name, local_files_only=is_local)

@@ -35,7 +35,7 @@ _MAX_FIRST_FAILURES = 3
 
 
 def _return_unchanged(value: Any) -> Any:
-    """Accept any JSON value of a model's answer: the default of ``StructuredPrompt.check``, which may convert it."""
+    """Return the JSON value of a model's answer unchanged: the default of :attr:`StructuredPrompt.check`."""
     return value
 
 
@@ -108,7 +108,7 @@ class StructuredModel:
     """
 
     def __init__(self, model: LanguageModel, max_tokens: int | None = None) -> None:
-        """Ask ``model`` for structured answers; requests may send ``max_tokens`` tokens together (None: any number)."""
+        """Create a client of ``model``; all its requests together may send ``max_tokens`` tokens (None: any number)."""
         self.model = model
         self.max_tokens = max_tokens
         self.num_calls = 0

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
-from .hub_access import explain_missing_model, is_model_local
+from .hub_access import explain_missing_model, must_load_locally
 from .protocol import BATCH_SIZE, INSTALL_MODELS, TORCH_PACKAGES, Embeddings, TextKind, normalised
 
 
@@ -77,7 +77,7 @@ def _load_model(name: str, model: str, device: str | None) -> Any:
     """
     from sentence_transformers import SentenceTransformer
 
-    is_local = is_model_local(model)
+    is_local = must_load_locally(model)
     try:
         with hide_progress_bars():
             return SentenceTransformer(model, device=device, local_files_only=is_local)

@@ -144,7 +144,9 @@ def _states_triple(
     if not (sentence.is_whole_name(subject) and sentence.is_whole_name(object_)):
         return False
     if triple.relation_stems:
-        return any(_has_order(sentence, subject, relation, object_, triple.relation_words) for relation in relations)
+        return any(
+            _has_triple_order(sentence, subject, relation, object_, triple.relation_words) for relation in relations
+        )
     # A capitalized name in the sentence is not the object if the triple has the object in lower case.
     if triple.is_object_lower and not sentence.has_lower_case(object_):
         return False
@@ -348,7 +350,7 @@ def _is_joined_by_function_words(
     return sentence.is_one_phrase(link_positions[-1] + 1, object_.first, relation_words)
 
 
-def _has_order(
+def _has_triple_order(
     sentence: OrderedSentence,
     subject: WordSpan,
     relation: WordSpan,

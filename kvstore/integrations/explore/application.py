@@ -109,9 +109,9 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
 
 
 def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
-    """Return the request handler of a page in one representation: ``suffix`` is such as ``.json``, '' for HTML.
+    """Return the request handler of a page in the representation ``suffix``, such as ``.json`` ('': HTML).
 
-    With None, the handler determines the representation that a request asks for from its path.
+    If ``suffix`` is None, the path of a request determines the representation.
     """
 
     async def respond(request: Request) -> Response:

@@ -111,7 +111,7 @@ def _list_answer_words(answer: kvstore.Answer) -> list[str | None]:
 
 
 def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
-    """Return an object for JSON for each document, in order of first occurrence: its key, and ``places``, its spans."""
+    """Return spans as JSON data, grouped by document in order of first occurrence; ``places`` are byte ranges."""
     ranges_by_document: dict[str, list[list[int]]] = {}
     for span in spans:
         ranges_by_document.setdefault(span.document, []).append([span.start, span.end])
@@ -151,7 +151,10 @@ def build_hit_data(
 
 
 def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
-    """Return steps as JSON data; ``before`` and ``share`` are fractions of the total time: before a step, and in it."""
+    """Return the steps of a search as JSON data, with their times.
+
+    ``before`` is the fraction of the total time that passed before a step, and ``share`` the fraction spent in it.
+    """
     total_milliseconds = sum(step.milliseconds or 0.0 for step in steps) or 1.0  # 1.0 avoids a division by zero
     rows, elapsed = [], 0.0
     for step in steps:

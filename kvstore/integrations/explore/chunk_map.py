@@ -168,12 +168,12 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
 
 
 def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the label of its cluster, made of frequent words; it is never None."""
+    """Return the label of each chunk's cluster, made of frequent words; no label is None."""
     return [chunks.labels[cluster] for cluster in chunks.clusters.tolist()]
 
 
 def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of its document, followed by the key if several documents have this title."""
+    """Return the title of each chunk's document, followed by the key if several documents have this title."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
     # Two documents with the same title are two groups.
     duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
@@ -182,7 +182,7 @@ def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | Non
 
 
 def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
-    """Return for each chunk the value of a metadata field of its document as a string, or None without a value."""
+    """Return the value of a metadata field of each chunk's document as a string, or None without a value."""
     rows = _fetch_rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
     values_by_key = {key: None if value is None else str(value) for key, value in rows}
     document_values = [values_by_key.get(key) for key in chunks.documents]
@@ -190,7 +190,7 @@ def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[
 
 
 def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of the coarsest topic that contains it, or None if no topic does."""
+    """Return the title of the coarsest topic that contains each chunk, or None if no topic does."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
     coarse_titles = _load_coarse_titles(store)
     labels: list[str | None] = [None] * len(chunks)
@@ -224,9 +224,9 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of the level-0 community to which most names in the chunk belong, or None.
+    """Return the title of the level-0 community of most entities in each chunk, or None if no entity has one.
 
-    Of communities with equally many, the first by key is used.
+    Of communities with equally many entities, the first by key is used.
     """
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}  # the first by key, which is stored last

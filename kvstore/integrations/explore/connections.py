@@ -52,7 +52,7 @@ class _BoundedProtocol(H11Protocol):
         self._update_request_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Handle the end of the connection: stop the timer of its request."""
+        """Stop the timer of the request, because the connection has ended."""
         super().connection_lost(exc)
         self._cancel_request_timeout()
 

@@ -71,7 +71,7 @@ class MapLayout:
         return np.asarray(centered / lengths, np.float32)
 
     def assign_clusters(self, vectors: MapVectors) -> npt.NDArray[np.intp]:
-        """Return for each vector the index of the cluster with the nearest center."""
+        """Return the index of the cluster with the nearest center for each vector."""
         return np.asarray(np.argmax(self._normalize(vectors) @ self._centers.T, 1))
 
     def compute_cosines(self, vectors: MapVectors) -> npt.NDArray[np.float32]:
