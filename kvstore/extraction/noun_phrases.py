@@ -266,13 +266,11 @@ class NounPhrases:
         The phrase has only determiners, numbers and adjectives before its nouns.
         """
         words = self._words
-        while index < len(words) and (
-            words[index].pos in ("DET", "NUM") or words[index].tag in ("JJ", "PRP$", "VBN", "HYPH")
-        ):
-            if words[index].is_nominal:
-                break
+        while index < len(words) and not words[index].is_nominal:
+            if words[index].pos not in ("DET", "NUM") and words[index].tag not in ("JJ", "PRP$", "VBN", "HYPH"):
+                return None
             index += 1
-        if index == len(words) or not words[index].is_nominal:
+        if index == len(words):
             return None
         while index + 1 < len(words) and words[index + 1].is_nominal and _is_adjacent(words[index], words[index + 1]):
             index += 1

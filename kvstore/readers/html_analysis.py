@@ -407,12 +407,10 @@ class PageAnalysis:
         longest_length = 0
         for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MAX_TITLE_CANDIDATES):
             stats = self.stats_by_id.get(node.mem_id)
-            if (
-                stats is None
-                or not 0 < stats.text_length <= _MAX_TITLE_CHARACTERS
-                or stats.num_paging_links
-                or stats.linked_length > _MAX_TITLE_LINKED_SHARE * stats.text_length
-            ):
+            if stats is None or not 0 < stats.text_length <= _MAX_TITLE_CHARACTERS:
+                continue
+            is_link = stats.linked_length > _MAX_TITLE_LINKED_SHARE * stats.text_length
+            if is_link or stats.num_paging_links:
                 continue
             text = normalize_words(node.text(deep=True, separator=" "))
             name = max((name for name in names if name and f"{text} ".startswith(f"{name} ")), key=len, default="")

@@ -310,10 +310,10 @@ class _LatexText(LatexCursor):
         return _LatexText(self._source, text, self._depth + 1).parse_blocks()
 
     def _read_metadata(self, name: str) -> None:
-        """Read the argument of ``title``, ``author`` or ``date``; the first of each counts."""
+        """Store the argument of ``title``, ``author`` or ``date`` as title or in ``meta``; the first of each counts."""
         self._read_option()
         source = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._read_argument())
-        source = re.sub(r"\\and\b|\\And\b|\\AND\b", ",", source)
+        source = re.sub(r"\\and\b|\\And\b|\\AND\b", ",", source)  # between authors
         line = " ".join(self._source.render_line(source, self._depth).split()).replace(" ,", ",")
         if name == "title" and not self._source.title:
             self._source.title = line
@@ -398,7 +398,7 @@ class _LatexText(LatexCursor):
             self._add_listing(name, body)
             return
         if name in FORMULA_ENVIRONMENTS:
-            formula = remove_labels(" ".join(re.sub(r"(?<!\\)%.*", "", body).split()))
+            formula = remove_labels(" ".join(re.sub(r"(?<!\\)%.*", "", body).split()))  # without comments
             self._add_blocks(*([MarkdownBlock("paragraph", f"$${formula}$$")] if formula else []))
             return
         self._add_environment(name, body)

@@ -292,7 +292,7 @@ class RoffInterpreter:
         ``args`` is the name of the register and the amount.
         """
         words = args.split()
-        if len(words) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", words[1]):
+        if len(words) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", words[1]):  # 12, +3 or 2m
             register, amount = words[:2]
             previous = self._registers.get(register, 0) if amount[0] in "+-" else 0
             self._registers[register] = previous + int(amount.rstrip(_SCALING_UNITS))

@@ -241,8 +241,10 @@ class _MarkdownSplitter:
             self._close_block()
             return
         opens_block = bool(fence or row or item or title)
-        # A row continues a table; a line without a marker of its own continues prose or an item.
-        if (row is None or self._kind != "table") and (opens_block or self._kind in ("", "table", "heading")):
+        continues_table = row is not None and self._kind == "table"
+        # A line without a marker of its own continues prose or an item.
+        continues_text = not opens_block and self._kind not in ("", "table", "heading")
+        if not (continues_table or continues_text):
             self._close_block()
             self._is_unindented = not is_indented
             if fence is not None:
