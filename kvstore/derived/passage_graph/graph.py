@@ -25,9 +25,20 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...storage.view import View, ViewReader, ViewWriter, WriteView
 from ...structures.filter.block_lists import BlockLists
+from .degrees import (
+    CHUNK_EDGE_MENTION_MASK,
+    CHUNK_EDGE_SHIFT,
+    INFORMATIVE_SHIFT,
+    LINKED_FLAG,
+    PAYLOAD_MASK,
+    SEVERAL_FLAG,
+    TOTAL_MASK,
+    StoredDegrees,
+    count_informative,
+    encode_degree,
+)
 from .edges import (
     CONTEXT_BITS,
-    LOWER,
     NO_CHUNK_LIMIT,
     NUM_MENTION_BITS,
     NUM_MENTION_VALUES,
@@ -49,17 +60,6 @@ _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
 #: Entities per page of degrees.
 ENTITIES_PER_PAGE = (records.compute_max_value_size(1) - _PAGE_HEADER.size) // 8
-# A degree, as it is stored: 0 for an entity without chunks; the packed edge to its only chunk; or _SEVERAL_FLAG,
-# the number of its chunks and the number of the informative ones. _LINKED_FLAG is set if the entity has links.
-_SEVERAL_FLAG = 1 << 63
-_LINKED_FLAG = 1 << 62
-_PAYLOAD_MASK = _LINKED_FLAG - 1
-_TOTAL_MASK = (1 << 31) - 1
-_INFORMATIVE_SHIFT = 31
-# The edge from an entity to a chunk is packed into one number: the chunk id, then the mention bits in the low bits.
-_CHUNK_EDGE_SHIFT = 16
-_CHUNK_EDGE_MENTION_MASK = (1 << _CHUNK_EDGE_SHIFT) - 1
-
 #: Chunks whose rows are changed in one batch.
 CHUNKS_PER_BATCH = 4096
 
@@ -72,45 +72,6 @@ _COUNT = struct.Struct("<I")
 
 #: The row of a chunk: each entity that it names, with bits that say how.
 _ChunkRow = set[tuple[int, int]]
-
-
-class StoredDegrees:
-    """The degrees (numbers of chunks) of some entities. ``values`` are as stored."""
-
-    __slots__ = ("_has_several", "_payloads", "informative", "total", "values")
-
-    def __init__(self, values: UInt64Array) -> None:
-        """Decode ``values``, one number per entity.
-
-        A number with _SEVERAL_FLAG has two counts: of the entity's chunks, and of its informative chunks, which do not
-        mention it only in lower case. A number without the flag is the packed edge (chunk id and mention bits) to the
-        entity's only chunk, or 0 if it has no chunk.
-        """
-        self.values = values
-        self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_SEVERAL_FLAG)) != 0
-        #: The values without flags: two counts of chunks, or the packed edge to the only chunk.
-        self._payloads: npt.NDArray[np.int64] = (values & np.uint64(_PAYLOAD_MASK)).astype(np.int64)
-        #: The number of chunks of each entity.
-        self.total: npt.NDArray[np.int64] = np.where(
-            self._has_several, self._payloads & _TOTAL_MASK, self._payloads > 0
-        )
-        #: The number of chunks that do not mention the entity only in lower case.
-        self.informative: npt.NDArray[np.int64] = np.where(
-            self._has_several,
-            self._payloads >> _INFORMATIVE_SHIFT,
-            (self._payloads & _CHUNK_EDGE_MENTION_MASK & ~LOWER) != 0,
-        )
-
-    @property
-    def only_edges(self) -> npt.NDArray[np.int64]:
-        """For each entity, its only chunk and how that names it, packed in a number; 0 if it has several chunks."""
-        return np.where(self._has_several, 0, self._payloads)
-
-    @property
-    def has_links(self) -> npt.NDArray[np.bool_]:
-        """True for each entity that is linked to another one by a tree edge, a triple or a title."""
-        has_links: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED_FLAG)) != 0
-        return has_links
 
 
 class DecodedDegree(NamedTuple):
@@ -174,13 +135,9 @@ class PassageGraph(ViewReader):
         block_entities = np.array([entity for entity, _ in blocks], np.uint32)
         sizes = np.array([len(block) for _, block in blocks], np.int64)
         edge_entities = np.concatenate((entities[has_one], np.repeat(block_entities, sizes)))
-        edges = np.concatenate((degrees.values[has_one] & np.uint64(_PAYLOAD_MASK), *(block for _, block in blocks)))
-        # The index in ``entities`` of the entity of each edge; a stable sort keeps the chunks of an entity in order.
-        row_indexes = np.argsort(entities)[np.searchsorted(np.sort(entities), edge_entities)]
-        order = np.argsort(row_indexes, kind="stable")
-        edges = edges[order]
-        bounds = np.searchsorted(row_indexes[order], np.arange(len(entities) + 1))
-        return EntityRows(bounds, edges >> np.uint64(_CHUNK_EDGE_SHIFT), edges.astype(np.uint16))
+        edges = np.concatenate((degrees.values[has_one] & np.uint64(PAYLOAD_MASK), *(block for _, block in blocks)))
+        bounds, edges = _group_edges(entities, edge_entities, edges)
+        return EntityRows(bounds, edges >> np.uint64(CHUNK_EDGE_SHIFT), edges.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """Return the links of entities, in the order of ``entities``, then by linked entity and kind."""
@@ -219,7 +176,7 @@ class PassageGraph(ViewReader):
             columns = (entities, degrees.total, degrees.informative, degrees.has_links, degrees.only_edges)
             for entity, total, informative, has_links, edge in zip(*map(np.ndarray.tolist, columns), strict=True):
                 if total or has_links:
-                    only_chunk, mention_bits = edge >> _CHUNK_EDGE_SHIFT, edge & _CHUNK_EDGE_MENTION_MASK
+                    only_chunk, mention_bits = edge >> CHUNK_EDGE_SHIFT, edge & CHUNK_EDGE_MENTION_MASK
                     yield DecodedDegree(entity, total, informative, has_links, only_chunk, mention_bits)
 
     def iter_links(self) -> Iterator[tuple[int, Link]]:
@@ -232,7 +189,7 @@ class PassageGraph(ViewReader):
         """Yield (entity, chunk, bits that say how the chunk names it) for the entities with several chunks."""
         for entity, _, block in self._lists.scan():
             for edge in block.tolist():
-                yield entity, edge >> _CHUNK_EDGE_SHIFT, edge & _CHUNK_EDGE_MENTION_MASK
+                yield entity, edge >> CHUNK_EDGE_SHIFT, edge & CHUNK_EDGE_MENTION_MASK
 
     def _read_pages(self, page_numbers: Set[int]) -> None:
         """Read the pages of degrees with these numbers into the cache, unless they are cached."""
@@ -250,6 +207,20 @@ class PassageGraph(ViewReader):
             if value is not None:
                 self._pages[index] = _decode_page(key, value)
         self._page_indexes.update(zip(missing_pages, range(first_index, num_pages), strict=True))
+
+
+def _group_edges(
+    entities: npt.NDArray[np.uint32], edge_entities: npt.NDArray[np.uint32], edges: UInt64Array
+) -> tuple[npt.NDArray[np.int64], UInt64Array]:
+    """Group edges by entity, in the order of ``entities``, and return the bounds of the groups and the grouped edges.
+
+    ``edge_entities`` has the entity of each edge. The edges of an entity stay in their order.
+    """
+    # The index in ``entities`` of the entity of each edge.
+    row_indexes = np.argsort(entities)[np.searchsorted(np.sort(entities), edge_entities)]
+    order = np.argsort(row_indexes, kind="stable")
+    bounds = np.searchsorted(row_indexes[order], np.arange(len(entities) + 1))
+    return bounds, edges[order]
 
 
 class GraphWriter(ViewWriter, PassageGraph):
@@ -316,15 +287,19 @@ class GraphWriter(ViewWriter, PassageGraph):
                 new_row = update_row(chunk, old_row)
                 if old_row == new_row:
                     continue
-                # Most rows are new or removed; these need no set differences.
-                removed, added = (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
-                packed_chunk = chunk << _CHUNK_EDGE_SHIFT
-                for changes, edges in ((self._removed, removed), (self._added, added)):
-                    for entity, mention_bits in edges:
-                        changes.setdefault(entity, []).append(packed_chunk | mention_bits)
+                self._collect_edge_changes(chunk, old_row, new_row)
                 packed_edges = sorted([entity << NUM_MENTION_BITS | mention_bits for entity, mention_bits in new_row])
                 new_values[key] = records.seal(pack_numbers(packed_edges)) if packed_edges else None
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
+
+    def _collect_edge_changes(self, chunk: int, old_row: _Edges, new_row: _Edges) -> None:
+        """Collect the edges that the new row of a chunk adds and removes, by entity; :meth:`flush` writes them."""
+        # Most rows are new or removed; these need no set differences.
+        removed, added = (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
+        packed_chunk = chunk << CHUNK_EDGE_SHIFT
+        for changes, edges in ((self._removed, removed), (self._added, added)):
+            for entity, mention_bits in edges:
+                changes.setdefault(entity, []).append(packed_chunk | mention_bits)
 
     def change_link(self, entity: int, other_entity: int, kind: int, change: int) -> None:
         """Add ``change`` to the count of a link between two entities, in both directions; :meth:`flush` writes it."""
@@ -347,8 +322,8 @@ class GraphWriter(ViewWriter, PassageGraph):
             has_degrees = False
             for entity in page_entities:
                 # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
-                is_linked = has_links.get(entity, old_degrees[entity] & _LINKED_FLAG)
-                degree = degrees[entity] | (_LINKED_FLAG if is_linked else 0)
+                is_linked = has_links.get(entity, old_degrees[entity] & LINKED_FLAG)
+                degree = degrees[entity] | (LINKED_FLAG if is_linked else 0)
                 page[entity % ENTITIES_PER_PAGE] = degree
                 has_degrees |= degree > 0
             pages[records.encode_u32(page_number)] = _encode_page(page) if has_degrees or page.any() else None
@@ -367,8 +342,8 @@ class GraphWriter(ViewWriter, PassageGraph):
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in old_degrees.items():
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
-            has_list = degree & _SEVERAL_FLAG
-            only_edge = 0 if has_list else degree & _PAYLOAD_MASK  # 0: the degree itself contains no chunk
+            has_list = degree & SEVERAL_FLAG
+            only_edge = 0 if has_list else degree & PAYLOAD_MASK  # 0: the degree itself contains no chunk
             is_without_chunks = not has_list and not only_edge
             # Two frequent cases first: a new name in one chunk, and a name whose only chunk is removed.
             if is_without_chunks and not removed and len(added) <= 1:
@@ -382,7 +357,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             if has_list or (is_without_chunks and not removed):  # change the list, or create one for a new name
                 lists[entity] = removed, added
                 if not has_list:
-                    degrees[entity] = encode_degree(len(added), _count_informative(added))
+                    degrees[entity] = encode_degree(len(added), count_informative(added))
                 continue
             old_edges = {only_edge} if only_edge else set[int]()
             if not old_edges.issuperset(removed):
@@ -390,7 +365,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             new_edges = sorted(old_edges.difference(removed).union(added))
             if len(new_edges) > 1:
                 lists[entity] = [], new_edges
-                degrees[entity] = encode_degree(len(new_edges), _count_informative(new_edges))
+                degrees[entity] = encode_degree(len(new_edges), count_informative(new_edges))
             else:
                 degrees[entity] = new_edges[0] if new_edges else 0
         return degrees | self._flush_lists(lists, old_degrees)
@@ -407,14 +382,14 @@ class GraphWriter(ViewWriter, PassageGraph):
         degrees: dict[int, int] = {}
         short_lists: list[int] = []
         for entity, list_change in self._lists.change_many(lists).items():
-            if not old_degrees[entity] & _SEVERAL_FLAG:  # a new list
+            if not old_degrees[entity] & SEVERAL_FLAG:  # a new list
                 continue
             removed, added = lists[entity]
             if list_change.num_removed != len(removed):
                 raise _make_chunk_error(entity)
-            total = (old_degrees[entity] & _TOTAL_MASK) + list_change.num_new - list_change.num_removed
-            informative = (old_degrees[entity] & _PAYLOAD_MASK) >> _INFORMATIVE_SHIFT
-            informative += _count_informative(added) - _count_informative(removed)
+            total = (old_degrees[entity] & TOTAL_MASK) + list_change.num_new - list_change.num_removed
+            informative = (old_degrees[entity] & PAYLOAD_MASK) >> INFORMATIVE_SHIFT
+            informative += count_informative(added) - count_informative(removed)
             degrees[entity] = encode_degree(total, informative)
             if total < 2:
                 short_lists.append(entity)
@@ -446,19 +421,9 @@ class GraphWriter(ViewWriter, PassageGraph):
         return {entity: link is not None for entity, link in zip(changes_by_entity, last_links, strict=True)}
 
 
-def _count_informative(edges: list[int]) -> int:
-    """Return how many ``edges`` (chunk and mention bits, packed) are informative: not only mentions in lower case."""
-    return sum(1 for edge in edges if edge & _CHUNK_EDGE_MENTION_MASK & ~LOWER)
-
-
 def _make_chunk_error(entity: int) -> CorruptionError:
     """Return the error that a chunk is missing from an entity's list of chunks."""
     return CorruptionError(f"entity {entity}: a chunk that names it is missing from its list of chunks; run CHECK")
-
-
-def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Encode two numbers of chunks in one: chunks that name an entity, and chunks that do so not only in lower case."""
-    return _SEVERAL_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
 
 
 def _decode_row(key: bytes, value: memoryview) -> bytes:

@@ -21,8 +21,8 @@ from ...structures.read_requests import Ids, Matrix, ReadRequest, Vector
 from ...structures.state import State
 from ..synonyms.synonym_graph import Synonyms
 from ..synonyms.synonym_index import SYNONYMS
+from .degrees import StoredDegrees
 from .edges import SYNONYM_LINK, ChunkRows, Degrees, EntityRows, LinkRows
-from .graph import StoredDegrees
 from .structure import GRAPH
 
 _ENTITY_BIT = 1 << 63

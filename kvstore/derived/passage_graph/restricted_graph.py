@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from ...registry.contract import RELATION_LINK, TRIPLE_LINK
 from ...structures.filter import addresses
+from .degrees import StoredDegrees, encode_degree
 from .edges import NO_CHUNK_LIMIT, ChunkRows, EntityRows, LinkRows, UInt64Array, mask_informative
-from .graph import PassageGraph, StoredDegrees, encode_degree
+from .graph import PassageGraph
 from .rows import list_stated_pairs
 
 if TYPE_CHECKING:

@@ -154,7 +154,7 @@ def _check_findings(
     num_findings = 0
     for finding in findings:
         cited = [source_texts[number - 1] for number in dict.fromkeys(finding["sources"])]
-        fields = {part: trim_to_sentences(finding[part]) for part in ("summary", "explanation")}
+        fields = {field: trim_to_sentences(finding[field]) for field in ("summary", "explanation")}
         try:
             sources = [*names, *(source.text for source in cited)]
             for text in fields.values():

@@ -317,7 +317,7 @@ class Topics:
         parent = self.tree.get_parent(topic)
         num_chunks, num_documents, *packed_spans = row[:5]
         title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in packed_spans)
-        # The other fields are the content, the vector sum and, in the tree of related content, the entities.
+        # The other fields are the content digest, the vector sum and, in the tree of related content, the entities.
         return Topic(level, parent, children, num_chunks, num_documents, title, summary, prompt_spans, *row[5:])
 
     def _filter_existing(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
