@@ -284,8 +284,8 @@ class NounPhrases:
 
         In ``the nose, the throat and the lungs``, the parse can have ``throat`` as an apposition of ``nose``; the
         result is then ``lungs``. ``index`` is the noun before the apposition, and ``determiners`` are its determiners.
-        The result is empty if the first noun is a plural, if only one of the two is a proper noun, or if they have
-        different determiners, as in ``the nose, a part of the face``.
+        The result is empty if the first noun is a plural, or if only one of the two is a proper noun. It is also empty
+        if they have different determiners, as in ``the nose, a part of the face``.
         """
         if self._words[apposition].label != "appos" or self._words[index].tag == "NNS":
             return []

@@ -404,8 +404,8 @@ def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDoc
     """Return a document read from the nested file ``enclosed``, with the metadata of the file that contains it.
 
     The document's own metadata win. ``other_key`` is the key of a document whose ``key`` another file uses. If the
-    document has none and its key begins with the key of the nested file, it gets the ``other_key`` of that file as the
-    beginning of its own.
+    document has none, it is derived from the ``other_key`` of the nested file: it replaces the key of that file at the
+    beginning of the document's key.
     """
     other_key = document.other_key
     if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):

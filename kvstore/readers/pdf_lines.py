@@ -264,7 +264,7 @@ def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
 
 
 def _is_next_cell(line: PageLine, x: float, y: float, size: float) -> bool:
-    """True if a text at (x, y) is at the height of a line, and to its right after a gap, as the next cell of a row is.
+    """True if a text at (x, y) can be the next cell of a row: it is at the height of a line, to its right after a gap.
 
     ``size`` is the font size of the text. All lengths are in points.
     """

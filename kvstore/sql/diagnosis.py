@@ -50,8 +50,8 @@ def describe_parameter_error(type_name: str) -> str:
 def locate_in_condition(condition: str) -> Iterator[None]:
     """In the ``with`` block, let a StatementError point at a position in ``condition`` instead of in the statement.
 
-    The condition must begin on the second line of the statement, and the statement must continue on the line after the
-    condition with the parenthesis that closes it.
+    The condition must begin on the second line of the statement. On the line after it, the statement must continue with
+    the parenthesis that closes the condition.
     """
     try:
         yield

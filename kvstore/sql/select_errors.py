@@ -158,8 +158,8 @@ def _suggest_function(name: str) -> str:
 def _suggest_columns(column: str, text: str) -> str:
     """Return a hint: the tables that have this column, else the nearest column of the tables that ``text`` names.
 
-    Unless a column is suggested, the hint ends with how to read a field of the metadata if ``text`` reads the
-    ``documents`` table, else with the statement that lists the columns. The hint can be empty.
+    Unless a column is suggested, the hint ends with advice: how to read a field of the metadata if ``text`` queries
+    ``documents``, else the statement that lists the columns. The hint can be empty.
     """
     tables_by_name = get_sql_tables()
     # A condition is checked in a query that reads documents, or candidates AS documents.

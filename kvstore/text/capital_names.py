@@ -242,8 +242,8 @@ class CapitalNames:
         """Return the name in a run of capitalized words of a language that capitalizes only names, or None.
 
         Titles before a name are dropped. At the beginning of a sentence, the first word is dropped if it is a common
-        word, or if it is the only word and is part of no name elsewhere in the document. Returns None if no word is
-        left, all are common words, none has three characters, or a single word has the ending of a common noun.
+        word. An only word is also dropped there if it is part of no name elsewhere in the document. Returns None if no
+        word is left, all are common words, none has three characters, or a single word has the ending of a common noun.
         """
         while run.written_words and self._is_title(run.keys[0]):
             run = run.drop_first()

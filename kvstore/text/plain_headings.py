@@ -157,9 +157,9 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
 def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
     """Return the headings of articles (``Article 2. Members``) among ``paragraphs``, by start offset.
 
-    They are below all other sections. The result is empty if the text has too few articles, if their numbers are not 1,
-    2, 3 ..., or if the first line of an article has text that is not a title: it is too long, ends as a clause does, or
-    continues in lower case.
+    They are below all other sections. The result is empty if the text has too few articles, or if their numbers are not
+    1, 2, 3 ... It is also empty if the first line of an article has text that is not a title: it is too long, ends as a
+    clause does, or continues in lower case.
     """
     headings: dict[int, PlainHeading] = {}
     label = ""

@@ -370,8 +370,8 @@ def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
 def list_guaranteed_terms(name: str, stem: Callable[[str], str]) -> list[str]:
     """Return the terms (stems of words) that every text with ``name`` has among its terms, in order.
 
-    For a script without spaces and a segmenter, these are single characters, because a word that the segmenter finds in
-    a text can begin inside the name and end outside it.
+    For a script without spaces and a segmenter, these are single characters. A word that the segmenter finds in a text
+    can begin inside the name and end outside it.
     """
     return list_terms(name, stem) if not isinstance(stem, Segmenter) else [stem(word) for word in segment_words(name)]
 
