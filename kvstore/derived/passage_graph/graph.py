@@ -292,7 +292,7 @@ class GraphWriter(ViewWriter, PassageGraph):
                 new_values[key] = records.seal(pack_numbers(packed_edges)) if packed_edges else None
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
 
-    def _collect_edge_changes(self, chunk: int, old_row: _Edges, new_row: _Edges) -> None:
+    def _collect_edge_changes(self, chunk: int, old_row: _ChunkRow, new_row: _ChunkRow) -> None:
         """Collect the edges that the new row of a chunk adds and removes, by entity; :meth:`flush` writes them."""
         # Most rows are new or removed; these need no set differences.
         removed, added = (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
