@@ -358,12 +358,8 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
             if change not in (None, children.change):
                 break
             change = children.change
-            order = np.lexsort((children.communities, -children.scores))[:_NUM_RATED]
-            community_ids = children.communities[order].tolist()
-            parents = dict(zip(community_ids, children.parents[order].tolist(), strict=True))
-            contents = query.reading.fetch(CommunityReports(community_ids))
-        all_hits = [build_report_hit(content, "rated by the model", score=0.0) for content in contents]
-        hits = {community: hit for community, hit in zip(community_ids, all_hits, strict=True) if hit is not None}
+            parents = dict(zip(children.communities.tolist(), children.parents.tolist(), strict=True))
+            hits = _fetch_best_reports(query, children)
         reports |= hits
         relevant_communities = []
         for community, rating in zip(hits, distiller.rate_passages(question, list(hits.values())), strict=True):
@@ -373,3 +369,15 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
         for community in relevant_communities:
             ratings.pop(parents[community], None)
     return [reports[community] for community in sorted(ratings, key=lambda community: -ratings[community])]
+
+
+def _fetch_best_reports(query: Query, scored: ScoredCommunities) -> dict[int, Hit]:
+    """Return reports on the :data:`_NUM_RATED` communities with the highest scores, by community, best first.
+
+    A community is omitted if its report may not be shown.
+    """
+    best_first = np.lexsort((scored.communities, -scored.scores))
+    community_ids = scored.communities[best_first[:_NUM_RATED]].tolist()
+    contents = query.reading.fetch(CommunityReports(community_ids))
+    hits = (build_report_hit(content, "rated by the model", score=0.0) for content in contents)
+    return {community: hit for community, hit in zip(community_ids, hits, strict=True) if hit is not None}

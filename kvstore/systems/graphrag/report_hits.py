@@ -194,15 +194,21 @@ def insert_reports(
         next_number = 1 + len(reports) - len(report_hits)
         is_report = bool(report_hits) and (not chunk_hits or math.ceil(next_number / share) <= len(hits) + 1)
         community, hit = report_hits.popleft() if is_report else (None, chunk_hits.popleft())
-        score = hit.score
-        # Scores must not increase with the rank, and a report must not tie with a chunk.
-        if hits:
-            last_score, is_after_report = hits[-1].score, hits[-1].kind == "report"
-            below_last = math.nextafter(last_score, -math.inf)
-            score = below_last if is_report else min(score, below_last if is_after_report else last_score)
+        score = _limit_score(hit, hits[-1]) if hits else hit.score
         hits.append(replace(hit, rank=len(hits) + 1, score=score))
         communities.append(community)
     return replace(evidence, hits=hits), communities
+
+
+def _limit_score(hit: Hit, previous: Hit) -> float:
+    """Return a score of a hit that is not higher than the score of the ``previous`` hit.
+
+    A report gets the next lower number. A chunk keeps its score if possible, but does not tie with a report before it.
+    """
+    below_previous = math.nextafter(previous.score, -math.inf)
+    if hit.kind == "report":
+        return below_previous
+    return min(hit.score, below_previous if previous.kind == "report" else previous.score)
 
 
 def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:
