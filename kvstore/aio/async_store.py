@@ -36,7 +36,7 @@ _ROWS_PER_CALL = 100
 
 
 def _format_target(target: object) -> str:
-    """Return the representation of a wrapped object, with the name of this package."""
+    """Return the ``repr`` of a wrapped object, with ``<kvstore.aio.`` in place of ``<kvstore.``."""
     return repr(target).replace("<kvstore.", "<kvstore.aio.", 1)
 
 

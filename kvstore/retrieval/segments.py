@@ -245,25 +245,27 @@ class _SegmentBuilder:
             chunks = self._select_fitting_chunks(chunks, best_record.ordinal - chunk_range.first, tokens_left)
             if not chunks:
                 return None
-        used_spans = self._used_spans.setdefault(record.id, [])
-        start, end = chunks[0].start, chunks[-1].end
-        # The segment must lie between the finished segments before and after it.
-        used_ends_before = [used_end for used_start, used_end in used_spans if used_start <= best_record.start]
-        used_starts_after = [used_start for used_start, _ in used_spans if used_start >= best_record.start]
-        min_start, max_end = max(used_ends_before, default=0), min(used_starts_after, default=record.size)
-        if min_start > best_record.start or max_end < best_record.end:
+        free_start, free_end = self._find_free_span(record, best_record.start)
+        if free_start > best_record.start or free_end < best_record.end:
             return None
         max_tokens = self._plan.longest * self._state.settings.chunk_tokens
         token_limit = max_tokens if tokens_left is None else min(max_tokens, tokens_left)
-        span = max(start, min_start), min(end, max_end)
-        start, end = self._align_to_blocks(record, best_record, span, (min_start, max_end), token_limit)
-        used_spans.append((start, end))
+        span = max(chunks[0].start, free_start), min(chunks[-1].end, free_end)
+        start, end = self._align_to_blocks(record, best_record, span, (free_start, free_end), token_limit)
+        self._used_spans.setdefault(record.id, []).append((start, end))
         chunks = self._list_covering_chunks(ids, chunks, start, end)
         text = self._state.documents.read_text_slice(record.id, start, end)
         best_chunk, score = self._ranking[chunk_range.ranking_index]
         return Segment(
             record=record, chunks=chunks, start=start, end=end, text=text, best_chunk=best_chunk, score=score
         )
+
+    def _find_free_span(self, record: DocumentRecord, offset: int) -> tuple[int, int]:
+        """Return the byte range of a document between the finished segments before and after byte ``offset``."""
+        used_spans = self._used_spans.get(record.id, [])
+        ends_before = [used_end for used_start, used_end in used_spans if used_start <= offset]
+        starts_after = [used_start for used_start, _ in used_spans if used_start >= offset]
+        return max(ends_before, default=0), min(starts_after, default=record.size)
 
     def _count_tokens(self, document: int, start: int, end: int) -> int:
         """Read the text between two byte offsets of a document, and return its number of tokens."""

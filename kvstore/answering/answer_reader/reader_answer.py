@@ -9,7 +9,7 @@ to it, and the next likeliest sentences; then the relations of the rarest entity
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -112,6 +112,13 @@ class _SnippetId(NamedTuple):
     start: int
 
 
+class _CitedParagraph(NamedTuple):
+    """A paragraph of an answer: the number of its citation, and its character offset in the answer."""
+
+    citation_number: int
+    offset: int
+
+
 class _SnippetRange(NamedTuple):
     """Adjacent snippets of a passage, by the indexes of the first and the last."""
 
@@ -142,32 +149,39 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
     text = ""
     citations: list[Citation] = []
     answers: list[AnswerPart] = []
-    # For the id of each displayed sentence, the number of its citation and the offset of its paragraph in the answer.
-    citation_places: dict[_SnippetId, tuple[int, int]] = {}
+    paragraphs: dict[_SnippetId, _CitedParagraph] = {}  # by the id of the snippet that answers
     for part, is_answered in zip(parts, answered, strict=True):
         separator = "\n\n" if text else ""
         if not is_answered:
             text += f"{separator}The documents do not say: {part.text}"
             answers.append(AnswerPart(part.text, None, None, None))
             continue
-        best = part.reading.best
-        passage_index, index = best.position
-        passage = part.reading.passages[passage_index]
-        sentence = part.best_snippet_id
-        if sentence not in citation_places:
-            first, last = _find_display_range(passage.snippets, index, part.text)
-            if first == index and _refers_to_previous(passage.snippets, index):
-                is_shown = _get_snippet_id(passage, index - 1) in citation_places
-                first = index if is_shown else index - 1
-            excerpt = Excerpt(passage_index, first, last, best.score, best.answer)
+        snippet_id = part.best_snippet_id
+        if snippet_id not in paragraphs:
+            excerpt = _make_part_excerpt(part, paragraphs)
             paragraph, (citation,) = render_excerpts(part.reading.passages, [excerpt], part.scorer, len(citations) + 1)
-            citation_places[sentence] = (citation.number, len(text) + len(separator))
+            paragraphs[snippet_id] = _CitedParagraph(citation.number, len(text) + len(separator))
             text += separator + paragraph
             citations.append(citation)
-        citation_number, offset = citation_places[sentence]
-        span = _locate_answer_words(best, text, offset)
-        answers.append(AnswerPart(part.text, citation_number, span, part.reading.verdict))
+        number, offset = paragraphs[snippet_id]
+        span = _locate_answer_words(part.reading.best, text, offset)
+        answers.append(AnswerPart(part.text, number, span, part.reading.verdict))
     return ExtractedAnswer(text, citations, parts=tuple(answers))
+
+
+def _make_part_excerpt(part: PartReading, displayed: Container[_SnippetId]) -> Excerpt:
+    """Return the excerpt that answers a part of a question.
+
+    The sentence that it refers to is included, unless that answers another part and is ``displayed`` already.
+    """
+    best = part.reading.best
+    passage_index, index = best.position
+    passage = part.reading.passages[passage_index]
+    first, last = _find_display_range(passage.snippets, index, part.text)
+    needs_previous = first == index and _refers_to_previous(passage.snippets, index)
+    if needs_previous and _get_snippet_id(passage, index - 1) not in displayed:
+        first = index - 1
+    return Excerpt(passage_index, first, last, best.score, best.answer)
 
 
 def _make_context_excerpt(
