@@ -322,16 +322,12 @@ def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
     """
     line = lines[index]
     line_text = text[line.start : line.end]
-    is_indented_below = index + 1 < len(lines) and lines[index + 1].indent >= line.indent + 2
-    is_short = len(line_text) <= _MAX_TERM_LINE and (
-        line_text.startswith("-") or len(line_text.split()) <= _MAX_TERM_WORDS
-    )
-    return (
-        is_indented_below
-        and is_short
-        and not line_text.endswith((".", ",", ";", "。", "，", "、", "；"))
-        and not _has_term_column(text, lines, index)
-    )
+    is_next_indented = index + 1 < len(lines) and lines[index + 1].indent >= line.indent + 2
+    if not is_next_indented or len(line_text) > _MAX_TERM_LINE:
+        return False
+    has_few_words = line_text.startswith("-") or len(line_text.split()) <= _MAX_TERM_WORDS
+    is_sentence = line_text.endswith((".", ",", ";", "。", "，", "、", "；"))
+    return has_few_words and not is_sentence and not _has_term_column(text, lines, index)
 
 
 def _has_term_column(text: str, lines: Sequence[_Line], index: int) -> bool:

@@ -186,14 +186,14 @@ class _SettingsParser:
         current = self._group
         if current is None:
             self._group = group
-        elif not current.contents:  # comments alone
+            return
+        if not current.contents:  # comments alone
             self._group = replace(group, start=current.start, comments=current.comments + group.comments)
-        elif (
-            can_continue
-            and current.keys == group.keys
-            and len(current.contents) < _MAX_LINES
-            and (current.separator == ", " if group.separator == ", " else current.item_indent == indent)
-        ):
+            return
+        is_value = group.separator == ", "
+        is_in_same_list = current.separator == ", " if is_value else current.item_indent == indent
+        has_room = current.keys == group.keys and len(current.contents) < _MAX_LINES
+        if can_continue and is_in_same_list and has_room:
             current.contents += group.contents
             current.comments += group.comments
             current.end = group.end

@@ -129,8 +129,22 @@ def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[t
     of these, minus the penalty for each unranked chunk in it. Ranges of at most ``plan.longest`` chunks are selected by
     value, the largest first. A ranked chunk that is in none of them becomes a range by itself.
     """
+    used_ordinals: set[int] = set()
+    selected = []
+    candidates = _iter_range_values(values, plan)
+    for _, first_ordinal, last_ordinal in sorted((-value, first, last) for value, first, last in candidates):
+        if used_ordinals.isdisjoint(range(first_ordinal, last_ordinal + 1)):
+            used_ordinals.update(range(first_ordinal, last_ordinal + 1))
+            selected.append((first_ordinal, last_ordinal))
+    return selected + [(ordinal, ordinal) for ordinal in sorted(values) if ordinal not in used_ordinals]
+
+
+def _iter_range_values(values: Mapping[int, float], plan: SegmentPlan) -> Iterator[tuple[float, int, int]]:
+    """Yield the value, the first and the last ordinal of each range of chunks that can be worth a segment.
+
+    ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty.
+    """
     ordinals = sorted(values)
-    candidates: list[tuple[float, int, int]] = []  # sorted by descending value
     for index, first_ordinal in enumerate(ordinals):
         if values[first_ordinal] < 0:  # without its first chunk, a range would be worth more
             continue
@@ -142,14 +156,7 @@ def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[t
             range_value += values[last_ordinal] - plan.penalty * num_unranked
             previous_ordinal = last_ordinal
             if values[last_ordinal] >= 0:  # otherwise, a range without its last chunk would be worth more
-                candidates.append((-range_value, first_ordinal, last_ordinal))
-    used_ordinals: set[int] = set()
-    selected = []
-    for _, first_ordinal, last_ordinal in sorted(candidates):
-        if used_ordinals.isdisjoint(range(first_ordinal, last_ordinal + 1)):
-            used_ordinals.update(range(first_ordinal, last_ordinal + 1))
-            selected.append((first_ordinal, last_ordinal))
-    return selected + [(ordinal, ordinal) for ordinal in ordinals if ordinal not in used_ordinals]
+                yield range_value, first_ordinal, last_ordinal
 
 
 def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:

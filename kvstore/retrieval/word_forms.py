@@ -153,9 +153,8 @@ def _iter_versions(question: str, store_words: _StoreWords) -> Iterator[tuple[st
         label = match["label"].lower()
         (other_label,) = forms.keys() - {label}
         other_form = f"{other_label}{match['number']}"
-        if store_words.find_match(match.group(), forms[label]) is None and (
-            store_words.find_match(other_form, forms[other_label]) is not None
-        ):
+        is_known = store_words.find_match(match.group(), forms[label]) is not None
+        if not is_known and store_words.find_match(other_form, forms[other_label]) is not None:
             yield match.group(), other_form
 
 
@@ -166,11 +165,12 @@ def _find_numbers(question: str, unknown_words: Sequence[str], store_words: _Sto
         words = re.split("[ -]", match.group())
         if any(word in unknown_words for word in words):
             forms[match.group()] = str(sum(NUMBERS[word.lower()] for word in words))
-    return {
-        written: form
-        for written, form in forms.items()
-        if form and store_words.find_match(form, rf"(?<![\w.,:-]){form.replace('-', '[ -]')}(?!\w|[.,:]\d)") is not None
-    }
+    known_forms = {}
+    for written, form in forms.items():
+        pattern = rf"(?<![\w.,:-]){form.replace('-', '[ -]')}(?!\w|[.,:]\d)"  # not a part of a longer number
+        if form and store_words.find_match(form, pattern) is not None:
+            known_forms[written] = form
+    return known_forms
 
 
 def _find_joined_words(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:

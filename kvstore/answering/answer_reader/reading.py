@@ -199,7 +199,7 @@ def read_passages(
     best_window = next(window for window in windows if window.position == best.position)
     context_text = build_context_text(best_window, passages)
     logit_in_context = best.logit
-    if context_text is not None:
+    if context_text is not None:  # the mean with and without the sentence before
         (context_reading,) = reader.read(question, [context_text])
         logit_in_context = (best.logit + context_reading.logit) / 2
     is_topic = topic is not None and not _opens_document_about(passages, best.position, subject_terms, scorer)
