@@ -103,7 +103,7 @@ class Console:
         #: The number of nested scripts that are being run.
         self._read_depth = 0
         #: True if the answer of the current statement was shown while the model wrote it.
-        self._answer_shown = False
+        self._is_answer_shown = False
 
     @property
     def store(self) -> kvstore.Store:
@@ -250,7 +250,7 @@ class Console:
             progress_line.close()
             if answer is not None:
                 answer.finish()
-            self._answer_shown = answer is not None and answer.has_output
+            self._is_answer_shown = answer is not None and answer.has_output
 
     def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
         """Write the result of a statement, whose first word is ``kind``; return the number of rows.
@@ -264,7 +264,7 @@ class Console:
         if self.pager is not None and self.is_terminal:
             return self._write_paged(kind, columns, rows, self.pager)
         num_rows = render.write_result(
-            kind, columns, rows, self.out, mode=self.mode, width=self.width, is_answer_shown=self._answer_shown
+            kind, columns, rows, self.out, mode=self.mode, width=self.width, is_answer_shown=self._is_answer_shown
         )
         self.out.flush()
         return num_rows
@@ -278,7 +278,7 @@ class Console:
         paged = PagedStream(self.out, pager)
         with suppress(BrokenPipeError):  # the user has left the pager
             render.write_result(
-                kind, columns, counter, paged, mode=self.mode, width=self.width, is_answer_shown=self._answer_shown
+                kind, columns, counter, paged, mode=self.mode, width=self.width, is_answer_shown=self._is_answer_shown
             )
         paged.close()
         return counter.count

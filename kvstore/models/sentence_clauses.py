@@ -35,11 +35,11 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
     present = [index for index, phrase in enumerate(phrases) if split_written_words(phrase)]
     phrases, connectives = [phrases[index] for index in present], [connectives[index] for index in present]
     words = list(map(split_written_words, phrases))
-    # The main clause ends with the first phrase that has a verb; the words before the verb are its subject.
-    verbs = (find_verb(phrase_words, index == 0) for index, phrase_words in enumerate(words))
-    main_index, main_verb = next(((index, verb) for index, verb in enumerate(verbs) if verb is not None), (None, None))
-    if main_index is None:
+    main_verb_place = _find_main_verb(words)
+    if main_verb_place is None:
         return
+    main_index, main_verb = main_verb_place
+    # The subject is the words before the main verb.
     subject = list(filter(None, [*phrases[:main_index], " ".join(words[main_index][:main_verb])]))
     # A subject, an attribute between punctuation marks, and the predicate, as in "Ann, a singer, sailed".
     if main_index == 2 and main_verb == 0 and not connectives[main_index].strip().isalpha():
@@ -69,6 +69,18 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
             subject, shared_subject = [], None
     if start > 0 and shared_subject is not None:
         yield [*shared_subject, *phrases[start:]]
+
+
+def _find_main_verb(phrases: Sequence[Sequence[str]]) -> tuple[int, int] | None:
+    """Return the index of the first phrase with a verb, which ends the main clause, and the index of its verb in it.
+
+    ``phrases`` are the words of each phrase. Returns None if no phrase has a verb.
+    """
+    for index, words in enumerate(phrases):
+        verb = find_verb(words, index == 0)
+        if verb is not None:
+            return index, verb
+    return None
 
 
 def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:

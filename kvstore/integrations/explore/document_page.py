@@ -54,12 +54,7 @@ def _read_content(request: PageRequest) -> PageContent:
     about a span that is not in the text. Raises DocumentNotFoundError if the document does not exist.
     """
     store, key = request.store, request.name
-    document = store.get(key)
-    if document is None:
-        suggestions = ", ".join(store.keys(key[:3], 3)) if key else ""
-        raise DocumentNotFoundError(
-            f"there is no document {key!r}{f'; similar keys: {suggestions}' if suggestions else ''}"
-        )
+    document = _get_document(store, key)
     text = document.text.encode()
     chunks = _query_rows(
         store, 'SELECT id, ordinal, heading, start, "end" FROM chunks WHERE document = ? ORDER BY id', key
@@ -70,14 +65,14 @@ def _read_content(request: PageRequest) -> PageContent:
     start, end = parts[part_index]
     # A mark that begins in the part is shown completely.
     end = max([end, *(mark_end for mark_start, mark_end in merge_spans(marks) if start <= mark_start < end)])
-    names = store.query(
+    mentions = store.query(
         'SELECT entity, start, "end" FROM mentions WHERE document = ?', (key,), max_rows=None
     ).fetchall()
-    counts = Counter(name for name, _, _ in names)
+    mention_counts = Counter(name for name, _, _ in mentions)
     edges = _query_rows(
         store, 'SELECT child, parent, tree, kind, confidence, start, "end", accepted FROM edges WHERE document = ?', key
     )
-    return {
+    content = {
         "document": {name: getattr(document, name) for name in _DOCUMENT_FIELDS},
         "part": {"number": part_index, "of": len(parts), "start": start, "end": end},
         "text": text[start:end].decode(),
@@ -88,18 +83,34 @@ def _read_content(request: PageRequest) -> PageContent:
         "notice": notice,
         "headings": _list_headings(chunks, parts)[:_MAX_LISTED],
         "abstracts": _build_abstract_trees(store, key, chunks),
-        "names": [{"entity": name, "mentions": count} for name, count in counts.most_common(_MAX_NAMES)],
+        "names": [{"entity": name, "mentions": count} for name, count in mention_counts.most_common(_MAX_NAMES)],
         "places": [
-            {"entity": name, "start": mark_start, "end": mark_end}
-            for name, mark_start, mark_end in names
-            if mark_start < end and mark_end > start
+            {"entity": name, "start": mention_start, "end": mention_end}
+            for name, mention_start, mention_end in mentions
+            if mention_start < end and mention_end > start
         ],
         "edges": edges[:_MAX_LISTED],
-        "view": "text" if document.format != "markdown" or request.get_text("view") == "text" else "rendered",
+        "view": "rendered" if _is_rendered(request, document) else "text",
         "can_render": document.format == "markdown",
-    } | (
-        {} if request.as_data else {"shown": _render_text(request, document, text, (start, end), marks, names, chunks)}
-    )
+    }
+    if not request.as_data:
+        content["shown"] = _render_text(request, document, text, (start, end), marks, mentions, chunks)
+    return content
+
+
+def _get_document(store: kvstore.Store, key: str) -> kvstore.Document:
+    """Return the document of a key. Raises DocumentNotFoundError, which suggests keys that begin alike."""
+    document = store.get(key)
+    if document is not None:
+        return document
+    suggestions = ", ".join(store.keys(key[:3], 3)) if key else ""
+    addition = f"; similar keys: {suggestions}" if suggestions else ""
+    raise DocumentNotFoundError(f"there is no document {key!r}{addition}")
+
+
+def _is_rendered(request: PageRequest, document: kvstore.Document) -> bool:
+    """True if the page shows the document as rendered Markdown instead of its text."""
+    return document.format == "markdown" and request.get_text("view") != "text"
 
 
 def _render_text(
@@ -118,7 +129,7 @@ def _render_text(
     """
     part_start, part_end = part
     anchors = [chunk["start"] for chunk in chunks]
-    if document.format != "markdown" or request.get_text("view") == "text":
+    if not _is_rendered(request, document):
         return render_marked_text(text, part, marks=marks, names=names, anchors=anchors)
     byte_inserts = [Insert(start, start, f'<span id="byte-{start}"></span>', "") for start in anchors]
     byte_inserts += [

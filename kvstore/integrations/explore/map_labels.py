@@ -154,8 +154,8 @@ def _compute_weight(
 ) -> float:
     """Return the weight of a term for a cluster of ``cluster_size`` chunks.
 
-    It is the product of three factors and the factors of pairs and headings: the fraction of the cluster's chunks with
-    the term, the term's information, and the fraction of the term's chunks in the cluster.
+    It is the product of the fraction of the cluster's chunks with the term, the term's information (terms of few chunks
+    have more), and the fraction of the term's chunks in the cluster. Pairs of words and terms of headings weigh more.
 
     ``num_cluster_chunks`` chunks of the cluster have the term, ``num_headings`` of them in a heading, and
     ``num_term_chunks`` of all ``num_chunks`` chunks have it.

@@ -183,15 +183,15 @@ def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]
     return build_document_url(target) if has_document(target) else None
 
 
-def _select_inserts(open_inserts: Sequence[Insert], *, in_link: bool) -> list[Insert]:
-    """Return the inserts (pairs of HTML tags) to render around a text that ``open_inserts`` span, outermost first.
+def _select_inserts(inserts: Sequence[Insert], open_indexes: Sequence[int], *, in_link: bool) -> list[int]:
+    """Return the indexes of the inserts to render around a text, outermost first.
 
-    Empty inserts are omitted, and so are links except the innermost one. Inside a link of the text itself
-    (``in_link``), all links are omitted.
+    ``open_indexes`` are the indexes of all inserts whose span contains the text. Empty inserts are omitted, and so are
+    links except the innermost one. Inside a link of the text itself (``in_link``), all links are omitted.
     """
-    spanning = [insert for insert in open_inserts if insert.start < insert.end]
-    links = [] if in_link else [insert for insert in spanning if insert.is_link]
-    return [insert for insert in spanning if not insert.is_link] + links[-1:]
+    spanning = [index for index in open_indexes if inserts[index].start < inserts[index].end]
+    links = [] if in_link else [index for index in spanning if inserts[index].is_link]
+    return [index for index in spanning if not inserts[index].is_link] + links[-1:]
 
 
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
@@ -200,20 +200,14 @@ def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
     An insert is a pair of HTML tags for a span. A marker with its index is at the start and another at the end of the
     span. Each text between the two markers is surrounded by the tags.
     """
-    open_indexes: list[int] = []
     # A marker is lost in text that is not rendered, such as a URL; a span without an end is ignored.
     ended_indexes = {int(index) for index in re.findall(f"{_MARKER_END}(\\d+){_MARKER_CLOSE}", html)}
-    used_ids: set[int] = set()
+    open_indexes: list[int] = []
+    shown_indexes: set[int] = set()  # the inserts that already surround a text
     num_open_links = 0
     for piece in _PIECE_PATTERN.split(html):
         marker = _MARKER_PATTERN.fullmatch(piece)
-        if marker is None and piece.startswith("<"):
-            if piece == "</a>":
-                num_open_links -= 1
-            elif piece.startswith("<a "):
-                num_open_links += 1
-            yield _MARKER_PATTERN.sub("", piece)
-        elif marker is not None:
+        if marker is not None:
             index = int(marker[1])
             if index not in ended_indexes:
                 continue
@@ -223,14 +217,27 @@ def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
                     yield inserts[index].opening + inserts[index].closing
             elif index in open_indexes:
                 open_indexes.remove(index)
+        elif piece.startswith("<"):
+            if piece == "</a>":
+                num_open_links -= 1
+            elif piece.startswith("<a "):
+                num_open_links += 1
+            yield _MARKER_PATTERN.sub("", piece)
         elif piece.strip():
-            active_inserts = _select_inserts([inserts[index] for index in open_indexes], in_link=num_open_links > 0)
-            # Only the first text of a span has its id.
-            openings = [
-                re.sub(r' id="[^"]*"', "", insert.opening) if id(insert) in used_ids else insert.opening
-                for insert in active_inserts
-            ]
-            used_ids.update(id(insert) for insert in active_inserts)
-            yield "".join(openings) + piece + "".join(insert.closing for insert in reversed(active_inserts))
+            indexes = _select_inserts(inserts, open_indexes, in_link=num_open_links > 0)
+            yield _surround(piece, [inserts[index] for index in indexes], [index in shown_indexes for index in indexes])
+            shown_indexes.update(indexes)
         else:
             yield piece
+
+
+def _surround(text: str, inserts: Sequence[Insert], are_shown: Sequence[bool]) -> str:
+    """Return a text between the tags of ``inserts``, outermost first.
+
+    An insert that already surrounds an earlier text (``are_shown``) is repeated without its id.
+    """
+    openings = [
+        re.sub(r' id="[^"]*"', "", insert.opening) if is_shown else insert.opening
+        for insert, is_shown in zip(inserts, are_shown, strict=True)
+    ]
+    return "".join(openings) + text + "".join(insert.closing for insert in reversed(inserts))
