@@ -139,10 +139,10 @@ def wrap_cell(text: str, width: int) -> list[str]:
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
-def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], available: int) -> list[int] | None:
+def fit_widths(natural_widths: Sequence[int], are_fixed: Sequence[bool], available: int) -> list[int] | None:
     """Return the widths of columns that fit in ``available`` cells.
 
-    The widest columns shrink first; columns with ``is_fixed`` never shrink. Returns None if a column would become too
+    The widest columns shrink first; those that ``are_fixed`` never shrink. Returns None if a column would become too
     narrow to read.
 
     >>> fit_widths([3, 40, 80], [True, False, False], 63), fit_widths([3, 40, 80], [True, False, False], 20)
@@ -151,9 +151,9 @@ def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], availabl
     if sum(natural_widths) <= available:
         return list(natural_widths)
     # From the narrowest column on, each gets its natural width or an equal share of what is left.
-    shrinkable = sorted((width, index) for index, width in enumerate(natural_widths) if not is_fixed[index])
+    shrinkable = sorted((width, index) for index, width in enumerate(natural_widths) if not are_fixed[index])
     widths = list(natural_widths)
-    available -= sum(width for index, width in enumerate(natural_widths) if is_fixed[index])
+    available -= sum(width for index, width in enumerate(natural_widths) if are_fixed[index])
     for position, (width, index) in enumerate(shrinkable):
         widths[index] = min(width, max(available, 0) // (len(shrinkable) - position))
         available -= widths[index]
@@ -230,31 +230,31 @@ def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
         max([measure_width(name), *(measure_width(row[column]) for row in cells)]) for column, name in enumerate(names)
     ]
     # Columns of numbers are right-aligned and keep their width.
-    is_numeric = [
+    are_numeric = [
         bool(measured_rows) and all(isinstance(row[column], (int, float, type(None))) for row in measured_rows)
         for column in range(len(names))
     ]
     widths = (
         natural_widths
         if width is None
-        else fit_widths(natural_widths, is_numeric, width - grid.compute_overhead(len(names)))
+        else fit_widths(natural_widths, are_numeric, width - grid.compute_overhead(len(names)))
     )
     if widths is None:
         yield from render_vertical(columns, chain(measured_rows, remaining_rows), width)
         return
     yield from grid.render_rule(grid.top_rule, widths)
     yield from grid.render_row(
-        [[truncate(name, size)] for name, size in zip(names, widths, strict=True)], widths, is_numeric
+        [[truncate(name, size)] for name, size in zip(names, widths, strict=True)], widths, are_numeric
     )
     yield from grid.render_rule(grid.head_rule, widths)
     for row in chain(measured_rows, remaining_rows):
         wrapped_cells = []
-        for value, size, is_number_column in zip(row, widths, is_numeric, strict=True):
+        for value, size, is_number_column in zip(row, widths, are_numeric, strict=True):
             text = format_value(value)
             # A number is never divided, even if it is wider than the measured numbers.
             is_whole = is_number_column and isinstance(value, (int, float))
             wrapped_cells.append([text] if is_whole else wrap_cell(text, max(size, 1)))
-        yield from grid.render_row(wrapped_cells, widths, is_numeric)
+        yield from grid.render_row(wrapped_cells, widths, are_numeric)
     yield from grid.render_rule(grid.foot_rule, widths)
 
 

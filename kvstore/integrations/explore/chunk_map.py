@@ -68,18 +68,19 @@ class ChunkMap:
         self._indexes_by_id = {chunk: index for index, chunk in enumerate(ids)}
         step = max(1, -(-len(ids) // _MAX_SAMPLED))  # rounded up, so that at most _MAX_SAMPLED chunks are sampled
         self._layout = MapLayout(store.vectors(ids[::step]))
-        points = np.zeros((len(ids), 2), np.float32)
+        positions = np.zeros((len(ids), 2), np.float32)
         self.clusters = np.zeros(len(ids), np.uint8)
         cosines = np.zeros(len(ids), np.float32)
         for start in range(0, len(ids), _BATCH_SIZE):
             batch = slice(start, start + _BATCH_SIZE)
             vectors = store.vectors(ids[batch])
-            points[batch], self.clusters[batch] = self._layout.project(vectors), self._layout.assign_clusters(vectors)
+            positions[batch] = self._layout.project(vectors)
+            self.clusters[batch] = self._layout.assign_clusters(vectors)
             cosines[batch] = self._layout.compute_cosines(vectors)
-        self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
+        self._lowest = positions.min(0) if len(ids) else np.zeros(2, np.float32)
         # One scale for both axes keeps distances in the plane comparable.
-        self._span = float(max((points - self._low).max(initial=0.0), 1e-9))  # not 0, because it is a divisor
-        self.points = np.rint((points - self._low) / self._span * AXIS_STEPS).astype(np.uint16)
+        self._scale = float(max((positions - self._lowest).max(initial=0.0), 1e-9))  # not 0, because it is a divisor
+        self.points = np.rint((positions - self._lowest) / self._scale * AXIS_STEPS).astype(np.uint16)
         self.labels = self._make_labels(store, ids, cosines)
         self._groups: dict[str, ChunkGroups] = {}
 
@@ -124,7 +125,7 @@ class ChunkMap:
 
     def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
         """Return x and y of a vector. The map's chunks are between 0 and 1, but other vectors may lie outside."""
-        x, y = ((self._layout.project(vector[None]) - self._low) / self._span)[0].tolist()
+        x, y = ((self._layout.project(vector[None]) - self._lowest) / self._scale)[0].tolist()
         return x, y
 
     def find_index(self, document: str, ordinal: int) -> int | None:

@@ -34,7 +34,10 @@ class _BoundedProtocol(H11Protocol):
     """A connection; ``waiting`` holds the server's connections whose request has not arrived, the oldest first."""
 
     def __init__(self, *arguments: Any, waiting: dict[_BoundedProtocol, None], **options: Any) -> None:
-        """Create a connection with uvicorn's arguments; ``waiting`` holds all connections that wait for a request."""
+        """Create a connection with uvicorn's arguments.
+
+        ``waiting`` is an ordered set, the keys of a dictionary, which all connections of the server share.
+        """
         super().__init__(*arguments, **options)
         self._waiting = waiting
         self._timer: asyncio.TimerHandle | None = None

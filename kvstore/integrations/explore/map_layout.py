@@ -102,21 +102,7 @@ def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
     generator = np.random.default_rng(0)
     best_score, best_centers = -np.inf, vectors[:1]
     for _ in range(_NUM_STARTS):
-        centers = vectors[[generator.integers(len(vectors))]]
-        while len(centers) < num_clusters:  # k-means++
-            distances = np.maximum(1 - (vectors @ centers.T).max(1), 0).astype(np.float64)
-            total = distances.sum()
-            index = generator.choice(len(vectors), p=distances / total) if total > 0 else 0
-            centers = np.concatenate([centers, vectors[[index]]])
-        for _ in range(_NUM_STEPS):
-            clusters = np.argmax(vectors @ centers.T, 1)
-            sums = np.zeros_like(centers)
-            np.add.at(sums, clusters, vectors)
-            norms = np.linalg.norm(sums, axis=1, keepdims=True)
-            next_centers = np.where(norms > 0, sums / np.maximum(norms, _MIN_LENGTH), centers).astype(np.float32)
-            if np.allclose(next_centers, centers, atol=1e-5):  # they no longer move
-                break
-            centers = next_centers
+        centers = _refine_centers(vectors, _choose_start(vectors, num_clusters, generator))
         score = float((vectors @ centers.T).max(1).sum())
         if score > best_score + 1e-6:  # by more than rounding errors
             best_score, best_centers = score, centers
@@ -124,19 +110,44 @@ def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
     return best_centers[np.argsort(-sizes, kind="stable")]
 
 
+def _choose_start(vectors: MapVectors, num_clusters: int, generator: np.random.Generator) -> MapVectors:
+    """Return random vectors as the first cluster centers, by k-means++: far from each other rather than near.
+
+    The next center is a vector with a probability in proportion to its distance, 1 - cosine, from the nearest center.
+    """
+    centers = vectors[[generator.integers(len(vectors))]]
+    while len(centers) < num_clusters:
+        distances = np.maximum(1 - (vectors @ centers.T).max(1), 0).astype(np.float64)
+        total = distances.sum()
+        index = generator.choice(len(vectors), p=distances / total) if total > 0 else 0
+        centers = np.concatenate([centers, vectors[[index]]])
+    return centers
+
+
+def _refine_centers(vectors: MapVectors, centers: MapVectors) -> MapVectors:
+    """Return the centers to which spherical k-means moves ``centers``.
+
+    A step moves each center to the mean direction of the vectors that are nearest to it.
+    """
+    for _ in range(_NUM_STEPS):
+        clusters = np.argmax(vectors @ centers.T, 1)
+        sums = np.zeros_like(centers)
+        np.add.at(sums, clusters, vectors)
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        next_centers = np.where(norms > 0, sums / np.maximum(norms, _MIN_LENGTH), centers).astype(np.float32)
+        if np.allclose(next_centers, centers, atol=1e-5):  # they no longer move
+            break
+        centers = next_centers
+    return centers
+
+
 def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the centers of the discs in the plane, shape (clusters, 2); similar clusters are near each other.
 
-    The first positions are a principal coordinate analysis of the cosines; then overlapping discs are pushed apart.
+    The first positions are those of classical scaling; then overlapping discs are pushed apart.
     """
-    cosines = (centers @ centers.T).astype(np.float64)
-    centered = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
-    eigenvalues, eigenvectors = np.linalg.eigh(centered)
-    positions = np.zeros((len(centers), 2))
-    count = min(2, len(centers))
-    positions[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))
-    # The sign of an eigenvector is arbitrary: make its greatest component positive. Then separate equal centers a bit.
-    positions *= np.where(positions[np.abs(positions).argmax(0), np.arange(2)] < 0, -1.0, 1.0)
+    positions = _scale_cosines(centers)
+    # Separate equal centers a bit.
     angles = np.arange(len(positions))
     positions += _MIN_DISTANCE * np.stack([np.cos(angles), np.sin(angles)], 1)
     min_distances = radii[:, None] + radii + _GAP * radii.mean()
@@ -148,6 +159,29 @@ def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDA
         positions += pushes * _PUSH_SHARE
         positions -= (positions - positions.mean(0)) * _PULL_SHARE
     return positions
+
+
+def _scale_cosines(centers: MapVectors) -> npt.NDArray[np.float64]:
+    """Return a point in the plane for each of ``centers``, by classical scaling: the higher their cosine, the nearer.
+
+    The coordinates are the eigenvectors of the two greatest eigenvalues of the centered cosines.
+    """
+    cosines = (centers @ centers.T).astype(np.float64)
+    centered = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
+    eigenvalues, eigenvectors = np.linalg.eigh(centered)
+    points = np.zeros((len(centers), 2))
+    count = min(2, len(centers))
+    points[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))
+    _fix_signs(points)
+    return points
+
+
+def _fix_signs(axes: npt.NDArray[Any]) -> None:
+    """Multiply two axes, the columns of a matrix, by 1 or -1, so that the greatest component of each is positive.
+
+    The sign of an eigenvector or a principal axis is arbitrary.
+    """
+    axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(2)] < 0, -1.0, 1.0).astype(axes.dtype)
 
 
 def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
@@ -162,8 +196,7 @@ def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
     sample = members[:: -(-len(members) // _MAX_MEMBERS)]  # a step rounded up, for at most _MAX_MEMBERS
     _, _, directions = np.linalg.svd(sample - sample.mean(0), full_matrices=False)
     axes[:, : len(directions[:2])] = directions[:2].T
-    # The sign of a direction is arbitrary: make its greatest component positive.
-    axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(2)] < 0, -1.0, 1.0).astype(np.float32)
+    _fix_signs(axes)
     scale = float(np.linalg.norm((sample - sample.mean(0)) @ axes, axis=1).mean())
     return axes, max(scale, 1e-6)  # not 0, because it is a divisor
 
