@@ -89,7 +89,10 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of the fact in a damaged row of the first table, for the message that it is lost."""
+        """Return a description of the fact in a damaged row of the first table, for the message that it is lost.
+
+        ``row_key`` is the key of the row.
+        """
 
     @abstractmethod
     def read(self, state: State, row_key: bytes) -> tuple[Key, Value]:
@@ -193,7 +196,10 @@ class DocumentFact(StatedFact[str, Value]):
     gives_context: ClassVar[bool] = False
 
     def build_contexts(self, value: Value, document: ChunkedText) -> Sequence[str]:
-        """Return for each chunk the text to embed between its headings and its own text; by default, an empty text."""
+        """Return for each chunk the text to embed between its headings and its own text, by the ``value`` stated.
+
+        By default, it is an empty text.
+        """
         return [""] * len(document.chunks)
 
     @abstractmethod
@@ -262,7 +268,10 @@ class DocumentFact(StatedFact[str, Value]):
         context.write.delete(self.tables[0], _make_row_key(context.state, key))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Value) -> None:
-        """Store the value stated about the document with this key, in the table with a row for each document."""
+        """Store the value stated about the document with this key, in the table with a row for each document.
+
+        The fields have names as they were stated, so the ``ids`` of entities are not needed.
+        """
         context.write.put(self.tables[0], _make_row_key(context.state, key), records.pack(self.to_fields(value)))
 
 

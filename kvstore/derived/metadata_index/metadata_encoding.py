@@ -298,8 +298,8 @@ def change_container(
 def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
     """Return the union of containers as a mask over ``num_documents`` ids.
 
-    Each container comes with its key, which ends with the index of the container. Raises CorruptionError for a damaged
-    container.
+    Each container comes with its key, which ends with the index of the container. Raises CorruptionError, with
+    ``table``, for a damaged container.
     """
     mask = np.zeros(num_documents, np.bool_)
     single_ids: list[int] = []
@@ -338,7 +338,10 @@ def unpack_container(container: memoryview, table: str, key: bytes) -> Container
 
 
 def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
-    """Return a container, a set of document offsets, as a mask by offset. Raises CorruptionError if it is damaged."""
+    """Return a container, a set of document offsets, as a mask by offset.
+
+    Raises CorruptionError, with ``table`` and ``key``, if it is damaged.
+    """
     if container[0] == _BITS:  # faster than to list the offsets first
         body = records.unseal(container, table, key)
         if len(body) == 1 + _BITMAP_BYTES:

@@ -302,7 +302,10 @@ class GraphWriter(ViewWriter, PassageGraph):
                 changes.setdefault(entity, []).append(packed_chunk | mention_bits)
 
     def change_link(self, entity: int, other_entity: int, kind: int, change: int) -> None:
-        """Add ``change`` to the count of a link between two entities, in both directions; :meth:`flush` writes it."""
+        """Add ``change`` to the count of links of a kind between two entities, in both directions.
+
+        :meth:`flush` writes the new counts.
+        """
         for ends in ((entity, other_entity), (other_entity, entity)):
             self._link_changes[*ends, kind] = self._link_changes.get((*ends, kind), 0) + change
 

@@ -165,7 +165,7 @@ def compute_personalized_pagerank(
 ) -> PageRank:
     """Compute the personalized PageRank of the graph from ``starts``, the masses of the nodes where walks start.
 
-    The masses are above 0, and are normalized to sum to 1.
+    The masses are above 0, and are normalized to sum to 1. ``weights`` are the weights of the kinds of edges.
 
     ``bias`` draws the walk from entities toward some chunks. ``restart`` is the probability of returning to a start
     node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge. At most 1 / (restart ·
@@ -244,7 +244,7 @@ def make_start_request(
 
 
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None) -> NeighborhoodRequest:
-    """Return the request for the rows (edges) of nodes, which are chunks and entities.
+    """Return the request for the rows of nodes (chunks and entities), with the kinds of edges that have ``weights``.
 
     Chunks similar to ``vector`` are preferred (None: no preference).
     """
@@ -326,14 +326,17 @@ class _WeightedRows:
         return self.weight_rows(request, self._reader.fetch(request))
 
     def weight_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_WalkRows]:
-        """Compute the weights of the edges in a request's answer, and yield the edges of chunks, then of entities."""
+        """Compute the weights of the edges in ``surroundings``, the answer to ``request``, and yield the edges.
+
+        The edges of chunks come first, then the edges of entities.
+        """
         if surroundings.chunks is not None:
             yield self._weight_chunk_rows(request.chunks, surroundings.chunks)
         if surroundings.entities is not None:
             yield self._weight_entity_rows(request.entities, surroundings.entities)
 
     def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _WalkRows:
-        """Return the edges of chunks (``nodes``) for the compiled code: steps to their entities, with weights."""
+        """Return the edges of chunks (``nodes``), which ``surroundings`` has, with weights, for the compiled code."""
         (bounds, entities, mention_bits), degrees = surroundings
         weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), mention_bits] * self._compute_rarity(degrees)
         return _WalkRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))

@@ -53,9 +53,9 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
     def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> IndexContent:
         """Build the content of the index file from the names of all entities.
 
-        The graph and the pairs of the old file are extended. If the options changed, or too many of its names were
-        removed or changed, only its vectors are reused. A new name takes two steps of progress: embedding it, and
-        finding its neighbors.
+        ``states()`` opens a snapshot of the store, and ``tools`` embeds names and reports progress. The graph and the
+        pairs of the old file are extended. If the options changed, or too many of its names were removed or changed,
+        only its vectors are reused. A new name takes two steps of progress: embedding it, and finding its neighbors.
         """
         with states() as state:
             change, dimension = state.counters.change, state.settings.dimension
@@ -117,9 +117,9 @@ def _reuse_rows(
 ) -> _ReusedRows:
     """Return the rows of the old file that can be reused; none without an old file.
 
-    ``digests`` are the digests of the current names. If the options changed, or too many names were removed or changed,
-    only the rows of unchanged names are reused, without pairs or the graph. Otherwise, rows of removed and changed
-    names stay, with entity 0, because the graph refers to them.
+    ``digests`` are the digests of the current names, and ``dimension`` is the length of a vector. If the options
+    changed, or too many names were removed or changed, only the rows of unchanged names are reused, without pairs or
+    the graph. Otherwise, rows of removed and changed names stay, with entity 0, because the graph refers to them.
     """
     if old is None:
         return _ReusedRows(np.empty(0, np.uint32), np.empty((0, dimension), np.float32), _NO_PAIRS, None)

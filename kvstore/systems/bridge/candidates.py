@@ -174,9 +174,9 @@ class _PoolBuilder:
         self._cache_abstracts(abstract for _, abstract in abstracts)
         keys = self._state.documents.get_keys(self._abstracts[abstract].document for _, abstract in abstracts)
 
-        def get_sort_key(mention: _RankedAbstract) -> tuple[int, str, int]:
+        def get_sort_key(ranked: _RankedAbstract) -> tuple[int, str, int]:
             """Return the sort key of an abstract (summary): its rank, its document's key and its id."""
-            return mention.rank, keys[self._abstracts[mention.abstract].document], mention.abstract
+            return ranked.rank, keys[self._abstracts[ranked.abstract].document], ranked.abstract
 
         return sorted(abstracts, key=get_sort_key)
 

@@ -91,8 +91,8 @@ def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[_Clause
 def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[Clause]:
     """Yield the relative clauses that begin with their subject, a relative pronoun, without the pronoun.
 
-    The subject of each is the noun phrase that the pronoun refers to. Clauses that are too short, or have a long
-    noun phrase, are omitted.
+    The subject of each is the noun phrase that the pronoun refers to. Clauses that are too short, or have a long noun
+    phrase, are omitted. ``subtrees`` are the dependency subtrees of the words.
     """
     words = sentence.words
     for index, word in enumerate(words):
@@ -144,7 +144,7 @@ def _is_clause_end(sentence: Sentence, index: int) -> bool:
 
 
 def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[int, int] | None:
-    """Return the character range of the subject of the predicate at word ``index``.
+    """Return the character range of the subject (a subtree of words) of the predicate at word ``index``.
 
     A predicate without a subject shares the subject of the predicate with which it is coordinated. Returns None if
     there is no subject, or if it is too long to be repeated.

@@ -121,8 +121,8 @@ def search_paths(
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
     """Return the extensions of the paths of a beam search, each by one unit (a sentence).
 
-    The key of an extension has the sorted row numbers of the extended path's units; of several extensions with the same
-    key, only the first is returned.
+    ``frontier`` has the paths, each with the entities of its last unit. The key of an extension has the sorted row
+    numbers of the extended path's units; of several extensions with the same key, only the first is returned.
     """
     extensions: dict[tuple[int, ...], _Extension] = {}
     for path, entities in frontier:
@@ -230,8 +230,9 @@ def _select_greatest(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.fl
     ``values`` has a value for each unit (sentence) in ``rows``.
     """
     order = np.argsort(-values, kind="stable")
-    if len(order) > count:  # keep everything that ties with the last one
-        order = order[: int(np.searchsorted(-values[order], -values[order[count - 1]], "right"))]
+    if len(order) > count:
+        min_value = values[order[count - 1]]
+        order = order[values[order] >= min_value]  # with everything that ties with the last one
     indexes: list[int] = order.tolist()
     has_ties = len(set(values[order].tolist())) < len(indexes)
     if has_ties:

@@ -226,7 +226,7 @@ class Units:
         return np.array([id for id, _ in nearest], np.uint64), np.array([score for _, score in nearest], np.float32)
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
-        """Return the entities that each unit (sentence), or the title of its document, mentions, ascending."""
+        """Return, for each of these units (sentences), the entities in it or in its document's title, ascending."""
         units = self.get(ids)
         # Names are recognized in the text of a unit that a model wrote; the names in other units are stored by chunk.
         self.load_names(unit.chunk for unit in units if unit.source == RULE)

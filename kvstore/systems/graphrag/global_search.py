@@ -203,7 +203,8 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
 def _descend(scoring: _CommunityScoring, levels: int) -> tuple[list[ScoredCommunities], list[ScoredCommunities]]:
     """Return the selected and all scored communities, each as a list by level, from the coarsest level.
 
-    The selection descends at most ``levels`` levels, to each child that scores at least as high as its parent.
+    The selection descends at most ``levels`` levels, to each child that scores at least as high as its parent by
+    ``scoring``.
     """
     current = scoring.score_children(None)
     selected, scored = list[ScoredCommunities](), [current]
@@ -226,8 +227,8 @@ def _descend(scoring: _CommunityScoring, levels: int) -> tuple[list[ScoredCommun
 def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:
     """Return a report on each selected group of chunks as a hit, in order; groups without a report are omitted.
 
-    A group is a community, or the chunks in no community. If the query limits the tokens, each report has as many
-    sentences as fit its share. Together they contain most of the content of the group's chunks.
+    A group is a community, or the chunks in no community, which ``scoring`` has. If the query limits the tokens, each
+    report has as many sentences as fit its share. Together they contain most of the content of the group's chunks.
     """
     if query.within is not None:
         max_reports = max(1, query.within // _MIN_REPORT_TOKENS)

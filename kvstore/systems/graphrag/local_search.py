@@ -211,7 +211,8 @@ def find_near_entities(
 def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Container[int]) -> dict[int, float]:
     """Return the scores of the entities that the chunks of rankings mention in their own text, by entity.
 
-    Each mention adds the rarity of the entity times the chunk's score relative to the best of its ranking.
+    Each mention adds the rarity of the entity times the chunk's score relative to the best of its ranking. Entities in
+    ``excluded`` are skipped.
     """
     scores: dict[int, float] = {}
     rankings = list(filter(None, rankings))
@@ -230,7 +231,7 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
 def _iter_own_mentions(query: Query, surroundings: ChunkSurroundings) -> Iterator[list[tuple[int, float]]]:
     """Yield, for each chunk, the entities that its own text mentions, each with its rarity (IDF).
 
-    Entities that only the title or a heading of the chunk mentions are omitted.
+    Entities that only the title or a heading of the chunk mentions are omitted. ``surroundings`` has all mentions.
     """
     rows = surroundings.rows
     rarities = _compute_rarities(query, surroundings.degrees)
@@ -250,7 +251,7 @@ def _select_highest(scores: Mapping[int, float], limit: int) -> list[int]:
 
 
 def _find_start_entities(query: Query, rankings: Sequence[Ranking], limit: int) -> list[StartEntity]:
-    """Return the entities that a question names, then the entities in its nearest chunks; at most ``limit``."""
+    """Return at most ``limit`` entities: first the names in the question, then names in the chunks of ``rankings``."""
     named_starts = find_question_entities(query)[:limit]
     with query.trace.step("entities of near chunks") as step:
         top_rankings = [ranking[:_NUM_NEAREST] for ranking in rankings]

@@ -212,7 +212,7 @@ def _limit_score(hit: Hit, previous: Hit) -> float:
 
 
 def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:
-    """Return a report as a hit with rank 1 at its first span; None for a report without spans, which may not be shown.
+    """Return a report (``content``) as a hit of rank 1; None for a report without spans, which may not be shown.
 
     ``path`` is the reason for the hit that EXPLAIN shows.
     """

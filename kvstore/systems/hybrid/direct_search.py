@@ -269,7 +269,7 @@ def _add_bonuses(
 ) -> int:
     """Add the bonuses of the best chunks to ``scores``, the scores of ``chunks``, in place; rescale them to at most 1.
 
-    Only the best :data:`_NUM_READ` chunks are read. Returns their number.
+    ``weights`` has the weight of each bonus. Only the best :data:`_NUM_READ` chunks are read. Returns their number.
     """
     read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
     indexes = np.searchsorted(chunks, read_chunks)
@@ -319,7 +319,7 @@ def _collect_cosines(
 ) -> npt.NDArray[np.float64]:
     """Return the cosine of each of ``chunks`` with the question, or zeros if dense search has no results.
 
-    Reads the cosines that neither search computed.
+    ``dense_ranking`` and ``word_search`` are the results of the two searches. Reads the cosines that neither computed.
     """
     if not dense_ranking:
         return np.zeros(len(chunks))

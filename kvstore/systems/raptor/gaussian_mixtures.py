@@ -84,7 +84,7 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
 def _split_recursively(mixture_class: Any, nodes: Points, members: IntArray, size: int) -> list[IntArray]:
     """Return the clusters of ``members`` in a mixture, each split again while it has more than ``size`` nodes.
 
-    ``members`` are indexes of nodes.
+    ``members`` are indexes of nodes, and ``mixture_class`` is scikit-learn's GaussianMixture.
     """
     min_count = 1 if len(members) <= size else 2
     max_count = max(2, 2 * len(members) // size)  # enough for clusters of half the size
@@ -99,7 +99,7 @@ def _split_recursively(mixture_class: Any, nodes: Points, members: IntArray, siz
 
 
 def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Sequence[int]) -> list[IntArray]:
-    """Return the clusters of ``members`` (indexes of nodes) in the best Gaussian mixture.
+    """Return the clusters of ``members`` (indexes of nodes) in the best Gaussian mixture (``mixture_class``).
 
     Of the mixtures with these ``counts`` of clusters, the best minimizes the Bayesian information criterion. A node is
     in its most probable cluster, and in every other cluster that has a probability of at least :data:`_MIN_PROBABILITY`

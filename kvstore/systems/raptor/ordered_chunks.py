@@ -104,17 +104,17 @@ class OrderedChunks:
         return len(self.ids)
 
     def read_text(self, chunk_index: int, start: int = 0, end: int | None = None) -> bytes:
-        """Return the text of a chunk in UTF-8, or bytes ``start`` to ``end`` of it (None: to the end of the chunk)."""
+        """Return bytes ``start`` to ``end`` (None: to its end) of the text of the chunk with this index, in UTF-8."""
         first = int(self.ends[chunk_index - 1]) if chunk_index else 0
         last = int(self.ends[chunk_index]) if end is None else first + end
         return self.texts.read(first + start, last)
 
     def get_size(self, chunk_index: int) -> int:
-        """Return the size of the text of a chunk in bytes."""
+        """Return the size of the text of the chunk with this index, in bytes."""
         return int(self.ends[chunk_index] - (self.ends[chunk_index - 1] if chunk_index else 0))
 
     def sum_vectors(self, chunk_indexes: Sequence[int]) -> bytes:
-        """Return the sum of the vectors of chunks, packed float32.
+        """Return the sum of the vectors of the chunks with these indexes, packed float32.
 
         For at most :data:`MAX_SUMMED_CHUNKS` chunks, which are summed at query time, it is empty.
         """
@@ -129,19 +129,19 @@ class OrderedChunks:
         return total.astype("<f4").tobytes()
 
     def iter_sentences(self, chunk_index: int) -> Iterator[TopicSentence]:
-        """Yield the sentences in the paragraphs and list items of a chunk, in order."""
+        """Yield the sentences in the paragraphs and list items of the chunk with this index, in order."""
         format = "text" if self.is_plain[chunk_index] else "markdown"
         language = self.language_names[int(self.languages[chunk_index])]
         for sentence in iter_content_sentences(self.read_text(chunk_index).decode(), format, language):
             yield TopicSentence(chunk_index, sentence.start, sentence.end, sentence.words)
 
     def build_sentence(self, chunk_index: int, start: int, end: int) -> TopicSentence:
-        """Return the sentence of a chunk at the byte range ``start`` to ``end``, with its words."""
+        """Return the sentence at bytes ``start`` to ``end`` of the chunk with this index, with its words."""
         text = format_summary_sentence(self.read_text(chunk_index, start, end).decode())
         return TopicSentence(chunk_index, start, end, extract_sentence_words(text))
 
     def to_span(self, chunk_index: int, start: int, end: int) -> StoredSpan:
-        """Convert a byte range within a chunk to a span of its document."""
+        """Convert bytes ``start`` to ``end`` of the chunk with this index to a span of its document."""
         offset = int(self.starts[chunk_index])
         return StoredSpan(int(self.documents[chunk_index]), int(self.ids[chunk_index]), offset + start, offset + end)
 

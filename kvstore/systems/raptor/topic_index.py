@@ -174,7 +174,7 @@ class TopicIndex(GenerationIndex[Topics]):
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits.
 
-        The sources have at most ``max_tokens`` tokens (None: no limit).
+        ``task`` names the topic. The sources have at most ``max_tokens`` tokens (None: no limit).
         """
         from .topic_writing import build_topic_prompt
 
@@ -194,7 +194,8 @@ def _build_related_tree(
 ) -> RelatedTree:
     """Return the tree of topics of related content: sentences that name the same entity, grouped by ``vectors``.
 
-    ``method`` and ``size`` are the options of the index, and ``first_id`` is the id of the tree's first topic.
+    ``mentions`` are the mentions of entities in the chunks, ``method`` and ``size`` the options of the index, and
+    ``first_id`` the id of the tree's first topic.
     """
     leaves = group_entity_sentences(chunks, mentions)
     partitions: Sequence[Partition] = ()

@@ -87,7 +87,7 @@ def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeN
 def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> Evidence:
     """Return evidence of the tree nodes (chunks, abstracts and topics) with the greatest cosines that fit the limits.
 
-    Skips a node whose spans are all inside spans already shown.
+    Skips a node whose spans are all inside spans already shown. ``strategy`` is the name that the evidence shows.
     """
     hits: list[Hit] = []
     shown_spans: list[TextSpan] = []
@@ -113,7 +113,7 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
 def _iter_hits(reading: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
     """Yield tree nodes (chunks, abstracts and topics) as hits, read in batches.
 
-    Each batch is twice as large as the last, which limits the number of reads.
+    The first batch has ``batch_size`` nodes, and each further one is twice as large, which limits the number of reads.
     """
     start = 0
     while start < len(nodes):
