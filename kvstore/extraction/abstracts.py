@@ -197,7 +197,7 @@ class AbstractTreeBuilder:
         """Return the heading level of the sections that no leaf abstract crosses.
 
         It is the shallowest level. If the only heading of that level opens the document, it is the title, and the next
-        level is returned.
+        level is returned. A document without headings has the level 0.
         """
         levels = sorted({section.level for section in self._sections})
         if not levels:

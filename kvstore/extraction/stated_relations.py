@@ -75,8 +75,9 @@ def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
 def extract_structural_relations(
     blocks: Sequence[Block], byte_offsets: ByteOffsets, is_english: bool = True
 ) -> list[Relation]:
-    """Return the relations between the headings and list items among ``blocks``: each is below the one around it.
+    """Return the relations between the headings and list items among ``blocks``.
 
+    The child of a relation is the name in a heading or item, and its parent the name in the heading or item around it.
     A pair of names occurs once for each kind of relation. ``byte_offsets`` maps each character of the text to its byte
     offset; ``is_english`` is True if any of the text is English.
     """

@@ -199,20 +199,26 @@ NODES = SqlTable(
 def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterator[AssertedEdge]:
     """Yield (child, parent, assertion) for each document that states an edge, and for the user if the user states it.
 
-    ``child`` and ``parent`` are ids of tree nodes.
+    ``child`` and ``parent`` are ids of tree nodes. An assertion says who states the edge, and where in the document.
     """
     return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
 
 def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield (child, parent, assertion) for each stated edge of some nodes to a parent; all nodes are ids."""
+    """Yield (child, parent, assertion) for each assertion of an edge from one of ``nodes`` to a parent.
+
+    All nodes are ids. An assertion says who states the edge, and where.
+    """
     for node in nodes:
         for parent in reader.state.forest.iter_stated_parents(node):
             yield from _iter_asserted_edges(reader, node, parent)
 
 
 def _iter_child_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield (child, parent, assertion) for each stated edge of some nodes to a child; all nodes are ids."""
+    """Yield (child, parent, assertion) for each assertion of an edge from a child to one of ``nodes``.
+
+    All nodes are ids. An assertion says who states the edge, and where.
+    """
     for node in nodes:
         for child in reader.state.forest.iter_stated_children(node):
             yield from _iter_asserted_edges(reader, child, node)
@@ -314,7 +320,10 @@ class _TripleRecord(NamedTuple):
 
 
 def _load_triple(reader: TableReader, row: tuple[int, int]) -> _TripleRecord:
-    """Return the triple of a row: the id of a document, and the index of the triple in it."""
+    """Return the triple of a row, with the model that wrote it.
+
+    The row is (id of a document, index of the triple in it).
+    """
     document, index = row
     triples = reader.call_cached(_read_triples, document)
     triple = triples.triples[index]

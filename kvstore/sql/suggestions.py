@@ -68,5 +68,5 @@ def make_entity_error(state: State, name: str) -> EntityNotFoundError:
 
 
 def _format_hint(matches: Sequence[str]) -> str:
-    """Return the end of an error message that suggests similar names; '' if there are no ``matches``."""
+    """Return the end of an error message that suggests similar names; empty without ``matches``."""
     return f"; did you mean {' or '.join(map(format_literal, matches))}?" if matches else ""

@@ -9,20 +9,21 @@ import re
 
 from .patterns import compile_lazily
 
-_UNITS = (
+_BELOW_TWENTY = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
 ).split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 #: The number of each word.
 NUMBERS: dict[str, int] = {
-    **{word: number for number, word in enumerate(_UNITS, 1)},
+    **{word: number for number, word in enumerate(_BELOW_TWENTY, 1)},
     **{word: 10 * number for number, word in enumerate(_TENS, 2)},
 }
+#: A number from 20 to 99 in words, such as "forty" or "forty-two".
+_TENS_AND_UNITS = rf"(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_BELOW_TWENTY[:9])}))?"
 #: A number from 2 to 99 in words; "one" is mostly a pronoun.
 NUMBER_PATTERN = compile_lazily(
-    rf"(?<![\w-])(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[:9])}))?|{'|'.join(_UNITS[:0:-1])})(?!\w)",
-    re.IGNORECASE,
+    rf"(?<![\w-])(?:{_TENS_AND_UNITS}|{'|'.join(_BELOW_TWENTY[:0:-1])})(?!\w)", re.IGNORECASE
 )
 
 
@@ -35,6 +36,6 @@ def write_number(number: int) -> str | None:
     if not 2 <= number <= 99:
         return None
     if number < 20:
-        return _UNITS[number - 1]
+        return _BELOW_TWENTY[number - 1]
     tens, unit = divmod(number, 10)
-    return _TENS[tens - 2] + (f"-{_UNITS[unit - 1]}" if unit else "")
+    return _TENS[tens - 2] + (f"-{_BELOW_TWENTY[unit - 1]}" if unit else "")
