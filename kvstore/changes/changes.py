@@ -13,41 +13,32 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
-from ..extraction.abstracts import AbstractTree
 from ..extraction.extraction import ExtractedDocument
-from ..extraction.validation import pack_chunks
 from ..process.collection_pause import pause_collection
 from ..registry import list_structures
 from ..registry.contract import RELATION_LINK
-from ..registry.derivation import list_stored_derivations
 from ..registry.fact import ChangeContext, DocumentFact, StatedFact
 from ..registry.structure_versions import require_maintained
 from ..settings import FixedSettings
 from ..storage.view import WriteView
 from ..structures.counters import Counters
-from ..structures.derived_parts import DerivedPartWriter
-from ..structures.documents.chunks import AbstractWriter, ChunkRecord, ChunkWriter
-from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, build_heading_path
+from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFileWriter
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.forest.forest import Assertion
 from ..structures.forest.forest_writer import ForestWriter
 from ..structures.names.entities import EntityWriter
 from ..structures.names.mentions import MentionWriter
-from ..structures.postings import PostingWriter
 from ..structures.state import State
-from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
-from ..text.languages import find_stemmed_language
 from ..text.normalize import to_entity_key
-from ..text.words import MULTILINGUAL, count_chunk_terms, get_document_stemmer
+from .document_content import DocumentContentWriter
 from .facts import iter_document_facts
 from .full_delta import make_parts_reader
 from .linking import Linker
 from .name_changes import NameChanges
-from .pending import EmbeddedPart, MetadataChange, PendingChanges, PendingDocument
+from .pending import MetadataChange, PendingChanges, PendingDocument
 from .trace_cache import TraceCache
 from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents
 
@@ -73,30 +64,20 @@ class Changes:
         """
         require_maintained(view)
         self._view = view
-        self._settings = settings
         self.counters = Counters.load(view)
-        self.documents = DocumentWriter(view)
-        self._chunks = ChunkWriter(view)
-        self._abstracts = AbstractWriter(view, self.documents)
+        self._contents = DocumentContentWriter(view, settings, self.counters)
+        self.documents = self._contents.documents
         self._entities = EntityWriter(view)
         self._mentions = MentionWriter(view)
-        self._postings = PostingWriter(view)
-        self._vectors = VectorWriter(view, settings.dimension)
         self.forest = ForestWriter(view, self.counters)
         self.filter = entity_filter
         self._traces = traces or TraceCache()
         self._traces.begin(self.counters)
         # Maintainers read the writing parts, which include changes that are not in the transaction yet.
         state = self.state = State(view, settings)
-        state.counters, state.documents, state.chunks = self.counters, self.documents, self._chunks
-        state.abstracts, state.entities, state.mentions = self._abstracts, self._entities, self._mentions
-        state.forest, state.filter, state.postings = self.forest, self.filter, self._postings
-        state.vectors = self._vectors
-        self._derived_writers = [
-            (stored_derivation, DerivedPartWriter(view, stored_derivation.derivation, settings.dimension))
-            for stored_derivation in list_stored_derivations(view)
-        ]
-        state.derived_parts = {stored_derivation.name: parts for stored_derivation, parts in self._derived_writers}
+        state.counters, state.entities, state.mentions = self.counters, self._entities, self._mentions
+        state.forest, state.filter = self.forest, self.filter
+        self._contents.share_writers(state)
         self._unlinked: UnlinkedDocuments | None = None
         self._maintainers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
@@ -140,7 +121,7 @@ class Changes:
                 fact.put(context, ids, key, value)
                 self._update_fact_links(fact, key, value, context, change=1)
         for key, parts in pending.parts.items():
-            self._replace_parts(key, parts)
+            self._contents.replace_parts(key, parts)
         # Classify the edges of deferred trees; this returns the changes in the numbers of accepted edges.
         for (child_entity, parent_entity), change in self.forest.reduction.classify_deferred_trees().items():
             linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
@@ -149,9 +130,8 @@ class Changes:
         self._update_structures(linker)
         # Most terms occur in every batch, so the postings of documents that are linked later are written less often.
         if self._unlinked is None or self._unlinked.begin_flush_if_due():
-            self._postings.flush()
-        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
-            vectors.flush()
+            self._contents.postings.flush()
+        self._contents.flush_vectors()
 
     def _change_metadata(self, key: str, change: MetadataChange, linker: Linker) -> None:
         """Replace the metadata of a stored document, and report the change to the derived structures.
@@ -190,12 +170,19 @@ class Changes:
     def _add_document(
         self, new_document: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> None:
-        """Write a new document, and link it to the names in it, unless linking is deferred.
+        """Write a new document with its introductions and relations, and link it to the names in it.
 
-        ``ids`` has the entities of the names that it makes known, by key (normal form), and ``names`` their records.
+        Linking may be deferred. ``ids`` has the entities of the names that it introduces, by key (normal form).
+        ``names`` has the index of the slot of each entity's record that counts these introductions.
         """
         extracted = new_document.extracted
-        record, sections = self._store_document(new_document, ids, names, linker)
+        record, sections = self._contents.store(new_document)
+        introduced_entities = [(ids[name.key], name) for name in extracted.introductions]
+        slots = [(entity, names.slots[entity, name.form, name.kind]) for entity, name in introduced_entities]
+        self._entities.put_introductions(record.id, slots)
+        self.counters.introductions += len(extracted.introductions)
+        if extracted.relations:
+            self._store_relations(extracted, record.id, ids, linker)
         if self._unlinked is not None:
             self._unlinked.add(record.id, extracted.language, record.chunk_count)
         else:
@@ -229,7 +216,7 @@ class Changes:
             for unlinked_document in iter_unlinked_documents(self.state, documents, read_derived_parts):
                 linker.link_document(*unlinked_document)
             self._update_structures(linker)
-        self._postings.flush()
+        self._contents.postings.flush()
 
     def _update_structures(self, linker: Linker) -> None:
         """Write what ``linker`` collected: the addresses of names (where each occurs), and their mentions.
@@ -283,39 +270,10 @@ class Changes:
         self._entities.remove_introductions(ids)
         self.counters.introductions -= len(introductions)
         context.linker.unlink_documents(documents)
-        self._remove_chunks(documents)
         for document in ids:
             context.linker.unlink_nodes(self.forest.remove_document_edges(document))
-            for stored_derivation, parts in self._derived_writers:
-                # An index that is being dropped still has parts, although it is not maintained.
-                if stored_derivation.has_part(document) or parts.find(document) is not None:
-                    parts.remove(document)
-        self._abstracts.remove(abstract for record in documents for abstract in record.iter_abstract_ids())
         IngestedFileWriter(self._view).remove(record.source for record in documents)
-        self.documents.remove(documents)
-        self.counters.documents -= len(documents)
-        self.counters.text_bytes -= sum(record.size for record in documents)
-        self.counters.abstracts -= sum(len(record.groups) + len(record.uppers) for record in documents)
-
-    def _remove_chunks(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove the chunks of documents with their postings and vectors."""
-        chunks = [chunk for record in documents for chunk in record.chunk_ids()]
-        stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
-        sections_by_document = self.documents.get_sections_many(record.id for record in documents)
-        for record in documents:
-            sections, text = sections_by_document[record.id], self.documents.read_text(record.id)
-            language = find_stemmed_language(self._settings.stemmer, record.meta, text)
-            stem = get_document_stemmer(self._settings.stemmer, language)
-            if language is not None:
-                self.counters.count_language(language, change=-1)
-            for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
-                chunk_text = text[chunk_record.start : chunk_record.end].decode()
-                path = build_heading_path(sections, chunk_record.section)
-                self._postings.remove(chunk, count_chunk_terms(record.title, path, chunk_text, stem).keys())
-                self._vectors.remove(chunk_record.block, chunk_record.row)
-                self.counters.words -= chunk_record.words
-        self._chunks.remove(chunks)
-        self.counters.chunks -= len(chunks)
+        self._contents.remove(documents)
 
     def _withdraw_fact(
         self, fact: StatedFact[Any, Any], key: object, value: object, context: _LinkingContext, names: NameChanges
@@ -390,106 +348,3 @@ class Changes:
         self._entities.put_names(ids_by_key)
         linker.link_new_names(ids_by_key, in_stored_chunks=self._unlinked is None)
         return ids
-
-    def _store_document(
-        self, pending: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
-    ) -> tuple[DocumentRecord, list[Section]]:
-        """Write a new document and its derived parts, count it, and return its record and sections.
-
-        ``ids`` has the entities of the names that it introduces, by key (normal form). ``names`` has the index of the
-        slot of each entity's record that counts these introductions. The caller links the names that the document
-        mentions.
-        """
-        extracted, counters = pending.extracted, self.counters
-        document = counters.next_document
-        counters.next_document += 1
-        # A group has the chunks below one leaf abstract.
-        groups = extracted.tree.leaf_sizes if extracted.tree else []
-        first_group = counters.next_group
-        abstract_ids = self._store_abstracts(document, extracted.tree)
-        record = DocumentRecord(
-            id=document,
-            key=extracted.key,
-            title=extracted.title,
-            source=extracted.source,
-            format=extracted.format,
-            meta=extracted.meta,
-            digest=extracted.digest,
-            size=len(extracted.text),
-            changed_at=int(time.time()) if pending.changed_at is None else pending.changed_at,
-            first_group=first_group,
-            groups=groups,
-            uppers=abstract_ids[len(groups) :],
-            own_vectors=pending.own_vectors,
-            origin=pending.origin,
-            left_out=extracted.left_out,
-            own_chunks=pack_chunks(extracted.own_chunks),
-        )
-        # A section extracted from a text has the index of its abstract among the abstracts of the document.
-        sections = [replace(section, abstract=abstract_ids[section.abstract]) for section in extracted.sections]
-        self.documents.put(record, extracted.text, sections)
-        introduced_entities = [(ids[name.key], name) for name in extracted.introductions]
-        slots = [(entity, names.slots[entity, name.form, name.kind]) for entity, name in introduced_entities]
-        self._entities.put_introductions(document, slots)
-        self._store_chunks(record, extracted, pending.vectors[CHUNK_VECTORS.name])
-        for stored_derivation, parts in self._derived_writers:
-            if stored_derivation.is_maintained:
-                parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
-        if extracted.relations:
-            self._store_relations(extracted, document, ids, linker)
-        counters.documents += 1
-        if self._settings.stemmer == MULTILINGUAL:
-            counters.count_language(extracted.language or "", change=1)
-        counters.text_bytes += record.size
-        counters.introductions += len(extracted.introductions)
-        return record, sections
-
-    def _store_abstracts(self, document: int, tree: AbstractTree | None) -> list[int]:
-        """Write the abstracts (summaries) of a new document, and return their ids: the leaves, then those above them.
-
-        ``tree`` is None for a document without chunks. The ids are the next ones of the counters, which are increased.
-        """
-        if tree is None:
-            return []
-        counters, num_leaves = self.counters, len(tree.leaf_sizes)
-        abstract_records = tree.build_records(document, counters.next_group, counters.next_upper)
-        counters.next_group += num_leaves  # the id of a leaf is the number of its group of chunks
-        counters.next_upper += len(abstract_records) - num_leaves
-        counters.abstracts += len(abstract_records)
-        for abstract, abstract_record in abstract_records.items():
-            self._abstracts.put(abstract, abstract_record)
-        return list(abstract_records)
-
-    def _store_chunks(self, record: DocumentRecord, extracted: ExtractedDocument, vectors: Matrix) -> None:
-        """Write the chunks of a new document with their postings and ``vectors``, one per chunk."""
-        counters = self.counters
-        for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
-            block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
-            # The block is a new one if all others were full.
-            counters.next_vector_block = max(counters.next_vector_block, block + 1)
-            chunk_record = ChunkRecord(
-                document=record.id,
-                start=draft.start,
-                end=draft.end,
-                ordinal=ordinal,
-                section=draft.section,
-                words=draft.length,
-                block=block,
-                row=row,
-            )
-            self._chunks.put(chunk, chunk_record)
-            self._postings.add(chunk, draft.terms, draft.length)
-            counters.words += draft.length
-        counters.chunks += record.chunk_count
-
-    def _replace_parts(self, key: str, new_parts: Mapping[str, EmbeddedPart]) -> None:
-        """Replace derived parts of a stored document, such as its sentences, by ``new_parts``.
-
-        Facts on which these parts depend have changed. ``key`` is the document's key, and ``new_parts`` has the new
-        parts by the label of their derivation.
-        """
-        record = self.documents.find_by_key(key)
-        for stored_derivation, parts in self._derived_writers:
-            if record is not None and stored_derivation.label in new_parts and stored_derivation.has_part(record.id):
-                parts.remove(record.id)
-                parts.put(record.id, *new_parts[stored_derivation.label])

@@ -1,0 +1,182 @@
+"""Writing the content of documents: records, texts, outlines, abstracts, chunks, and what is derived from each.
+
+In: extracted documents with their vectors, and the records of stored ones. On disk: the tables of these data, but not
+the names in a document and the links to them. All counters of the content are updated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from ..extraction.abstracts import AbstractTree
+from ..extraction.extraction import ExtractedDocument
+from ..extraction.validation import pack_chunks
+from ..registry.derivation import list_stored_derivations
+from ..settings import FixedSettings
+from ..storage.view import WriteView
+from ..structures.counters import Counters
+from ..structures.derived_parts import DerivedPartWriter
+from ..structures.documents.chunks import AbstractWriter, ChunkRecord, ChunkWriter
+from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, build_heading_path
+from ..structures.postings import PostingWriter
+from ..structures.state import State
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
+from ..text.languages import find_stemmed_language
+from ..text.words import MULTILINGUAL, count_chunk_terms, get_document_stemmer
+from .pending import EmbeddedPart, PendingDocument
+
+
+class DocumentContentWriter:
+    """Writes and removes the content of documents within one write transaction."""
+
+    def __init__(self, view: WriteView, settings: FixedSettings, counters: Counters) -> None:
+        """Open a writer for each kind of content on ``view``, a write transaction; ``counters`` are updated."""
+        self._settings = settings
+        self._counters = counters
+        self.documents = DocumentWriter(view)
+        self._chunks = ChunkWriter(view)
+        self._abstracts = AbstractWriter(view, self.documents)
+        self.postings = PostingWriter(view)
+        self._vectors = VectorWriter(view, settings.dimension)
+        self._derived_writers = [
+            (stored_derivation, DerivedPartWriter(view, stored_derivation.derivation, settings.dimension))
+            for stored_derivation in list_stored_derivations(view)
+        ]
+
+    def share_writers(self, state: State) -> None:
+        """Let ``state`` read through these writers, whose changes are not all in the transaction yet."""
+        state.documents, state.chunks, state.abstracts = self.documents, self._chunks, self._abstracts
+        state.postings, state.vectors = self.postings, self._vectors
+        state.derived_parts = {stored_derivation.name: parts for stored_derivation, parts in self._derived_writers}
+
+    def flush_vectors(self) -> None:
+        """Write the changed blocks of vectors, of chunks and of derived parts, to the transaction."""
+        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
+            vectors.flush()
+
+    def store(self, pending: PendingDocument) -> tuple[DocumentRecord, list[Section]]:
+        """Write and count a new document, and return its record and sections."""
+        extracted, counters = pending.extracted, self._counters
+        document = counters.next_document
+        counters.next_document += 1
+        # A group has the chunks below one leaf abstract.
+        groups = extracted.tree.leaf_sizes if extracted.tree else []
+        first_group = counters.next_group
+        abstract_ids = self._store_abstracts(document, extracted.tree)
+        record = DocumentRecord(
+            id=document,
+            key=extracted.key,
+            title=extracted.title,
+            source=extracted.source,
+            format=extracted.format,
+            meta=extracted.meta,
+            digest=extracted.digest,
+            size=len(extracted.text),
+            changed_at=int(time.time()) if pending.changed_at is None else pending.changed_at,
+            first_group=first_group,
+            groups=groups,
+            uppers=abstract_ids[len(groups) :],
+            own_vectors=pending.own_vectors,
+            origin=pending.origin,
+            left_out=extracted.left_out,
+            own_chunks=pack_chunks(extracted.own_chunks),
+        )
+        # A section extracted from a text has the index of its abstract among the abstracts of the document.
+        sections = [replace(section, abstract=abstract_ids[section.abstract]) for section in extracted.sections]
+        self.documents.put(record, extracted.text, sections)
+        self._store_chunks(record, extracted, pending.vectors[CHUNK_VECTORS.name])
+        for stored_derivation, parts in self._derived_writers:
+            if stored_derivation.is_maintained:
+                parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
+        counters.documents += 1
+        if self._settings.stemmer == MULTILINGUAL:
+            counters.count_language(extracted.language or "", change=1)
+        counters.text_bytes += record.size
+        return record, sections
+
+    def _store_abstracts(self, document: int, tree: AbstractTree | None) -> list[int]:
+        """Write the abstracts (summaries) of a new document, and return their ids: the leaves, then those above them.
+
+        ``tree`` is None for a document without chunks. The ids are the next ones of the counters, which are increased.
+        """
+        if tree is None:
+            return []
+        counters, num_leaves = self._counters, len(tree.leaf_sizes)
+        abstract_records = tree.build_records(document, counters.next_group, counters.next_upper)
+        counters.next_group += num_leaves  # the id of a leaf is the number of its group of chunks
+        counters.next_upper += len(abstract_records) - num_leaves
+        counters.abstracts += len(abstract_records)
+        for abstract, abstract_record in abstract_records.items():
+            self._abstracts.put(abstract, abstract_record)
+        return list(abstract_records)
+
+    def _store_chunks(self, record: DocumentRecord, extracted: ExtractedDocument, vectors: Matrix) -> None:
+        """Write the chunks of a new document with their postings and ``vectors``, one per chunk."""
+        counters = self._counters
+        for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
+            block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
+            # The block is a new one if all others were full.
+            counters.next_vector_block = max(counters.next_vector_block, block + 1)
+            chunk_record = ChunkRecord(
+                document=record.id,
+                start=draft.start,
+                end=draft.end,
+                ordinal=ordinal,
+                section=draft.section,
+                words=draft.length,
+                block=block,
+                row=row,
+            )
+            self._chunks.put(chunk, chunk_record)
+            self.postings.add(chunk, draft.terms, draft.length)
+            counters.words += draft.length
+        counters.chunks += record.chunk_count
+
+    def remove(self, documents: Sequence[DocumentRecord]) -> None:
+        """Remove the content of documents; the names in them must be unlinked already."""
+        self._remove_chunks(documents)
+        for record in documents:
+            for stored_derivation, parts in self._derived_writers:
+                # An index that is being dropped still has parts, although it is not maintained.
+                if stored_derivation.has_part(record.id) or parts.find(record.id) is not None:
+                    parts.remove(record.id)
+        self._abstracts.remove(abstract for record in documents for abstract in record.iter_abstract_ids())
+        self.documents.remove(documents)
+        self._counters.documents -= len(documents)
+        self._counters.text_bytes -= sum(record.size for record in documents)
+        self._counters.abstracts -= sum(len(record.groups) + len(record.uppers) for record in documents)
+
+    def _remove_chunks(self, documents: Sequence[DocumentRecord]) -> None:
+        """Remove the chunks of documents with their postings and vectors."""
+        chunks = [chunk for record in documents for chunk in record.chunk_ids()]
+        stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
+        sections_by_document = self.documents.get_sections_many(record.id for record in documents)
+        for record in documents:
+            sections, text = sections_by_document[record.id], self.documents.read_text(record.id)
+            language = find_stemmed_language(self._settings.stemmer, record.meta, text)
+            stem = get_document_stemmer(self._settings.stemmer, language)
+            if language is not None:
+                self._counters.count_language(language, change=-1)
+            for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
+                chunk_text = text[chunk_record.start : chunk_record.end].decode()
+                path = build_heading_path(sections, chunk_record.section)
+                self.postings.remove(chunk, count_chunk_terms(record.title, path, chunk_text, stem).keys())
+                self._vectors.remove(chunk_record.block, chunk_record.row)
+                self._counters.words -= chunk_record.words
+        self._chunks.remove(chunks)
+        self._counters.chunks -= len(chunks)
+
+    def replace_parts(self, key: str, new_parts: Mapping[str, EmbeddedPart]) -> None:
+        """Replace derived parts of a stored document, such as its sentences, by ``new_parts``.
+
+        Facts on which these parts depend have changed. ``key`` is the document's key, and ``new_parts`` has the new
+        parts by the label of their derivation.
+        """
+        record = self.documents.find_by_key(key)
+        for stored_derivation, parts in self._derived_writers:
+            if record is not None and stored_derivation.label in new_parts and stored_derivation.has_part(record.id):
+                parts.remove(record.id)
+                parts.put(record.id, *new_parts[stored_derivation.label])
