@@ -25,7 +25,7 @@ def import_extra(
 ) -> Any:
     """Import and return a module. If it is not installed, raises ``error`` with a message that ``purpose`` needs it.
 
-    ``package`` is the name of the distribution, if it differs from the first part of the module's name.
+    ``package`` is the name of the distribution; None: the first part of the module's name.
 
     >>> import_extra("json", "arrow", "EXPORT TO a .parquet file").__name__
     'json'

@@ -163,10 +163,8 @@ for _package, _manifest in _MANIFESTS_BY_PACKAGE.items():
 def register(system: System) -> Callable[[], None]:
     """Add a system (strategies, indexes and tables of one paper) to every store opened from now on.
 
-    Returns a function that removes it.
-
-    A store that contains data of an unregistered system can only be read. Raises InputError if the name of the system,
-    or of one of its strategies, kinds of index or tables, is already in use.
+    Returns a function that removes it. A store that contains data of an unregistered system can only be read. Raises
+    InputError if the name of the system, or of one of its strategies, kinds of index or tables, is already in use.
     """
     _check_new_names(system)
     _add_system(system)

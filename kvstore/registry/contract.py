@@ -246,7 +246,7 @@ class MaintainedIndex(Index):
         # All documents are put again, with their parts.
         return replace(record, state={}) if record.is_created else None
 
-    def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+    def get_status(self, record: IndexRecord, state: State) -> IndexStatus:
         """Return the status of the index for SHOW INDEXES: exact, being built, or being dropped.
 
         Until the index is exact, it counts as built from no change (0), and as stale by all changes.

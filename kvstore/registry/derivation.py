@@ -126,7 +126,7 @@ def derive_parts(
     """Return a copy of the document ``extracted`` whose ``parts`` have the data that each derivation computes from it.
 
     Data that ``extracted`` already has is not computed again, unless it depends on one of ``facts``. These are the
-    facts stated about the document, by kind.
+    facts stated about the document, by kind (None: no facts).
     """
     facts = facts or {}
     missing_derivations = [
@@ -151,7 +151,8 @@ def collect_missing_texts(
     """Return the texts of the document ``extracted`` that need vectors, by the name of the vector space.
 
     A vector space has the vectors of the chunks, or of a derivation; the name of the latter is the derivation's label.
-    Texts of ``embedded_spaces`` already have vectors and are omitted. ``facts`` has the document's facts by kind.
+    Texts of ``embedded_spaces`` already have vectors and are omitted. ``facts`` has the document's facts, if any, by
+    kind.
     """
     chunk_space = CHUNK_VECTORS.name
     unembedded_derivations = [derivation for derivation in derivations if derivation.label not in embedded_spaces]

@@ -148,7 +148,7 @@ class StatedFact(Fact[Key, Value]):
         return new_value
 
     def check_consistency(self, value: Value, get_stated: Callable[[Key], Value | None]) -> None:
-        """Raise InputError if a value contradicts a stated fact; ``get_stated`` returns the value stated for a key."""
+        """Raise InputError if a value contradicts a stated fact; ``get_stated`` returns the value of a key or None."""
 
     @abstractmethod
     def find(self, state: State, key: Key) -> Value | None:
@@ -243,7 +243,7 @@ class DocumentFact(StatedFact[str, Value]):
         return f"the {self.plural} of document {records.U64.unpack(row_key)[0]}"
 
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:
-        """Yield the facts of all documents, in order of the document keys."""
+        """Yield the document key and the value of each fact, in order of the keys."""
         row_keys = [row_key for row_key, _ in state.lmdb.scan(self.tables[0])]
         # A row key is a document id, but the facts are sorted by the key of their document.
         row_keys.sort(key=lambda row_key: state.documents.get(records.U64.unpack(row_key)[0]).key)

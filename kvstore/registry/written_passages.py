@@ -51,7 +51,7 @@ class SourcePassage(NamedTuple):
 
 
 def compute_passage_digest(title: str | None, headings: Sequence[str], text: str) -> bytes:
-    """Return the digest (BLAKE2b, 16 bytes) of a passage as a prompt shows it: title, headings and text.
+    """Return the digest (BLAKE2b, 16 bytes) of a passage as a prompt shows it: title (or None), headings and text.
 
     >>> compute_passage_digest("Tea", ["Leaves"], "They are picked.").hex()[:8]
     '8704ee67'

@@ -88,7 +88,7 @@ class MetadataIndex:
         return encoding.build_mask(matching_rows, self.size, METADATA_SETS)
 
     def read_columns(self) -> dict[str, ColumnValues]:
-        """Return the columns of all documents, in order of id. The caller must not modify them."""
+        """Return the columns of all documents by name, in order of id. The caller must not modify them."""
         all_columns = None if self._cache is None else self._cache.get_columns(self._change)
         if all_columns is None:
             all_columns = column_blocks.concatenate_blocks(
@@ -215,7 +215,7 @@ class MetadataMaintainer:
         return self._previous_index.get_language(document)
 
     def _add_document(self, record: DocumentRecord, language: str | None) -> None:
-        """Collect the values and columns of a document, whose language has the code ``language``."""
+        """Collect the values and columns of a document, whose language has the code ``language`` (None: unknown)."""
         self._collect_set_changes(record, language, is_removed=False)
         rows = self._row_changes.setdefault(record.id // column_blocks.DOCUMENTS_PER_BLOCK, {})
         rows[record.id] = column_blocks.get_column_values(record)
@@ -223,7 +223,8 @@ class MetadataMaintainer:
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Collect the addition of a document to the sets of its values or, with ``is_removed``, its removal from them.
 
-        A value has the set of the documents with it; :meth:`_flush_sets` writes the changes.
+        A value has the set of the documents with it; :meth:`_flush_sets` writes the changes. ``language`` is the code
+        of the document's language (None: unknown).
         """
         container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)

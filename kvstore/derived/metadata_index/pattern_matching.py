@@ -41,8 +41,9 @@ def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
 def list_prefixes(pattern: str, glob: bool) -> list[str]:
     """Return all prefixes of the texts that match a pattern: every matching text begins with one of them.
 
-    A prefix is the part of the pattern before its first wildcard. LIKE ignores the case of ASCII letters, so its prefix
-    is returned in all combinations of upper and lower case; it is shortened so that there are at most 64.
+    A prefix is the part of the pattern (of GLOB with ``glob``, else of LIKE) before its first wildcard. LIKE ignores
+    the case of ASCII letters, so its prefix is returned in all combinations of upper and lower case; it is shortened so
+    that there are at most 64.
     """
     prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)  # up to the first wildcard
     assert prefix_match is not None  # the prefix can be empty

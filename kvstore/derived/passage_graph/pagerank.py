@@ -167,11 +167,11 @@ def compute_personalized_pagerank(
 
     The masses are above 0, and are normalized to sum to 1. ``weights`` are the weights of the kinds of edges.
 
-    ``bias`` draws the walk from entities toward some chunks. ``restart`` is the probability of returning to a start
-    node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge. At most 1 / (restart ·
-    epsilon) edges are therefore walked (Andersen, Chung, Lang 2006, section 3). To save rounds of reads, the caller can
-    pass ``rows_read``, requests for graph rows with their answers. It can also pass ``degrees``, the number of chunks
-    of each start node that is an entity, by node.
+    ``bias`` draws the walk from entities toward some chunks (None: it does not). ``restart`` is the probability of
+    returning to a start node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge. At
+    most 1 / (restart · epsilon) edges are therefore walked (Andersen, Chung, Lang 2006, section 3). To save rounds of
+    reads, the caller can pass ``rows_read``, requests for graph rows with their answers. It can also pass ``degrees``,
+    the number of chunks of each start node that is an entity, by node.
     """
     total = math.fsum(starts.values())
     if not starts or not all(mass > 0 for mass in starts.values()) or not np.isfinite(total):

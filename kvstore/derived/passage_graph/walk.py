@@ -166,7 +166,7 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
 
 
 def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
-    """Return a node's description in the path of a hit, from its name: "chunk 3 of KEY", or the key of an entity."""
+    """Return a description of a node: "chunk 3 of KEY" if it ``is_chunk``, else ``name``, the key of an entity."""
     return f"chunk {ordinal} of {name}" if is_chunk else name
 
 

@@ -54,8 +54,9 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         """Build the content of the index file from the names of all entities.
 
         ``states()`` opens a snapshot of the store, and ``tools`` embeds names and reports progress. The graph and the
-        pairs of the old file are extended. If the options changed, or too many of its names were removed or changed,
-        only its vectors are reused. A new name takes two steps of progress: embedding it, and finding its neighbors.
+        pairs of the ``old`` file (None: no file) are extended. If the options changed, or too many of its names were
+        removed or changed, only its vectors are reused. A new name takes two steps of progress: embedding it, and
+        finding its neighbors.
         """
         with states() as state:
             change, dimension = state.counters.change, state.settings.dimension
@@ -115,7 +116,7 @@ class _ReusedRows(NamedTuple):
 def _reuse_rows(
     old: SynonymGraph | None, options: Mapping[str, Any], digests: Mapping[int, int], dimension: int
 ) -> _ReusedRows:
-    """Return the rows of the old file that can be reused; none without an old file.
+    """Return the rows of the old file that can be reused; none without an old file (None).
 
     ``digests`` are the digests of the current names, and ``dimension`` is the length of a vector. If the options
     changed, or too many names were removed or changed, only the rows of unchanged names are reused, without pairs or
@@ -135,7 +136,7 @@ def _reuse_rows(
 
 
 def _build_graph(vectors: Matrix, base_graph: HnswGraph | None, start: int) -> HnswGraph:
-    """Return the graph of all vectors: ``base_graph``, which has the rows before ``start``, with the others added."""
+    """Return the graph of all vectors: ``base_graph`` (None: empty) with the rows from ``start`` on added."""
     coded_rows = [] if base_graph is None else [base_graph.rows]
     coded_rows.append(CodedRows.from_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
     builder = HnswBuilder(CodedRows.concatenate(coded_rows), base_graph, **_GRAPH_OPTIONS)

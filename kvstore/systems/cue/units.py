@@ -331,7 +331,8 @@ class Units:
     def _iter_name_spans(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
         """Yield (entity, start, end) for each name in the chunk of a unit (sentence) that is not part of a longer name.
 
-        Start and end are byte offsets in the document's text. With ``entity``, only its names are yielded.
+        Start and end are byte offsets in the document's text. With ``entity``, only its names are yielded (None: all
+        names).
         """
         if unit.chunk not in self._name_spans:
             self.load_names([unit.chunk])

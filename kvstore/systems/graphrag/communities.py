@@ -361,7 +361,8 @@ class Communities(StoredCommunities):
     def find_nearest(self, vector: Vector, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """Return the ``count`` communities nearest to a unit vector that still have members and chunks, with cosines.
 
-        With ``level``, only communities of that level, and of coarser levels without children, are considered.
+        With ``level``, only communities of that level, and of coarser levels without children, are considered (None:
+        all).
         """
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))

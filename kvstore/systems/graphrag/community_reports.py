@@ -370,7 +370,7 @@ class _ChunkReader:
         return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
-        """Return the ids of the entities of two graph nodes, which are indexes."""
+        """Return the ids of the entities of two nodes, in order; a node is the index of an entity in the graph."""
         first, second = (int(self._tree.graph.entities[node]) for node in nodes)
         return first, second
 
