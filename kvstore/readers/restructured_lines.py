@@ -207,5 +207,5 @@ def _pad_wide_characters(line: str) -> str:
 
 
 def _unpad(line: str) -> str:
-    """Return a padded line without its NULs."""
+    """Return a line without the NULs that pad its double-width characters."""
     return line.replace("\0", "")

@@ -115,7 +115,7 @@ class _TreeParser:
         self._builder.start(_format_name(name), {_format_name(key): value for key, value in attributes.items()})
 
     def _end_element(self, name: str) -> None:
-        """End the current element of the tree."""
+        """End the current element of the tree, whose name from expat is ``name``."""
         self._depth -= 1
         self._builder.end(_format_name(name))
 

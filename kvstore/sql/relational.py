@@ -99,18 +99,18 @@ class _TableScan:
         return self._table.between[column](self._reader, operands.get(">"), operands.get("<"))
 
     def Eof(self) -> bool:
-        """True if the scan has moved past its last row."""
+        """True if the scan has moved past its last row (xEof)."""
         return self._row is _END_OF_ROWS
 
     def Next(self) -> None:
-        """Move to the next row, and count it in the costs of the query."""
+        """Move to the next row, and count it in the costs of the query (xNext)."""
         self._record = _END_OF_ROWS
         self._row = next(self._rows, _END_OF_ROWS)
         if self._row is not _END_OF_ROWS:
             self._reader.costs[self._table.name].rows += 1
 
     def Column(self, number: int) -> SqlValue:
-        """Return the value of the column ``number`` (-1: the rowid) of the current row.
+        """Return the value of the column ``number`` (-1: the rowid) of the current row (xColumn).
 
         The first column of a row that is read loads the row's record.
         """
@@ -121,11 +121,11 @@ class _TableScan:
         return self._read_functions[number](self._reader, self._row, self._record)
 
     def Rowid(self) -> int:
-        """Return the rowid of the current row, which is unique in its table."""
+        """Return the rowid of the current row, which is unique in its table (xRowid)."""
         return self._table.number(self._reader, self._row)
 
     def Close(self) -> None:
-        """End the scan."""
+        """End the scan, and drop its remaining rows. SQLite calls it (xClose)."""
         close = getattr(self._rows, "close", None)
         if close is not None:
             close()  # also ends the LMDB scan
@@ -235,7 +235,7 @@ class _VirtualTable:
         return [], num_rows
 
     def Open(self) -> _TableScan:
-        """Return a new scan; it measures its cost if the caller of the query asked for costs."""
+        """Return a new scan (xOpen); it measures its cost if the caller of the query asked for costs."""
         is_measured = self._connection.open_reader.measured_view is not None
         return (_MeasuredScan if is_measured else _TableScan)(self._connection, self._table)
 
@@ -327,7 +327,7 @@ class _Connection:
         self._has_schema = True
 
     def end_query(self) -> None:
-        """Drop the data of the finished query."""
+        """Drop the reader and the text matcher of the finished query."""
         self.reader, self._text_matcher = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:

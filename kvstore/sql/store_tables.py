@@ -412,7 +412,7 @@ FILTER_PAGES = make_list_table(
 
 
 def _list_index_statuses(state: State) -> Iterable[IndexStatus]:
-    """Return the status of each index."""
+    """Return the status of each index of the store, such as whether it includes the last change."""
     from ..structures.indexes.index_reading import list_statuses
 
     return list_statuses(state, INDEXES.values())
