@@ -13,7 +13,7 @@ from hypothesis_profile import num_examples
 import kvstore
 from kvstore.storage.environment import Environment
 from kvstore.structures.counters import Counters
-from kvstore.structures.forest import edge_filter, forest_writer
+from kvstore.structures.forest import edge_filter, transitive_reduction
 from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, classify_edges, find_cycle_edges
 from kvstore.structures.forest.forest import Assertion
 from kvstore.structures.forest.forest_writer import ForestWriter
@@ -67,7 +67,7 @@ change = st.tuples(
 )
 
 
-@pytest.mark.parametrize("least_work", [forest_writer._MIN_WORK, 12, -1000])
+@pytest.mark.parametrize("least_work", [transitive_reduction._MIN_WORK, 12, -1000])
 @settings(max_examples=num_examples(150), deadline=None)
 @given(history=st.lists(change, min_size=1, max_size=14))
 def test_any_history_gives_the_statuses_of_the_remaining_documents(
@@ -75,7 +75,7 @@ def test_any_history_gives_the_statuses_of_the_remaining_documents(
 ) -> None:
     """With little work allowed some trees are judged as a whole, with none all are."""
     with pytest.MonkeyPatch.context() as patch, environment.write() as view:
-        patch.setattr(forest_writer, "_MIN_WORK", least_work)
+        patch.setattr(transitive_reduction, "_MIN_WORK", least_work)
         entities = EntityWriter(view)
         entities.put_many({node + 1: EntityRecord([f"name {node}", KINDS.index("tree"), 1]) for node in range(NODES)})
         forest = ForestWriter(view, Counters())

@@ -4,9 +4,9 @@ In: edges between entities of one tree, each stated by documents, by the user, o
 name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
 (child, parent, document → how and where the document states the edge), ``document_edges`` (document → its edges),
 ``stated_edges`` (child, parent → the user's statement, as typed), and the tables that
-:mod:`~kvstore.structures.forest.forest_writer` derives from the stated edges. A tree has at most one node per entity. A
-node exists while a stated edge leads to or from it, and a tree while it has nodes. The caller refuses edges from a node
-to itself. The accepted edges of a tree have no cycle.
+:mod:`~kvstore.structures.forest.transitive_reduction` derives from the stated edges. A tree has at most one node per
+entity. A node exists while a stated edge leads to or from it, and a tree while it has nodes. The caller refuses edges
+from a node to itself. The accepted edges of a tree have no cycle.
 """
 
 from __future__ import annotations
