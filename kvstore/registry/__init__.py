@@ -243,7 +243,7 @@ def build_manifest(system: System) -> SystemManifest:
 
 
 def list_system_derivations(system: System) -> list[Derivation]:
-    """Return the derivations of a system (data computed from single documents), including those of its indexes."""
+    """Return the derivations of a system and of its indexes: computations of data from single documents."""
     from .contract import MaintainedIndex
 
     index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]

@@ -150,9 +150,8 @@ def collect_missing_texts(
 ) -> dict[str, Sequence[str]]:
     """Return the texts of the document ``extracted`` that need vectors, by the name of the vector space.
 
-    A vector space has the vectors of the chunks, or of a derivation; the name of the latter is the derivation's label.
-    Texts of ``embedded_spaces`` already have vectors and are omitted. ``facts`` has the document's facts, if any, by
-    kind.
+    There is a vector space for the chunks, and one for each derivation, which is named by the derivation's label. Texts
+    of ``embedded_spaces`` already have vectors and are omitted. ``facts`` has the document's facts, if any, by kind.
     """
     chunk_space = CHUNK_VECTORS.name
     unembedded_derivations = [derivation for derivation in derivations if derivation.label not in embedded_spaces]

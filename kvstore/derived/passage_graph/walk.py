@@ -132,7 +132,7 @@ class Walk(NamedTuple):
 def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, Walk]:
     """Return the likeliest walk to each of ``nodes`` from a start node of the PageRank ``ranks``.
 
-    The walk is empty if the PageRank did not reach the node. Of equally likely walks, the one that starts nearest to
+    The walk is empty if the PageRank did not reach the node. Of equally likely walks, the walk that starts nearest to
     the node is returned, ties by the names of its nodes, entities before chunks.
     """
     targets = list(nodes)

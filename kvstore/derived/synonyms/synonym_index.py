@@ -22,7 +22,7 @@ from .synonym_graph import MIN_CANDIDATES, EntityIds, SynonymGraph, Synonyms
 
 #: Names embedded, and names added to the graph, between two reports of progress.
 _EMBED_BATCH, _GRAPH_BATCH = 256, 512
-#: The arrays of the file in addition to those of the graph.
+#: The arrays of the file, without the arrays of the graph.
 _COLUMNS = ("vectors", "entities", "digests", "first", "second", "cosines")
 
 #: The maximum number of synonyms of a name, the nearest.

@@ -105,7 +105,7 @@ class StatingChunks(ReadRequest[dict[int, ScoredRelation]]):
     def fetch(self, state: State) -> dict[int, ScoredRelation]:
         """Return, by chunk, the first relation ("child under parent") that it states, and its cosine with the question.
 
-        The chunk is the one at the byte offset of the relation in its document.
+        A chunk states a relation if it contains the byte offset of the relation in its document.
         """
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}

@@ -218,7 +218,7 @@ def combine_searches(
     """Score chunks by a weighted sum of cosine and BM25, with bonuses for proximity, headings, entries and numbers.
 
     An entry is a section or list item that begins in the chunk. ``dense`` (by vectors) and ``lexical`` (by words) are
-    the results of the two searches; the one that separates its best results more clearly gets more weight. The
+    the results of the two searches; the search that separates its best results more clearly gets more weight. The
     candidates are the best chunks of each search, and ``extra_chunks``, which the query's condition must allow. The
     steps are recorded in the query's trace.
     """

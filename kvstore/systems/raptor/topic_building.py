@@ -154,7 +154,7 @@ class _SummarizedTree:
     """A tree of topics, which are yielded with their summaries, finest level first.
 
     Coarser topics are summarized from their children. A subclass yields the topics of each level as drafts, and
-    summarizes those of the finest level.
+    summarizes the topics of the finest level.
     """
 
     def __init__(self, chunks: OrderedChunks, levels: list[_TopicLevel]) -> None:
