@@ -246,7 +246,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Remove ``removed_entities``, given by chunk, from the rows of chunks, the entities that a chunk names."""
+        """Remove entities from the rows of chunks; ``removed_entities`` has, by chunk, the entities to remove."""
 
         def filter_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
             """Return the row of a chunk without its removed entities."""

@@ -209,9 +209,10 @@ def _read_walk_inputs(
         counts, triples, entity_degrees, start_rows = query.reading.fetch_all(requests)
     else:
         with query.trace.step("chunk nearest to what is asked") as step:
-            (nearest, step.detail), counts, triples, entity_degrees, start_rows = query.reading.fetch_all(
+            nearest_answer, counts, triples, entity_degrees, start_rows = query.reading.fetch_all(
                 [nearest_request, *requests]
             )
+            nearest, step.detail = nearest_answer  # the ranking, and how it was computed
             step.count = len(nearest)
         bias = build_query_bias(nearest_request, nearest, bias_strength)
     node_degrees = dict(zip(entity_nodes, entity_degrees.total.tolist(), strict=True))

@@ -168,14 +168,20 @@ def _merge_mentions(
     codes = mention_chunks << 32 | entities.astype(np.int64)
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
-    # The first index of each group of equal pairs.
-    starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else np.empty(0, np.int64)
-    mention_bits = np.maximum.reduceat(mention_bits[order], starts) if len(starts) else mention_bits
+    starts = _find_group_starts(codes)
+    mention_bits = np.maximum.reduceat(mention_bits[order], starts)
     codes = codes[starts]
     mention_chunks, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
     _, entity_indexes, chunk_counts = np.unique(entities, return_inverse=True, return_counts=True)
     is_node = ((chunk_counts >= MIN_NODE_CHUNKS) & (chunk_counts <= MAX_NODE_CHUNKS))[entity_indexes]
     return mention_chunks[is_node], entities[is_node], mention_bits[is_node]
+
+
+def _find_group_starts(sorted_numbers: IntArray) -> IntArray:
+    """Return the index at which each group of equal numbers begins."""
+    is_start = np.ones(len(sorted_numbers), np.bool_)
+    is_start[1:] = sorted_numbers[1:] != sorted_numbers[:-1]
+    return np.flatnonzero(is_start)
 
 
 def _order_nodes(state: State, entities: npt.NDArray[np.uint32]) -> tuple[list[str], npt.NDArray[np.uint32]]:
@@ -217,11 +223,8 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
     number of chunks of each node. Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest are
     included.
     """
-    if not len(mention_chunks):
-        return
-    # The first mention of each chunk, and the number of its mentions.
-    bounds = np.flatnonzero(np.concatenate(([True], mention_chunks[1:] != mention_chunks[:-1], [True])))
-    starts, sizes = bounds[:-1], np.diff(bounds)
+    starts = _find_group_starts(mention_chunks)  # the first mention of each chunk
+    sizes = np.diff(starts, append=len(mention_chunks))
     is_long = sizes > _MAX_CHUNK_NODES
     rarest_nodes: list[IntArray] = []  # of each chunk with too many nodes
     for start, size in zip(starts[is_long], sizes[is_long], strict=True):
