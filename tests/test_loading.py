@@ -41,7 +41,7 @@ def test_a_transaction_parses_its_documents_together(
     derived: list[int] = []
     derive = extraction.derive_chunked
     monkeypatch.setattr(
-        "kvstore.changes.pending.derive_chunked",
+        "kvstore.changes.document_completion.derive_chunked",
         lambda documents, settings: derived.append(len(documents)) or derive(documents, settings),  # type: ignore[func-returns-value]
     )
     store = make_store()

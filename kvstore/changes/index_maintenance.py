@@ -27,7 +27,7 @@ from ..structures.indexes.index import Indexes, IndexRecord, IndexWriter
 from ..structures.indexes.index_building import IndexFiller, IndexProgress, ReportProgress
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
-from .pending import read_chunked_text
+from .document_completion import read_chunked_text
 
 #: The maximum numbers of texts and documents in a batch, which is embedded and committed when it reaches one of them.
 _MAX_BATCH_TEXTS, _MAX_BATCH_DOCUMENTS = 1024, 256

@@ -44,8 +44,9 @@ from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from . import facts
 from .changes import Changes
+from .document_completion import complete_pending, read_derived_vectors
 from .full_delta import iter_batches
-from .pending import PendingChanges, PendingDocument, complete_pending, read_derived_vectors, validate_stored
+from .pending import PendingChanges, PendingDocument, validate_stored
 
 Embed = Callable[[Sequence[str]], Matrix]
 

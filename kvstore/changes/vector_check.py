@@ -15,7 +15,7 @@ from ..errors import CorruptionError, KvstoreError
 from ..registry.derivation import StoredDerivation, list_stored_derivations
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
-from .pending import read_chunked_text
+from .document_completion import read_chunked_text
 
 
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:

@@ -14,13 +14,12 @@ from typing import Any
 
 from ..changes import facts
 from ..changes.changes import Changes
+from ..changes.document_completion import complete_pending, derive_documents
 from ..changes.pending import (
     MetadataChange,
     PendingChanges,
     PendingDocument,
     changes_only_metadata,
-    complete_pending,
-    derive_documents,
     has_same_text,
     make_pending,
     validate_stored,

@@ -80,7 +80,7 @@ class Database(Handle):
 
         Without ``replace``, a document whose key is already stored is skipped.
         """
-        from ..changes.pending import derive_documents, embed_documents
+        from ..changes.document_completion import derive_documents, embed_documents
 
         if not documents:
             return []

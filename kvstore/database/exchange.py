@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ..changes import facts
+from ..changes.document_completion import derive_documents, embed_documents
 from ..changes.facts import ExportReport, ImportReport, SourceDocument, make_report
-from ..changes.pending import PendingDocument, derive_documents, embed_documents, make_pending
+from ..changes.pending import PendingDocument, make_pending
 from ..errors import DocumentNotFoundError, InputError
 from ..extraction.validation import validate
 from ..storage.new_file import create_file_atomically

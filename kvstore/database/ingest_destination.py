@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from ..changes import facts
-from ..changes.pending import PendingDocument, embed_documents
+from ..changes.document_completion import embed_documents
+from ..changes.pending import PendingDocument
 from ..errors import DocumentNotFoundError, InputError
 from ..registry.fact import StatedFact
 from .handle import Handle

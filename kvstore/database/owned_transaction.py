@@ -14,7 +14,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from ..changes.pending import complete_pending
+from ..changes.document_completion import complete_pending
 from ..errors import ClosedError, TransactionError
 from ..storage.environment import MapFull, WriteTransaction
 from ..storage.free_memory import release_free_memory
