@@ -352,22 +352,31 @@ class _WeightedRows:
         if self._bias is not None:
             self._bias.add_cosines(surroundings.compared, surroundings.cosines)
             weights = weights * self._bias.get_factors(chunks)
-        costs = np.full(len(chunks), _CHUNK_ROW_COST)
+        rows = _WalkRows(nodes, bounds, chunks, weights, np.full(len(chunks), _CHUNK_ROW_COST))
         links, other_degrees = surroundings.links, surroundings.other_degrees
         if links is None or other_degrees is None:
-            return _WalkRows(nodes, bounds, chunks, weights, costs)
-        # Append the links to the rows: for each edge, find the index of its entity, then sort by it.
+            return rows
+        return self._append_links(rows, entities, links, other_degrees)
+
+    def _append_links(
+        self, rows: _WalkRows, entities: npt.NDArray[np.uint32], links: LinkRows, other_degrees: Degrees
+    ) -> _WalkRows:
+        """Return the rows of entities with the links of each after its chunks.
+
+        ``other_degrees`` has the degrees (numbers of chunks) of the linked entities.
+        """
+        # For each edge, find the index of its entity, then sort by it; a stable sort keeps chunks before links.
         entity_order = np.argsort(entities, kind="stable")
         link_indexes = entity_order[np.searchsorted(entities, links.entities, sorter=entity_order)]
+        row_indexes = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(rows.bounds)), link_indexes))
+        order = np.argsort(row_indexes, kind="stable")
         link_weights = self._compute_link_weights(links) * self._compute_rarity(other_degrees)
-        row_indexes = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), link_indexes))
-        order = np.argsort(row_indexes, kind="stable")  # within a row, chunks precede links
         return _WalkRows(
-            nodes,
+            rows.nodes,
             bounds=np.searchsorted(row_indexes[order], np.arange(len(entities) + 1)),
-            neighbors=np.concatenate((chunks, make_entity_nodes(links.others)))[order],
-            weights=np.concatenate((weights, link_weights))[order],
-            costs=np.concatenate((costs, self._compute_entity_costs(other_degrees)))[order],
+            neighbors=np.concatenate((rows.neighbors, make_entity_nodes(links.others)))[order],
+            weights=np.concatenate((rows.weights, link_weights))[order],
+            costs=np.concatenate((rows.costs, self._compute_entity_costs(other_degrees)))[order],
         )
 
     def _compute_link_weights(self, links: LinkRows) -> Masses:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.clustering.affinity import FIXED_ONE, IntArray, Partition
+from ...structures.clustering.affinity import FIXED_ONE, Edges, IntArray, Partition
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from .attributes import compute_centroids, compute_entity_vectors, load_chunk_vectors
@@ -61,14 +61,9 @@ class CommunityTree:
 
         Sorted by community, descending weight and node.
         """
-        edges, count = self.graph.edges, len(self.graph.entities)
         members_by_level = []
         for level, node_communities in enumerate(self.partitions):
-            weights = np.zeros(count, np.int64)
-            first_communities, second_communities = node_communities[edges.first], node_communities[edges.second]
-            is_inside = (first_communities == second_communities) & (first_communities != NO_COMMUNITY)
-            for ends in (edges.first, edges.second):
-                np.add.at(weights, ends[is_inside], edges.weights[is_inside])
+            weights = _sum_inner_weights(self.graph.edges, node_communities)
             # A partition repeats coarser communities that the level does not split.
             is_of_level = (node_communities != NO_COMMUNITY) & (self.levels[node_communities] == level)
             members = np.flatnonzero(is_of_level)
@@ -79,6 +74,19 @@ class CommunityTree:
         communities, nodes, weights = (np.concatenate(column) for column in zip(*members_by_level, strict=True))
         order = np.lexsort((nodes, -weights, communities))
         return communities[order], nodes[order], weights[order]
+
+
+def _sum_inner_weights(edges: Edges, node_communities: IntArray) -> IntArray:
+    """Return, for each node, the total weight of its edges to nodes of its own community.
+
+    ``node_communities`` has the community of each node (:data:`NO_COMMUNITY`: none).
+    """
+    weights = np.zeros(len(node_communities), np.int64)
+    first_communities, second_communities = node_communities[edges.first], node_communities[edges.second]
+    is_inside = (first_communities == second_communities) & (first_communities != NO_COMMUNITY)
+    for ends in (edges.first, edges.second):
+        np.add.at(weights, ends[is_inside], edges.weights[is_inside])
+    return weights
 
 
 def build_communities(state: State, options: CommunityOptions | None = None) -> CommunityTree:
@@ -150,9 +158,8 @@ def assign_homes(
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return, for each of ``count`` chunks, its home and the fraction of its names' weight in it, as two arrays.
 
-    The home of a chunk is the finest community that most of its names, by weight, belong to.
-
-    Chunk ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which is a member of the communities
+    The home of a chunk is the finest community that most of its names, by weight, belong to. Chunk
+    ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which is a member of the communities
     ``partitions[:, i]`` (coarsest level first). At each level, the home of a chunk is one of the communities inside its
     home at the previous level: the community in which its names have the most weight or, if several tie, the lowest
     number. A chunk without one has :data:`NO_COMMUNITY` and the fraction 0.
@@ -163,19 +170,25 @@ def assign_homes(
     is_active = np.ones(len(mention_chunks), np.bool_)  # names that are members of the current home
     for mention_communities in partitions:
         is_active &= mention_communities != NO_COMMUNITY
-        stop = int(mention_communities.max(initial=0)) + 1
-        # A code is a pair of chunk and community.
-        all_codes = mention_chunks[is_active] * stop + mention_communities[is_active]
-        codes, code_indexes = np.unique(all_codes, return_inverse=True)
-        sums = np.zeros(len(codes), np.int64)
-        np.add.at(sums, code_indexes, weights[is_active])
-        chunks, communities = np.divmod(codes, stop)
+        chunks, communities, sums = _sum_by_pair(
+            mention_chunks[is_active], mention_communities[is_active], weights[is_active]
+        )
         order = np.lexsort((communities, -sums, chunks))
         chunks, first = np.unique(chunks[order], return_index=True)
         best = order[first]  # the community with the greatest sum of each chunk
         homes[chunks], home_sums[chunks] = communities[best], sums[best]
         is_active &= mention_communities == homes[mention_chunks]
     return homes, np.round(home_sums / np.maximum(totals, 1), 4)
+
+
+def _sum_by_pair(chunks: IntArray, communities: IntArray, weights: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the distinct pairs of a chunk and a community, and the sum of the weights of each, as three arrays."""
+    stop = int(communities.max(initial=0)) + 1
+    codes, code_indexes = np.unique(chunks * stop + communities, return_inverse=True)  # a pair as one number
+    sums = np.zeros(len(codes), np.int64)
+    np.add.at(sums, code_indexes, weights)
+    distinct_chunks, distinct_communities = np.divmod(codes, stop)
+    return distinct_chunks, distinct_communities, sums
 
 
 def _compute_community_vectors(partitions: Partition, community_levels: IntArray, vectors: Matrix) -> Matrix:
