@@ -2,7 +2,7 @@
 
 In: the name of a shell. Out: a script that the shell reads once. From then on the shell starts ``kvstore`` with a
 variable that holds the typed text, and reads the completions from standard output, in click's protocol. Completion
-inside a conversation is in :mod:`.completion`.
+at the prompt of the shell is in :mod:`.completion`.
 """
 
 from __future__ import annotations

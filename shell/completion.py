@@ -25,7 +25,7 @@ class Catalog(StatementCatalog, Protocol):
         ...
 
     def list_saved_queries(self) -> Sequence[str]:
-        """Return the names of the saved queries."""
+        """Return the names of the saved statements."""
         ...
 
     def list_modes(self) -> Sequence[str]:

@@ -151,18 +151,7 @@ class StoreTools:
         with language.locate_in_condition(condition or ""):
             hits = fetch_named_rows(self._session.query(*statement, timeout=TIMEOUT_SECONDS))
         titles = self._load_titles([hit["document"] for hit in hits])
-        passages_data = [
-            {
-                "document": hit["document"],
-                "start": hit["spans"][0]["start"],
-                "end": hit["spans"][0]["end"],
-                "score": hit["score"],
-                "why": sanitize_slice(hit["path"]),
-                "text": sanitize_slice(hit["text"]),
-            }
-            for hit in hits
-        ]
-        data = build_list_data("passages", passages_data, self._tokens)
+        data = build_list_data("passages", list(map(_to_passage_data, hits)), self._tokens)
         if not hits:
             return ToolResult("Nothing was found.", data)
         passages = [
@@ -202,19 +191,7 @@ class StoreTools:
         # The only numbers in brackets in an answer are those of its citations.
         result_parts = [ResultPart("", answer["answer"]), *map(ResultPart, lines)]
         text = render_parts(self._tokens, result_parts, "\n", lambda num_left: f"({num_left} more lines do not fit)")
-        citation_fields = ("number", "document", "start", "end")
-        data = {
-            "outcome": answer["outcome"],
-            "answer": truncate(answer["answer"], self._tokens),
-            "answer_span": sanitize_span(answer["answer_span"]),
-            "verdict": answer["verdict"],
-            # The answers to the parts of a question that asks for several facts.
-            "parts": list(map(_to_part_data, answer["parts"])),
-            "model": answer["model"],
-            "confidence": answer["confidence"],
-            "citations": [{name: citation[name] for name in citation_fields} for citation in answer["citations"]],
-        }
-        return ToolResult(text, data)
+        return ToolResult(text, _to_answer_data(answer, self._tokens))
 
     def lookup(self, name: str, limit: int = 10) -> ToolResult:
         """Return up to ``limit`` occurrences of a name in trees and texts, as text and as JSON data.
@@ -470,6 +447,34 @@ class StoreTools:
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
         """True if all documents are allowed, or the stored document with this key is."""
         return self._where is None or transaction.count(f"key = ?{self._render_where()}", (key,)) > 0
+
+
+def _to_passage_data(hit: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a row of RETRIEVE to JSON data, with the place of its first span."""
+    return {
+        "document": hit["document"],
+        "start": hit["spans"][0]["start"],
+        "end": hit["spans"][0]["end"],
+        "score": hit["score"],
+        "why": sanitize_slice(hit["path"]),
+        "text": sanitize_slice(hit["text"]),
+    }
+
+
+def _to_answer_data(answer: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
+    """Convert a row of ASK to JSON data; the text of the answer is cut to ``max_tokens`` tokens."""
+    citation_fields = ("number", "document", "start", "end")
+    return {
+        "outcome": answer["outcome"],
+        "answer": truncate(answer["answer"], max_tokens),
+        "answer_span": sanitize_span(answer["answer_span"]),
+        "verdict": answer["verdict"],
+        # The answers to the parts of a question that asks for several facts.
+        "parts": list(map(_to_part_data, answer["parts"])),
+        "model": answer["model"],
+        "confidence": answer["confidence"],
+        "citations": [{name: citation[name] for name in citation_fields} for citation in answer["citations"]],
+    }
 
 
 def _to_part_data(part: Mapping[str, Any]) -> dict[str, Any]:
