@@ -231,10 +231,11 @@ def estimate_confidence(
     logit = _compute_logit(weights, signals, reading, has_unknown_names=bool(unknown_names))
     formless = ""
     answer_type = detect_answer_type(query.question, question_language)
-    if reading is not None and reading.best.lacks_answer_type and answer_type.name in KNOWN_BY_FORM:
+    lacks_answer_type = reading is not None and reading.best.lacks_answer_type
+    if lacks_answer_type and answer_type.name in KNOWN_BY_FORM:
         logit += _FORMLESS_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
-    if reading is None or reading.best.lacks_answer_type:
+    if reading is None or lacks_answer_type:
         formless = find_missing_answer_type(
             answer_type,
             passages,
@@ -249,7 +250,7 @@ def estimate_confidence(
     if reading is None:
         return confidence
     probability = _to_probability(reading.logit_in_context)
-    return replace(confidence, reading=probability, missing_kind=reading.best.lacks_answer_type)
+    return replace(confidence, reading=probability, missing_kind=lacks_answer_type)
 
 
 def _compute_logit(

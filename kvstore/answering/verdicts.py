@@ -99,10 +99,9 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     question = question.strip(" ?")
     asks_permission = _PERMISSION_PATTERN.search(question) is not None
     is_forbidden = asks_permission and _FORBIDDEN_PATTERN.search(sentence) is not None
-    terms = set(list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem))
     # A sentence that forbids something need not have the words that ask for permission.
     optional_terms = f"{_OPTIONAL_TERMS} allowed permitted" if is_forbidden else _OPTIONAL_TERMS
-    terms -= set(list_content_terms(optional_terms, stem))
+    terms = _list_required_terms(question, optional_terms, stem)
     own_terms = terms & set(list_content_terms(sentence, stem))
     missing_terms = terms - own_terms - set(list_content_terms(context, stem))
     if not own_terms or missing_terms:
@@ -114,18 +113,16 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     if comparison != "equal":
         return comparison
     clauses = _select_clauses(sentence, own_terms, stem)
-    is_restricted = not _get_matches(_RESTRICTION_PATTERN, sentence) <= _get_matches(_RESTRICTION_PATTERN, question)
+    is_restricted = bool(_get_added_matches(_RESTRICTION_PATTERN, question, sentence))
     if is_forbidden or any(_precedes_term(_NEGATION_PATTERN, clause, own_terms, stem) for clause in clauses):
         return None if is_restricted else "no"
-    doubts = _get_matches(_DOUBT_PATTERN, sentence) - _get_matches(_DOUBT_PATTERN, question)
-    if is_restricted or doubts - ({"may"} if asks_permission else set()) or _NEGATION_PATTERN.search(sentence):
+    doubts = _get_added_matches(_DOUBT_PATTERN, question, sentence)
+    if asks_permission:
+        doubts.discard("may")
+    if is_restricted or doubts or _NEGATION_PATTERN.search(sentence):
         return None
-    # "All", "must" and "first" in the question need the like in the sentence, and so does a question for permission.
-    has_strict_words = _get_matches(_STRICT_PATTERN, question) <= _get_matches(_STRICT_PATTERN, sentence)
-    is_as_universal = not _UNIVERSAL_PATTERN.search(question) or _UNIVERSAL_PATTERN.search(sentence)
-    is_as_obligatory = not _OBLIGATION_PATTERN.search(question) or _OBLIGATION_PATTERN.search(sentence)
     gives_permission = not asks_permission or _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem)
-    if not (has_strict_words and is_as_universal and is_as_obligatory and gives_permission):
+    if not (gives_permission and _is_as_strict(question, sentence)):
         return None
     # In a different order, the names may have different roles.
     names = [name for name in find_names(question) if name in sentence]
@@ -149,6 +146,23 @@ def find_names(text: str) -> list[str]:
     return _NAME_PATTERN.findall(text)
 
 
+def _list_required_terms(question: str, optional_terms: str, stem: Callable[[str], str]) -> set[str]:
+    """Return the stems of the content words of a question, without its numbers and the words in ``optional_terms``."""
+    terms = list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem)
+    return set(terms).difference(list_content_terms(optional_terms, stem))
+
+
+def _is_as_strict(question: str, sentence: str) -> bool:
+    """True if the sentence says as much as the question: an "all", "must" or "first" in the question is in both.
+
+    Words for "all" count as the same, and so do words for "must".
+    """
+    is_as_universal = not _UNIVERSAL_PATTERN.search(question) or _UNIVERSAL_PATTERN.search(sentence)
+    is_as_obligatory = not _OBLIGATION_PATTERN.search(question) or _OBLIGATION_PATTERN.search(sentence)
+    missing_words = _get_added_matches(_STRICT_PATTERN, sentence, question)
+    return bool(is_as_universal and is_as_obligatory and not missing_words)
+
+
 def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal["equal"] | None:
     """Compare each number of a question with the number of the sentence that has the same unit.
 
@@ -161,7 +175,8 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
     verdict: Verdict | Literal["equal"] = "equal"
     for quantity in _find_quantities(question):
         same_unit = [other for other in quantities if other.unit == quantity.unit]
-        if any(other.value == quantity.value and other.comparison == quantity.comparison for other in same_unit):
+        value_and_comparison = (quantity.value, quantity.comparison)
+        if any((other.value, other.comparison) == value_and_comparison for other in same_unit):
             continue
         if quantity.comparison:
             return None
@@ -231,6 +246,11 @@ def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: C
         if not terms.isdisjoint(list_content_terms(" ".join(words), stem)):
             return True
     return False
+
+
+def _get_added_matches(pattern: re.Pattern[str], base: str, text: str) -> set[str]:
+    """Return the distinct matches of a pattern in ``text``, in lower case, without those in ``base``."""
+    return _get_matches(pattern, text) - _get_matches(pattern, base)
 
 
 def _get_matches(pattern: re.Pattern[str], text: str) -> set[str]:

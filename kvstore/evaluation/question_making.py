@@ -343,18 +343,15 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
 
     ``number`` selects the phrase. Returns None if the two do not combine, or if a document may answer the question.
     """
-    subject, attribute = other.subject, fact.attribute
     if fact.source == "definition":
-        # The subject is the beginning of one name with the last word of another.
-        *beginning, last_word = fact.subject.split()
-        *other_beginning, other_last_word = other.subject.split()
-        if not (beginning and other_beginning) or last_word.lower() == other_last_word.lower():
-            return None
-        subject, attribute = " ".join([*beginning, other_last_word]), ""
+        subject, attribute = _combine_names(fact.subject, other.subject), ""
+        is_combinable = bool(subject)
     else:
-        is_combinable = bool(attribute and subject) and fact.source != "statement"
-        if not is_combinable or subject.lower() == fact.subject.lower():
-            return None
+        subject, attribute = other.subject, fact.attribute
+        has_both = bool(subject and attribute)
+        is_combinable = has_both and fact.source != "statement" and subject.lower() != fact.subject.lower()
+    if not is_combinable:
+        return None
     attribute_words = list_content_words(attribute)
     words = list(dict.fromkeys([*list_content_words(subject), *attribute_words]))
     if len(words) < 2 or store.count("content MATCH ?", (_build_all_words_condition(words),)):
@@ -365,6 +362,19 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
         if store.count("key = ? AND content MATCH ?", (other.document, condition)):
             return None
     return make_question(fact.phrase_question(number, subject), "near", part=fact.source)
+
+
+def _combine_names(name: str, other: str) -> str:
+    """Return the beginning of a name with the last word of another, or an empty text if that gives no new name.
+
+    >>> _combine_names("green tea", "black coffee"), _combine_names("green tea", "coffee")
+    ('green coffee', '')
+    """
+    *beginning, last_word = name.split()
+    *other_beginning, other_last_word = other.split()
+    if not (beginning and other_beginning) or last_word.lower() == other_last_word.lower():
+        return ""
+    return " ".join([*beginning, other_last_word])
 
 
 def _build_all_words_condition(words: Sequence[str]) -> str:

@@ -114,20 +114,16 @@ def _load_chunks_with_date(
     The words can be apart. ``weights`` are the BM25 parameters of the question without its dates. ``stem`` is the
     stemming function for the question, and ``language`` its language (None: unclear).
     """
-    years = _list_years(state) if asked_date.year is None else [asked_date.year]
-    forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, language)]
-    forms += [f"{form} {asked_date.year}" for form in forms if asked_date.year is not None]
-    forms += [
-        form for year, reading in product(years, asked_date.readings) for form in _list_numeric_forms(year, *reading)
-    ]
+    forms = _list_forms(asked_date, state, language)
     term_sets = {frozenset(_list_terms(form, stem)) for form in (asked_date.text, *forms)}
+    # If the question has a condition, only the chunks that it allows are searched.
     allowed = state.allowed
     narrow = None if allowed is None else lambda chunks: chunks[allowed.get_chunk_mask(chunks)]
     counts = state.postings.count_chunks_by_term(list(frozenset().union(*term_sets)))
     matching_chunks = [
         state.postings.find_chunks_with_terms(terms, narrow=narrow)
         for terms in term_sets
-        if all(counts[term] for term in terms)
+        if all(counts[term] for term in terms)  # else no chunk has all of them
     ]
     if not matching_chunks:
         return []
@@ -135,6 +131,22 @@ def _load_chunks_with_date(
     scores = score_by_weights(state, weights, chunks) if weights.rarities else np.zeros(len(chunks))
     ranking = best(state, chunks, scores, _MAX_CHUNKS)
     return ChunkReadRequest([chunk for chunk, _ in ranking]).fetch(state)
+
+
+def _list_forms(asked_date: _WrittenDate, state: State, language: str | None) -> list[str]:
+    """Return the forms in which documents may write a date: with the name of the month, then in digits.
+
+    A date without a year gets the latest years in the store for the forms in digits. ``language`` is that of the
+    question (None: unclear).
+    """
+    word_forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, language)]
+    if asked_date.year is None:
+        years = _list_years(state)
+    else:
+        years = [asked_date.year]
+        word_forms += [f"{form} {asked_date.year}" for form in word_forms]
+    dates = product(years, asked_date.readings)
+    return [*word_forms, *(form for year, reading in dates for form in _list_numeric_forms(year, *reading))]
 
 
 def _list_terms(form: str, stem: Callable[[str], str]) -> list[str]:

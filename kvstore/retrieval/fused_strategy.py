@@ -132,12 +132,10 @@ def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
     scores: dict[int, float] = {}
     explanations: dict[int, list[str]] = {}
     for (label, evidence), hit_ranking in zip(results, hit_rankings, strict=True):
-        explanation_by_hit = dict(
-            zip((hit_id for hit_id, _ in hit_ranking), (hit.path for hit in evidence.hits), strict=True)
-        )
+        paths = {hit_ids[_get_hit_key(hit)]: hit.path for hit in evidence.hits}
         for hit_id, rank in assign_ranks(hit_ranking[:_NUM_FUSED]):
             scores[hit_id] = scores.get(hit_id, 0.0) + 1 / (_FUSION_CONSTANT + rank)
-            explanations.setdefault(hit_id, []).append(f"{label} #{rank} ({explanation_by_hit[hit_id]})")
+            explanations.setdefault(hit_id, []).append(f"{label} #{rank} ({paths[hit_id]})")
     tie_keys = {hit_ids[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
     order = sorted(scores, key=lambda hit_id: (-scores[hit_id], tie_keys[hit_id]))
     ranking = [(hit_id, scores[hit_id]) for hit_id in order]
