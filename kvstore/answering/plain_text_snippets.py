@@ -122,7 +122,8 @@ class PlainTextSplitter:
         piece = part_span.content
         is_indented_option = part.indent > 0 and piece.startswith("-")  # such as "-V", which is a term
         # A heading in capitals opens a section; any other is a term that indented text defines.
-        if part.is_title or (part.is_heading_or_term and not is_indented_option and piece.upper() == piece):
+        is_heading = part.is_heading_or_term and piece.upper() == piece and not is_indented_option
+        if part.is_title or is_heading:
             self._term, self._term_indent = "", 0
             yield SnippetHeading(render_inline(piece))
             return

@@ -13,7 +13,7 @@ model copies is not a citation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import InputError
@@ -42,9 +42,10 @@ _SYSTEM = (
 class Prompt:
     """A prompt for a language model.
 
-    ``passages`` are the chunks or segments, passage *n* being ``passages[n - 1]``; ``tokens`` is an estimate of the
-    whole prompt; ``mark`` encloses each quotation and occurs in no quoted text. ``str()`` returns the text of the
-    messages.
+    It is made from ``evidence``. ``system`` and ``user`` are the texts of its two messages. ``passages`` are the chunks
+    or segments in it, passage *n* being ``passages[n - 1]``, and ``abstracts`` is the number of abstracts in it.
+    ``tokens`` is an estimate of the size of the whole prompt. ``mark`` encloses each quotation and occurs in no quoted
+    text. ``str()`` returns the text of the messages.
     """
 
     evidence: Evidence
@@ -92,15 +93,23 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     relations = [line for line in map(to_one_line, evidence.context) if token_budget.try_add(line)]
     new_abstracts = map(sanitize_text, _list_new_abstracts(evidence, passages))
     abstracts = [text for text in new_abstracts if token_budget.try_add(text)]
-    quoted_passages = (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
-    rendered = [_render_section("Information", quoted_passages)]
-    for title, lines in (("Points", points), ("Relations", relations), ("Abstracts", abstracts)):
-        rendered += [_render_section(title, [quotation.quote("\n".join(lines))])] if lines else []
-    context = "\n\n".join(rendered)
-    repeated = [question] if token_estimate(context) >= MIN_REPEAT_TOKENS else []
-    user = "\n\n".join([*repeated, context, question])
+    lines_by_title = {"Points": points, "Relations": relations, "Abstracts": abstracts}
+    context = _render_context(passages, lines_by_title, quotation)
+    # Before a long context, the question is also asked first.
+    is_repeated = token_estimate(context) >= MIN_REPEAT_TOKENS
+    user = "\n\n".join([question, context, question] if is_repeated else [context, question])
     tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + token_estimate(user)
     return Prompt(evidence, system, user, passages, len(abstracts), tokens, quotation.mark)
+
+
+def _render_context(passages: Sequence[Hit], lines_by_title: Mapping[str, Sequence[str]], quotation: Quotation) -> str:
+    """Return the quoted and numbered passages, and a quoted section for each title that has lines."""
+    quoted_passages = (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
+    sections = [_render_section("Information", quoted_passages)]
+    for title, lines in lines_by_title.items():
+        if lines:
+            sections.append(_render_section(title, [quotation.quote("\n".join(lines))]))
+    return "\n\n".join(sections)
 
 
 def _list_new_abstracts(evidence: Evidence, passages: Sequence[Hit]) -> list[str]:

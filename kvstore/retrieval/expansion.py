@@ -47,7 +47,7 @@ def expand_entity(
     if identity is None:
         return []
     display_name = state.entities.get(identity.entry.entity).name
-    level_signs = {"up": (-1,), "down": (1,), "both": (-1, 1)}[direction]
+    level_signs = {"up": (-1,), "down": (1,), "both": (-1, 1)}[direction]  # the levels of ancestors are negative
     rows: list[Relative] = []
     is_truncated = False
     entity_nodes, abstracts = list_ranked_addresses(state, identity, limit)
@@ -63,11 +63,15 @@ def expand_entity(
             is_truncated = True
             break
         rows.append(row)
-    if is_truncated:
-        text = f"cut at {limit} rows; LIMIT n shows more"
-        last_tree = rows[:limit][-1].tree
-        rows[limit:] = [Relative(entity=display_name, tree=last_tree, level=0, relative="…", via="", text=text)]
-    return rows
+    return _truncate(rows, display_name, limit) if is_truncated else rows
+
+
+def _truncate(rows: Sequence[Relative], display_name: str, limit: int) -> list[Relative]:
+    """Return the first ``limit`` rows of an entity, and a row that reports that there are more."""
+    kept_rows = rows[:limit]
+    text = f"cut at {limit} rows; LIMIT n shows more"
+    last_tree = kept_rows[-1].tree
+    return [*kept_rows, Relative(entity=display_name, tree=last_tree, level=0, relative="…", via="", text=text)]
 
 
 def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:

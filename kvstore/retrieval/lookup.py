@@ -41,13 +41,17 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
         return
     display_name = state.entities.get(identity.entry.entity).name
     nodes, abstract_addresses = list_ranked_addresses(state, identity, limit + _NUM_EXTRA_ADDRESSES)
+
+    def list_tree_locations(nodes: Sequence[int], max_rows: int) -> list[Location]:
+        """Return the first ``max_rows`` locations at the nodes."""
+        rows = (row for node in nodes for row in _iter_tree_locations(state, node, display_name, identity))
+        return list(islice(rows, max_rows))
+
     stated_nodes, prose_nodes = _split_by_tree(state, nodes)
     # At most half of the rows are tree nodes, or more if there are too few abstracts to fill the rest.
     max_tree_rows = max(limit - len(abstract_addresses), (limit + 1) // 2)
-    stated_rows = (row for node in stated_nodes for row in _iter_tree_locations(state, node, display_name, identity))
-    stated_locations = list(islice(stated_rows, max_tree_rows))
-    prose_rows = (row for node in prose_nodes for row in _iter_tree_locations(state, node, display_name, identity))
-    prose_locations = list(islice(prose_rows, max_tree_rows - len(stated_locations)))
+    stated_locations = list_tree_locations(stated_nodes, max_tree_rows)
+    prose_locations = list_tree_locations(prose_nodes, max_tree_rows - len(stated_locations))
     abstract_addresses = abstract_addresses[: limit - len(stated_locations) - len(prose_locations)]
     # Abstracts that a heading names come first.
     num_headings = sum(address.rank < addresses.MIN_BODY_RANK for address in abstract_addresses)

@@ -337,12 +337,11 @@ class _SegmentBuilder:
 
         def is_within_limits(first_byte: int, last_byte: int) -> bool:
             """True if a span of bytes lies within the limits and has few enough tokens; long texts are not read."""
-            if first_byte < min_start or last_byte > max_end or last_byte - first_byte > token_limit * _MAX_TOKEN_BYTES:
+            size = last_byte - first_byte
+            if first_byte < min_start or last_byte > max_end or size > token_limit * _MAX_TOKEN_BYTES:
                 return False
-            return (
-                last_byte - first_byte <= token_limit
-                or self._count_tokens(record.id, first_byte, last_byte) <= token_limit
-            )
+            # A token has at least one byte, so a short text need not be read either.
+            return size <= token_limit or self._count_tokens(record.id, first_byte, last_byte) <= token_limit
 
         sections = self._get_sections(record.id)
         for side in ("end", "start", "end"):  # again the end: the start can have moved, which leaves more tokens
