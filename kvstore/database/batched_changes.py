@@ -31,7 +31,7 @@ from ..registry.derivation import list_context_facts
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
 from ..storage.environment import WriteTransaction
 from ..structures.documents.documents import DocumentRecord
-from .open_store import Session
+from .session import Session
 
 #: The most chunks, names, triples and edges to buffer before they are applied, so that a long transaction does not hold
 #: all its texts in memory twice.

@@ -28,8 +28,9 @@ from ..process.collection_pause import import_without_collection
 from ..settings import FixedSettings, SessionSettings
 from ..structures import tables
 from ..structures.state import State
-from .open_store import OpenStore, Session
+from .open_store import OpenStore
 from .queryable import Queryable
+from .session import Session
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:

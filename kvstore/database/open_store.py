@@ -1,13 +1,9 @@
-"""The per-process object of an open store, shared by all its handles, and the session of each handle.
+"""The per-process object of an open store, shared by all its handles.
 
 In: an open environment and the settings of its store. In memory: models (loaded when first needed), caches, handles,
 and the hits of names, counted until a commit adds them to the filter (CFT-RAG §3.1, Bridge-RAG §4.2); a crash loses
 counts that were not yet committed. Out: the state of the last commit, vectors, models. Closing the last handle closes
 the store: counts are saved if the writer's lock is free, and the file is compacted if it has grown.
-
-A session is the data of one user of the store, shared by a handle and its snapshots and transactions: the settings of
-the session, the names of the last LOOKUP, the models that the settings name, and states of the store, as long as the
-handle is open.
 """
 
 from __future__ import annotations
@@ -15,33 +11,29 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from ..changes.compaction import GrowthTracker
-from ..errors import ClosedError, EmbedderError, KvstoreError, LockTimeoutError, TransactionError
+from ..errors import KvstoreError, LockTimeoutError, TransactionError
 from ..process.logger import get_logger
-from ..settings import SessionSettings
 from ..storage.change_buffer import QUICK_READ_BYTES
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
 from ..structures.forest.node_cache import NodeCache
 from ..structures.open_indexes import OpenIndexes
 from ..structures.state import State
+from .lazy_embedder import LazyEmbedder
 
 if TYPE_CHECKING:
     from ..changes.trace_cache import TraceCache
-    from ..models.embedder import Embedder, EmbeddingCache
-    from ..models.llm import LanguageModel
-    from ..retrieval.reranking import RerankFunction
+    from ..models.embedder import Embedder
     from ..settings import FixedSettings
     from ..structures.filter.entity_filter import FilterCache
     from ..structures.spending import Spending
-    from ..structures.vectors.vectors import Matrix
     from .index_worker import IndexManager
 
 #: The maximum number of names whose counts are written in one commit.
@@ -90,86 +82,6 @@ class HitCounts:
 
     def __len__(self) -> int:
         return len(self._counts)
-
-
-class LazyEmbedder:
-    """The embedder of an open store, loaded when first needed; it is thread-safe.
-
-    It is separate from :class:`OpenStore` so that objects that embed texts do not keep the store open.
-    """
-
-    def __init__(self, path: Path, settings: FixedSettings, embedder: Embedder | None) -> None:
-        """Load the embedder that ``settings`` name on first use, unless the program passes an ``embedder``."""
-        self._path = path
-        self._settings = settings
-        self._embedder = embedder
-        #: True if the embedder is an object passed by the calling program, which other processes cannot load.
-        self.is_supplied = embedder is not None
-        self._lock = threading.Lock()
-
-    def load(self) -> Embedder:
-        """Return the embedder; raises EmbedderError if its package is missing or the program must pass it."""
-        with self._lock:
-            if self._embedder is None:
-                from ..models.embedder import is_named_embedder, open_recorded_embedder
-
-                name = self._settings.embedder
-                if not is_named_embedder(name):
-                    raise EmbedderError(
-                        f"embedder {name!r} is unknown; pass the embedder that this store was created with, "
-                        f"kvstore.open({str(self._path)!r}, embedder=...), or install the package that provides it"
-                    )
-                self._embedder = open_recorded_embedder(name, self._settings.weights)
-            return self._embedder
-
-    def use_supplied(self, embedder: Embedder) -> None:
-        """Use an embedder that the calling program passed, unless an embedder is in use already."""
-        with self._lock:
-            if self._embedder is None:
-                self._embedder, self.is_supplied = embedder, True
-
-    def use_named(self, settings: FixedSettings) -> None:
-        """From now on, use the embedder that ``settings`` name; it is loaded when first needed."""
-        with self._lock:
-            self._settings, self._embedder, self.is_supplied = settings, None, False
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of these texts, shape (n, dimension). Without texts, the embedder is not loaded."""
-        if texts:
-            embedder = self.load()
-            vectors = embedder.embed(texts)
-            return self._check_vectors(vectors, (len(texts),)) if self.is_supplied else vectors
-        import numpy as np
-
-        return np.empty((0, self._settings.dimension), np.float32)
-
-    def embed_query(self, text: str) -> Matrix:
-        """Return the unit vector of a question, shape (dimension,)."""
-        embedder = self.load()
-        if self.is_supplied and not hasattr(embedder, "embed_query"):
-            return cast("Matrix", self.embed([text])[0])
-        vector = embedder.embed_query(text)
-        return self._check_vectors(vector, ()) if self.is_supplied else vector
-
-    def _check_vectors(self, vectors: Any, shape: tuple[int, ...]) -> Matrix:
-        """Return the vectors of the program's embedder as unit vectors of the store's dimension.
-
-        ``shape`` is the shape without the dimension. Raises EmbedderError.
-        """
-        from ..models.protocol import to_unit_vectors
-
-        return to_unit_vectors(vectors, (*shape, self._settings.dimension), f"the embedder {self._settings.embedder}")
-
-    def embed_cached(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of texts, shape (n, dimension). The vectors of recent texts come from a cache."""
-        return self._cache.embed(texts, self.embed)
-
-    @cached_property
-    def _cache(self) -> EmbeddingCache:
-        """The vectors of sentences that answers were chosen from; created on first use, as searches never need it."""
-        from ..models.embedder import EmbeddingCache
-
-        return EmbeddingCache()
 
 
 def _replace_settings(settings: FixedSettings, values: Mapping[str, str]) -> FixedSettings:
@@ -397,103 +309,3 @@ class OpenStore:
         pipeline = open_language(self.settings.language)
         if pipeline is not None:
             pipeline.load()
-
-
-class Session:
-    """The data of one handle of an open store.
-
-    It is separate from the handle so that an open transaction does not keep the handle alive: a dropped handle is
-    closed at once.
-    """
-
-    def __init__(
-        self,
-        store: OpenStore,
-        *,
-        readonly: bool,
-        settings: SessionSettings | None = None,
-        lock_timeout: float | None = None,
-    ) -> None:
-        """Begin a session with these settings (None: the defaults) and this lock timeout (None: the store's)."""
-        self.store = store
-        #: The maximum time in seconds that changes of this session wait for another writer.
-        self.lock_timeout = store.environment.lock_timeout if lock_timeout is None else lock_timeout
-        self.readonly = readonly
-        self.settings = settings or SessionSettings()
-        self.last_lookup: tuple[str, ...] = ()
-        #: True if this handle was closed; other handles can stay open.
-        self.closed = False
-        #: The name of the last reranker used, and the reranker, which can hold a model.
-        self._cached_reranker: tuple[str, RerankFunction | None] = "none", None
-
-    @property
-    def environment(self) -> Environment:
-        """The store's environment; raises ClosedError if the handle was closed."""
-        if self.closed and not self.store.environment.closed:
-            raise ClosedError(f"{self.store.environment.path}: this handle was closed; open the store again")
-        return self.store.environment
-
-    @contextmanager
-    def open_state(self) -> Iterator[State]:
-        """Open the state of the last commit, for as long as the context lasts; raises ClosedError."""
-        # Every question opens a state, so the slower ``environment`` property is read only to raise ClosedError.
-        store = self.store
-        snapshot = (self.environment if self.closed else store.environment).snapshot()
-        state = State(snapshot, store.settings, store.open_indexes, store.node_cache)
-        try:
-            yield state
-        finally:
-            state.close()
-            snapshot.close()
-
-    def get_language_model(self, name: str | None = None) -> LanguageModel | None:
-        """Return the language model with this name, else the session's, else the environment's; None without a name."""
-        if self.settings.find_model_name(name) is None:  # as for most questions, which load no code for models
-            return None
-        from ..models.llm import open_language_model
-
-        return open_language_model(name, self.settings)
-
-    def record_spending(self, statement: str, model: LanguageModel) -> None:
-        """Record the requests that a statement sent to a model, with the next commit."""
-        from ..structures.spending import Spending
-
-        if model.num_calls and not self.readonly:
-            spending = Spending(
-                statement=statement,
-                model=model.name,
-                calls=model.num_calls,
-                sent=model.sent_tokens,
-                received=model.written_tokens,
-                kept=model.num_calls - model.num_refused,
-                refused=model.num_refused,
-            )
-            self.store.spending.append(spending)
-
-    def load_reranker(self, name: str | None = None) -> RerankFunction | None:
-        """Return the reranker with this name, else the session's; None if the name is ``none``. Caches the last one."""
-        reranker_name = name or self.settings.reranker
-        if reranker_name == "none":
-            return None
-        cached_name, reranker = self._cached_reranker
-        if cached_name != reranker_name:
-            from ..retrieval.reranking import make_reranker
-
-            reranker = make_reranker(reranker_name)
-            self._cached_reranker = reranker_name, reranker
-        return reranker
-
-    def count_hits(self, keys: Iterable[str]) -> None:
-        """Add 1 to the temperature (number of lookups) of each of these entities, with the next commit."""
-        if not self.readonly:
-            self.store.hits.add(keys)
-
-    @contextmanager
-    def pause_recording(self) -> Iterator[None]:
-        """In the ``with`` block, do not add this thread's lookups to temperatures; then restore ``last_lookup``."""
-        last_lookup = self.last_lookup
-        try:
-            with self.store.hits.pause():
-                yield
-        finally:
-            self.last_lookup = last_lookup

@@ -20,8 +20,8 @@ from ..storage.environment import MapFull, WriteTransaction
 from ..storage.free_memory import release_free_memory
 from ..structures.state import State
 from .batched_changes import BatchedChanges
-from .open_store import Session
 from .queryable import Queryable
+from .session import Session
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

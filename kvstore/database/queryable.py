@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..structures.names.aliases import Alias
     from ..structures.state import State
     from ..structures.vectors.vectors import Matrix
-    from .open_store import Session
+    from .session import Session
 
 
 class Queryable(ABC):

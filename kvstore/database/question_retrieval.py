@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..retrieval.evidence import Evidence
     from ..retrieval.question_clauses import Clauses
     from ..structures.state import State
-    from .open_store import Session
+    from .session import Session
 
 
 @cache

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from ..process.closed_on_exit import ClosedOnExit
 from ..storage.measured_view import MeasuredView
 from ..structures.state import State
-from .open_store import Session
 from .queryable import Queryable
+from .session import Session
 
 
 class Snapshot(ClosedOnExit, Queryable):
