@@ -125,20 +125,19 @@ def _find_new_edges(
     first, neighbors = first[is_valid], neighbors[is_valid]
     cosines = _compute_cosines(vectors, first, neighbors)
     codes = np.minimum(first, neighbors) * count + np.maximum(first, neighbors)
-    # An edge is new if the cosine is great enough, and no existing edge has its code.
-    is_new = cosines > min_cosine * FIXED_ONE
-    if len(edge_codes):
-        sorted_codes = np.sort(edge_codes)
-        code_indexes = np.minimum(np.searchsorted(sorted_codes, codes), len(sorted_codes) - 1)
-        is_new &= sorted_codes[code_indexes] != codes
+    is_new = (cosines > min_cosine * FIXED_ONE) & ~np.isin(codes, edge_codes)
     # Sort the new edges by node, then by descending cosine; keep the first ``max_neighbors`` edges of each node.
     order = np.lexsort((neighbors, -cosines, first))
     order = order[is_new[order]]
-    starts = np.searchsorted(first[order], np.arange(count))
-    ranks = np.arange(len(order)) - starts[first[order]]  # of each edge among the edges of its node
-    order = order[ranks < max_neighbors]
+    order = order[_mask_first(first[order], max_neighbors)]
     new_codes, unique_rows = np.unique(codes[order], return_index=True)  # two nodes can be neighbors of each other
     return new_codes, cosines[order][unique_rows]
+
+
+def _mask_first(groups: IntArray, limit: int) -> npt.NDArray[np.bool_]:
+    """Return a mask of the first ``limit`` elements of each group; ``groups`` has the group of each, ascending."""
+    starts = np.searchsorted(groups, groups)  # the index of the first element of the group
+    return np.arange(len(groups)) - starts < limit
 
 
 def _compute_cosines(vectors: Matrix, first: IntArray, second: IntArray) -> IntArray:

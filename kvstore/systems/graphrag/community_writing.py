@@ -19,6 +19,7 @@ from ...models.quoting import Quotation, replace_quotes, to_printable
 from ...models.structured import StructuredPrompt
 from ...models.text_checks import check_text, find_sources, trim_to_sentences
 from ...models.token_estimate import token_estimate
+from ...retrieval.evidence import StoredSpan
 from .communities import Communities
 
 #: The maximum number of tokens of the sources in one prompt, and of findings in a report.
@@ -51,11 +52,7 @@ def build_report_prompt(
     spans = communities.list_sources(community)
     if not communities.has_spans(spans):
         return None
-    span_texts = list(map(communities.read_text, spans))
-    descriptions, used_tokens = _select_fitting(
-        _find_descriptions(communities, community, span_texts), int(_DESCRIPTIONS_SHARE * max_tokens)
-    )
-    passages, _ = _select_fitting(map(_SourceText, count(), span_texts), max_tokens - used_tokens)
+    descriptions, passages = _select_sources(communities, community, spans, max_tokens)
     source_texts = [
         _SourceText(index, replace_quotes(to_printable(text))) for index, text in (*descriptions, *passages)
     ]
@@ -112,6 +109,21 @@ class _SourceText(NamedTuple):
 
     span_index: int
     text: str
+
+
+def _select_sources(
+    communities: Communities, community: int, spans: Sequence[StoredSpan], max_tokens: int
+) -> tuple[list[_SourceText], list[_SourceText]]:
+    """Return the descriptions of members and the texts of ``spans`` that a prompt quotes, ``max_tokens`` in total.
+
+    A description is quoted if one of the spans supports it. Descriptions have at most half of the tokens.
+    """
+    span_texts = list(map(communities.read_text, spans))
+    descriptions, used_tokens = _select_fitting(
+        _find_descriptions(communities, community, span_texts), int(_DESCRIPTIONS_SHARE * max_tokens)
+    )
+    passages, _ = _select_fitting(map(_SourceText, count(), span_texts), max_tokens - used_tokens)
+    return descriptions, passages
 
 
 def _find_descriptions(communities: Communities, community: int, span_texts: Sequence[str]) -> Iterator[_SourceText]:
