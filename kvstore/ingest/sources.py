@@ -21,22 +21,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import InputError, ReaderError
-from ..readers import ReadFailure, check_format, describe_skipped, find_format, get_suffixes
-from ..readers.content_format import MAX_START_BYTES, detect_format, has_ambiguous_name, is_hidden
+from ..readers import ReadFailure, check_format, describe_skipped, find_format
+from ..readers.content_format import MAX_START_BYTES, detect_format, is_hidden
 from ..storage.location import DATA_FILE, WRITER_FILE, find_access_error
 from . import remote_files
+from .path_patterns import compile_glob, make_exclusion, make_filter
 from .remote_files import is_address
 
 #: The paths at which sites built by Sphinx keep the sources of pages for display: ``site/_sources/guide/a.rst.txt`` is
 #: the source of ``site/guide/a.html``.
 _PAGE_SOURCE_PATTERN = re.compile(r"(?P<above>(?:.*/)?)_sources/(?P<page>.+?)(?:\.(?:rst|md|ipynb))?\.txt")
 _WILDCARD_PATTERN = re.compile(r"[*?]")
-#: The beginning of a pattern that refers to the ingested folder: ``./drafts`` means its ``drafts`` folder.
-_START_PATTERN = re.compile(r"\A(?:\.?/)+")
 #: A backslash that looks like the escape of a byte that is not UTF-8.
 _ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
 
@@ -201,10 +200,10 @@ class _FileSearch:
         self._format = format
         self._has_include = bool(include)
         #: A predicate: true if a file, given by its path in a folder, is ingested from the folder.
-        self._accepts = _make_filter(format, include)
+        self._accepts = make_filter(format, include)
         #: A predicate: true if a file or folder, given by its escaped path in the ingested folder, is skipped. Pruning
         #: knows only escaped paths, and must not remove the documents of skipped files.
-        self._is_excluded = _make_exclusion(exclude)
+        self._is_excluded = make_exclusion(exclude)
 
     def add_path(self, requested: str) -> None:
         """Add the files of ``requested``, a path, address or pattern as the caller wrote it.
@@ -271,7 +270,7 @@ class _FileSearch:
         if listing.pattern is None and not listing.is_folder:
             self._add_file(address, address.rpartition("/")[2], None, address)
             return
-        glob = _compile_glob(listing.pattern) if listing.pattern else None  # None: the whole folder was named
+        glob = compile_glob(listing.pattern) if listing.pattern else None  # None: the whole folder was named
         accepts = self._accepts if glob is None else lambda relative_path: glob.fullmatch(relative_path) is not None
         self._add_coverage(listing.root, accepts)
         num_files_before = len(self.files)
@@ -318,7 +317,7 @@ class _FileSearch:
         """
         if not os.path.isdir(root):
             raise ReaderError(f"{requested!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
-        glob = _compile_glob(pattern)
+        glob = compile_glob(pattern)
         real_root = _escape_path(os.path.realpath(root))
         self._add_coverage(real_root, lambda relative_path: glob.fullmatch(relative_path) is not None)
         num_files_before = len(self.files)
@@ -391,41 +390,6 @@ class _FileSearch:
         return False
 
 
-def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate that is true if a file, given by its path in a folder, is ingested from the folder.
-
-    If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format``
-    (None: of any format).
-    """
-    if include:
-        return _compile_globs(include)
-    if format is not None:
-        suffixes = get_suffixes(format)
-        return lambda relative_path: PurePosixPath(relative_path).suffix.lower() in suffixes
-    return lambda relative_path: find_format(relative_path) is not None or has_ambiguous_name(relative_path)
-
-
-def _make_exclusion(exclude: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate that is true if a path in a folder, or one of its parent folders, matches a pattern.
-
-    >>> is_excluded = _make_exclusion(["drafts/", "*.log", "/old"])
-    >>> [is_excluded(path) for path in ("hr/drafts/leave.md", "hr/run.log", "old/a.md", "hr/old/leave.md")]
-    [True, True, True, False]
-    """
-    if not exclude:
-        return lambda relative_path: False
-    matches = _compile_globs([pattern.rstrip("/") for pattern in exclude])
-
-    def is_excluded(relative_path: str) -> bool:
-        """True if the path or one of its parent folders matches."""
-        names = relative_path.split("/")
-        # For "a/b/c.md": "a", "a/b" and "a/b/c.md".
-        paths = ("/".join(names[:depth]) for depth in range(1, len(names) + 1))
-        return any(map(matches, paths))
-
-    return is_excluded
-
-
 def _has_built_page(root: Path, relative_path: str) -> bool:
     """True if a file is the source of a built page next to it, which contains the same text."""
     match = _PAGE_SOURCE_PATTERN.fullmatch(relative_path)  # a file in Sphinx's folder of page sources
@@ -439,37 +403,6 @@ def _detect_format(path: str) -> str | None:
     with suppress(OSError), open(path, "rb") as stream:
         return detect_format(stream.read(MAX_START_BYTES))
     return None
-
-
-def _compile_globs(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate that is true if a path or, for a pattern without ``/``, its last name matches a pattern."""
-    globs = [("/" in pattern, _compile_glob(_START_PATTERN.sub("", pattern))) for pattern in patterns]
-
-    def matches_glob(relative_path: str) -> bool:
-        """True if the path, or its last name, matches one of the patterns."""
-        name = relative_path.rpartition("/")[2]
-        return any(glob.fullmatch(relative_path if has_folders else name) for has_folders, glob in globs)
-
-    return matches_glob
-
-
-def _compile_glob(pattern: str) -> re.Pattern[str]:
-    """Translate a glob to a regular expression.
-
-    ``**`` matches any number of folders; ``*`` and ``?`` match within a name. For example, ``docs/**/*.md`` matches
-    ``docs/a.md`` and ``docs/b/a.md``.
-    """
-    expression = ""
-    segments = pattern.split("/")
-    for index, segment in enumerate(segments):
-        is_last = index == len(segments) - 1
-        if segment == "**":
-            expression += ".*" if is_last else "(?:[^/]+/)*"
-            continue
-        for character in segment:
-            expression += {"*": "[^/]*", "?": "[^/]"}.get(character) or re.escape(character)
-        expression += "" if is_last else "/"
-    return re.compile(expression, re.S)
 
 
 def _get_location(path: Path) -> str:
