@@ -284,7 +284,7 @@ def test_the_digests_of_reports_do_not_depend_on_history(
         with store.state() as state:
             communities = get_communities(state)
             assert communities is not None
-            return [communities.get(number).content for number in range(len(communities))]
+            return [communities.get(number).content_digest for number in range(len(communities))]
 
     grouped_store.extract("descriptions", where="key = 'acme'")
     described = list_digests(grouped_store)
