@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..arguments import check_integer, format_count
@@ -118,6 +118,15 @@ class _Plan:
     copied_texts: Mapping[str, ModelTexts]
 
 
+@dataclass(slots=True)
+class _Outcome:
+    """What an extraction has done so far: passages with a new text, copied texts among these, and failures."""
+
+    num_passages: int
+    num_copied: int
+    failures: list[str] = field(default_factory=list)
+
+
 class _CollectedPassages(NamedTuple):
     """The distinct passages of ``num_documents`` documents.
 
@@ -184,56 +193,70 @@ class ModelExtraction:
         plan = self._plan_extraction()
         for key, texts in plan.copied_texts.items():
             self._store_texts({key: texts})
-        num_copied = sum(len(texts.by_digest) for texts in plan.copied_texts.values())
+        outcome = _Outcome(num_passages=plan.forecast.copied, num_copied=plan.forecast.copied)
         structured_model = StructuredModel(model, max_tokens=plan.forecast.room)
-        num_passages = num_copied
-        failures: list[str] = []
         pending = RequestQueue(plan.requests)
         num_done = 0
         while pending:
             if progress is not None:
                 progress(self._make_progress(num_done, num_done + len(pending), structured_model))
-            request = pending.take_next()
             num_done += 1
-            sources = self._read_sources(request)
-            if not sources:  # the documents changed meanwhile
-                continue
-            request = {source.digest: request[source.digest] for source in sources}
-            # An invalid answer about several passages is not corrected, because they are requested again in parts.
-            max_attempts = 2 if len(sources) == 1 else 1
             try:
-                answers = structured_model.ask(self._text_kind.build_prompt(sources), max_attempts=max_attempts)
+                self._send_next_request(pending, plan.document_keys, structured_model, outcome)
             except TokenLimitError:
                 break
-            except (InvalidAnswerError, PromptTooLongError) as error:
-                if len(sources) == 1:
-                    failures.append(f"document {next(iter(request.values()))!r}: {error}")
-                if structured_model.num_failures >= MAX_FAILURES:
-                    raise _add_progress(error, num_passages) from None
-                pending.record_answer(request, ())
-                continue
             except ModelError as error:
-                raise _add_progress(error, num_passages) from None
-            texts_by_document = self._group_by_document(answers, plan.document_keys, model.name)
-            self._store_answer(texts_by_document)
-            pending.record_answer(request, answers)
-            num_stored = sum(len(texts.by_digest) for texts in texts_by_document.values())
-            # An answer is stored in every document with its passage; all but one of these texts are copies.
-            num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
+                raise _add_progress(error, outcome.num_passages) from None
         if progress is not None:
             num_requests = num_done + len(pending)
             progress(self._make_progress(num_requests, num_requests, structured_model))
         # The passages that had no text before, minus the passages that have one now.
-        num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
+        num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - outcome.num_passages
         return ExtractionReport(
             kind=self._text_kind.kind,
             model=model.name,
-            passages=num_passages,
-            copied=num_copied,
+            passages=outcome.num_passages,
+            copied=outcome.num_copied,
             **structured_model.get_usage(),
             left=num_left,
-            failures=failures,
+            failures=outcome.failures,
         )
+
+    def _send_next_request(
+        self,
+        pending: RequestQueue,
+        document_keys: Mapping[bytes, Sequence[str]],
+        model: StructuredModel,
+        outcome: _Outcome,
+    ) -> None:
+        """Send the next of the ``pending`` requests to a model, store the answer, and count it in ``outcome``.
+
+        ``document_keys`` has, by the digest of each passage, the keys of the documents that contain it. Raises the
+        model's errors, and InvalidAnswerError or PromptTooLongError only after several consecutive unusable answers.
+        """
+        request = pending.take_next()
+        sources = self._read_sources(request)
+        if not sources:  # the documents changed meanwhile
+            return
+        request = {source.digest: request[source.digest] for source in sources}
+        # An invalid answer about several passages is not corrected, because they are requested again in parts.
+        max_attempts = 2 if len(sources) == 1 else 1
+        try:
+            answers = model.ask(self._text_kind.build_prompt(sources), max_attempts=max_attempts)
+        except (InvalidAnswerError, PromptTooLongError) as error:
+            if len(sources) == 1:
+                outcome.failures.append(f"document {next(iter(request.values()))!r}: {error}")
+            if model.num_failures >= MAX_FAILURES:
+                raise
+            pending.record_answer(request, ())
+            return
+        texts_by_document = self._group_by_document(answers, document_keys, model.model.name)
+        self._store_answer(texts_by_document)
+        pending.record_answer(request, answers)
+        num_stored = sum(len(texts.by_digest) for texts in texts_by_document.values())
+        outcome.num_passages += num_stored
+        # An answer is stored in every document with its passage; all but one of these texts are copies.
+        outcome.num_copied += num_stored - len(answers)
 
     def _make_progress(self, num_done: int, num_requests: int, model: StructuredModel) -> ExtractionProgress:
         """Return the progress after ``num_done`` of all requests to ``model``."""
