@@ -11,7 +11,7 @@ the transaction to be aborted.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,7 +88,6 @@ class Changes:
         ``more_follow``: further batches follow at once. As long as batches only add documents, linking them to names
         then waits for :meth:`write_back`: with all names known, each text is searched for names only once.
         """
-        documents, stated_facts = pending.new_documents, pending.list_stated_facts()
         only_adds_documents = self._only_adds_documents(pending)
         if not only_adds_documents:
             if self._unlinked is not None:
@@ -99,8 +98,6 @@ class Changes:
         linker = Linker(self.state, self._mentions, self._traces)
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
-
-        # Remove what is deleted or replaced.
         if not only_adds_documents:
             for removed_records in self.documents.iter_by_keys(pending.documents):
                 self._remove_documents(removed_records, context, names)
@@ -108,15 +105,27 @@ class Changes:
             self.documents.set_origin(key, origin)
         for key, metadata_change in pending.metadata.items():
             self._change_metadata(key, metadata_change, linker)
-
         # Count names, remove names without an introduction, and link new names to the older chunks.
-        self._collect_name_changes(documents, stated_facts, context, names)
+        self._collect_name_changes(pending, context, names)
         ids = self._write_names(names, linker)
+        self._write_new(pending, ids, context, names)
+        self._update_structures(linker)
+        # Most terms occur in every batch, so the postings of documents that are linked later are written less often.
+        if self._unlinked is None or self._unlinked.begin_flush_if_due():
+            self._contents.postings.flush()
+        self._contents.flush_vectors()
 
-        # Write and link what is new.
-        for new_document in documents:
+    def _write_new(
+        self, pending: PendingChanges, ids: Mapping[str, int], context: _LinkingContext, names: NameChanges
+    ) -> None:
+        """Write and link the new documents, facts, derived parts and records of files.
+
+        ``ids`` has the entities of the names that they introduce, by key (normal form), and ``names`` their records.
+        """
+        linker = context.linker
+        for new_document in pending.new_documents:
             self._add_document(new_document, ids, names, linker)
-        for fact, key, value in stated_facts:
+        for fact, key, value in pending.list_stated_facts():
             if value is not None:
                 fact.put(context, ids, key, value)
                 self._update_fact_links(fact, key, value, context, change=1)
@@ -127,11 +136,6 @@ class Changes:
             linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
         for file in pending.files:
             IngestedFileWriter(self._view).put(file, self.documents)
-        self._update_structures(linker)
-        # Most terms occur in every batch, so the postings of documents that are linked later are written less often.
-        if self._unlinked is None or self._unlinked.begin_flush_if_due():
-            self._contents.postings.flush()
-        self._contents.flush_vectors()
 
     def _change_metadata(self, key: str, change: MetadataChange, linker: Linker) -> None:
         """Replace the metadata of a stored document, and report the change to the derived structures.
@@ -145,25 +149,19 @@ class Changes:
         IngestedFileWriter(self._view).remove([record.source])
         linker.report_metadata_change(record, new_record)
 
-    def _collect_name_changes(
-        self,
-        documents: Iterable[PendingDocument],
-        stated_facts: Iterable[tuple[StatedFact[Any, Any], Any, Any]],
-        context: _LinkingContext,
-        names: NameChanges,
-    ) -> None:
+    def _collect_name_changes(self, pending: PendingChanges, context: _LinkingContext, names: NameChanges) -> None:
         """Remove the earlier values of stated facts, and add the names of new facts and documents to ``names``.
 
         Also counts the names of new facts as introductions (statements that make a name known). The names of a document
         are counted when it is stored.
         """
-        for fact, key, value in stated_facts:
+        for fact, key, value in pending.list_stated_facts():
             self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
             introduced_names = [] if value is None else fact.list_introductions(value)
             for spelling, kind in introduced_names:
                 names.introduce(to_entity_key(spelling), spelling, kind)
                 self.counters.introductions += 1
-        for new_document in documents:
+        for new_document in pending.new_documents:
             for introduction in new_document.extracted.introductions:
                 names.introduce(introduction.key, introduction.form, introduction.kind)
 

@@ -60,30 +60,10 @@ class DocumentContentWriter:
     def store(self, pending: PendingDocument) -> tuple[DocumentRecord, list[Section]]:
         """Write and count a new document, and return its record and sections."""
         extracted, counters = pending.extracted, self._counters
-        document = counters.next_document
+        document, first_group = counters.next_document, counters.next_group
         counters.next_document += 1
-        # A group has the chunks below one leaf abstract.
-        groups = extracted.tree.leaf_sizes if extracted.tree else []
-        first_group = counters.next_group
         abstract_ids = self._store_abstracts(document, extracted.tree)
-        record = DocumentRecord(
-            id=document,
-            key=extracted.key,
-            title=extracted.title,
-            source=extracted.source,
-            format=extracted.format,
-            meta=extracted.meta,
-            digest=extracted.digest,
-            size=len(extracted.text),
-            changed_at=int(time.time()) if pending.changed_at is None else pending.changed_at,
-            first_group=first_group,
-            groups=groups,
-            uppers=abstract_ids[len(groups) :],
-            own_vectors=pending.own_vectors,
-            origin=pending.origin,
-            left_out=extracted.left_out,
-            own_chunks=pack_chunks(extracted.own_chunks),
-        )
+        record = _build_record(document, pending, first_group, abstract_ids)
         # A section extracted from a text has the index of its abstract among the abstracts of the document.
         sections = [replace(section, abstract=abstract_ids[section.abstract]) for section in extracted.sections]
         self.documents.put(record, extracted.text, sections)
@@ -180,3 +160,32 @@ class DocumentContentWriter:
             if record is not None and stored_derivation.label in new_parts and stored_derivation.has_part(record.id):
                 parts.remove(record.id)
                 parts.put(record.id, *new_parts[stored_derivation.label])
+
+
+def _build_record(document: int, pending: PendingDocument, first_group: int, abstract_ids: list[int]) -> DocumentRecord:
+    """Return the record of a new document with the id ``document``.
+
+    ``first_group`` is the number of its first group of chunks, and ``abstract_ids`` has its abstracts, the leaves
+    first.
+    """
+    extracted = pending.extracted
+    # A group has the chunks below one leaf abstract.
+    groups = extracted.tree.leaf_sizes if extracted.tree else []
+    return DocumentRecord(
+        id=document,
+        key=extracted.key,
+        title=extracted.title,
+        source=extracted.source,
+        format=extracted.format,
+        meta=extracted.meta,
+        digest=extracted.digest,
+        size=len(extracted.text),
+        changed_at=int(time.time()) if pending.changed_at is None else pending.changed_at,
+        first_group=first_group,
+        groups=groups,
+        uppers=abstract_ids[len(groups) :],
+        own_vectors=pending.own_vectors,
+        origin=pending.origin,
+        left_out=extracted.left_out,
+        own_chunks=pack_chunks(extracted.own_chunks),
+    )

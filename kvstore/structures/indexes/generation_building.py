@@ -133,7 +133,7 @@ class GenerationBuilder(IndexFiller):
                 ]
             for task in sorted(pending_tasks, key=lambda task: (-task.weight, task.digest)):
                 try:
-                    answer = self._request_text(index_kind, task, model)
+                    is_written = self._write_text(index_kind, task, model)
                 except TokenLimitError:
                     break
                 except (InvalidAnswerError, PromptTooLongError) as error:
@@ -145,14 +145,10 @@ class GenerationBuilder(IndexFiller):
                         )
                         break
                     continue
-                if answer is None:  # a source no longer exists
-                    continue
-                answer = add_vector(answer, self._embed([get_embedded_text(answer)])[0])
-                put_text = partial(_put_text, task.digest, index_kind.name, model.model.name, answer)
-                self._environment.write_with_growth(put_text)
-                num_written += 1
-                if progress is not None:
-                    progress(IndexProgress(index_kind.name, num_written, len(pending_tasks)))
+                if is_written:
+                    num_written += 1
+                    if progress is not None:
+                        progress(IndexProgress(index_kind.name, num_written, len(pending_tasks)))
         usage = {name: count - previous_usage[name] for name, count in model.get_usage().items()}
         return WritingReport(
             kind=index_kind.name,
@@ -162,6 +158,19 @@ class GenerationBuilder(IndexFiller):
             left=len(pending_tasks) - num_written,
             failures=failures,
         )
+
+    def _write_text(self, index_kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel) -> bool:
+        """Let a language model write the text of ``task``, and commit it; False if a source no longer exists.
+
+        Raises the model's errors.
+        """
+        answer = self._request_text(index_kind, task, model)
+        if answer is None:
+            return False
+        answer = add_vector(answer, self._embed([get_embedded_text(answer)])[0])
+        put_text = partial(_put_text, task.digest, index_kind.name, model.model.name, answer)
+        self._environment.write_with_growth(put_text)
+        return True
 
     def _request_text(
         self, index_kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel
