@@ -250,10 +250,10 @@ class _FileSearch:
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 
     def _is_accepted_by_name(self, relative_path: str) -> bool:
-        """True if a file in a folder is ingested whatever its content is.
+        """True if a file in a folder, which the patterns accept, is ingested whatever its content is.
 
-        It is if the ingest has patterns to include or a format, which the file matches, or if its name has a known
-        format. The content of other files is inspected first.
+        That is so if the caller named patterns or a format, or if the name of the file has a known format. The content
+        of other files is inspected first.
         """
         return self._has_include or self._format is not None or find_format(relative_path) is not None
 

@@ -278,7 +278,7 @@ class PostingWriter(ViewWriter, Postings):
         return super().get_blocks(term)
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
-        """Return the blocks of a term that may contain one of ``chunks``, after writing its collected changes."""
+        """Write the collected changes of a term, and return its blocks that may contain one of ``chunks``."""
         self.flush([term])
         return super().get_candidate_blocks(term, chunks, size)
 

@@ -152,22 +152,20 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             rows = CodedRows.concatenate([*plan.merged_rows, *new_rows])
             del new_rows  # so that the codes are not in memory twice
             graph = _build_graph(rows, plan.base, options, tools)
-            is_complete = len(graph) == num_merged + num_new
-            if not is_complete:  # the build was cancelled
-                if len(graph) > num_merged:  # some new rows are linked
-                    last_linked_chunk = int(graph.rows.labels[-1])
-                    coverage = extend_coverage(plan.coverage, coverage[-1].change, last_linked_chunk + 1)
-                elif num_new and plan.old_parts:
-                    file_parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
-                else:
-                    return None
+            is_cancelled = len(graph) < num_merged + num_new
+            if is_cancelled and len(graph) > num_merged:  # some new rows are linked
+                last_linked_chunk = int(graph.rows.labels[-1])
+                coverage = extend_coverage(plan.coverage, coverage[-1].change, last_linked_chunk + 1)
+            elif is_cancelled and num_new and plan.old_parts:
+                file_parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
+            elif is_cancelled:
+                return None
             file_parts.append(FilePart({"entry": graph.entry_row, "rows": len(graph)}, graph.arrays))
         if not file_parts:
             return None
         head = {"options": options, "coverage": [[covered.change, covered.stop] for covered in coverage]}
-        return IndexContent(
-            head, {"rows": np.array([file_part.head["rows"] for file_part in file_parts], np.uint64)}, file_parts
-        )
+        num_rows = np.array([file_part.head["rows"] for file_part in file_parts], np.uint64)
+        return IndexContent(head, {"rows": num_rows}, file_parts)
 
     def read(self, stored: IndexContent) -> ChunkSegments:
         """Return the segments (HNSW graphs) of an index file, with an empty cache for vectors of chunks added later."""
