@@ -17,7 +17,8 @@ from kvstore.settings import FixedSettings
 from kvstore.storage import records
 from kvstore.structures.counters import Counters
 from kvstore.structures.documents.chunks import AbstractRecord, ChunkRecord
-from kvstore.structures.documents.documents import DocumentRecord, encode_stored_text
+from kvstore.structures.documents.documents import DocumentRecord
+from kvstore.structures.documents.stored_texts import encode_stored_text
 from kvstore.structures.filter import addresses
 from kvstore.structures.names.entities import KINDS
 from kvstore.structures.vectors.vectors import ENCODING, compute_block_shape

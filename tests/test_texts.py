@@ -16,14 +16,9 @@ from kvstore.errors import CorruptionError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
 from kvstore.structures import tables
-from kvstore.structures.documents.documents import (
-    MAX_COMPRESSED_TEXT,
-    DocumentRecord,
-    Documents,
-    DocumentWriter,
-    decode_stored_text,
-)
-from kvstore.structures.documents.documents import encode_stored_text as encoded
+from kvstore.structures.documents.documents import DocumentRecord, Documents, DocumentWriter
+from kvstore.structures.documents.stored_texts import MAX_COMPRESSED_TEXT, decode_stored_text
+from kvstore.structures.documents.stored_texts import encode_stored_text as encoded
 
 
 @given(text=st.text().map(str.encode) | st.binary() | st.integers(0, 70_000).map(lambda size: b"tea " * (size // 4)))

@@ -8,7 +8,6 @@ bytes, 0xff, and a BLAKE2b-256 digest; the record confirms it. A missing id or a
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
@@ -23,6 +22,14 @@ from ...storage.environment import View
 from ...storage.view import ViewReader, ViewWriter
 from .. import tables
 from ..decoded_data import DecodedData, EntryCache
+from .stored_texts import (
+    MAX_COMPRESSED_TEXT,
+    decode_slice,
+    decode_stored_text,
+    encode_stored_text,
+    get_long_text,
+    require_stored_text,
+)
 
 #: The maximum length of a key that is stored as it is. LMDB allows keys of up to 511 bytes.
 MAX_PLAIN_KEY = 480
@@ -32,16 +39,10 @@ LONG_KEY_PREFIX = 400
 #: The number of consecutive chunk ids that belong to one leaf abstract, or group (Bridge-RAG §4.1).
 GROUP_SIZE = 5
 
-#: The maximum size of a compressed text. Slices of longer texts are served without reading the whole text.
-MAX_COMPRESSED_TEXT = 1 << 16
 #: The number of texts cached per view. A text too long to be compressed is cached alone.
 _MAX_CACHED_TEXTS = 16
 #: The number of records read together by the keys of their documents.
 _MAX_READ_DOCUMENTS = 512
-#: The first byte of a stored text: its encoding.
-PLAIN, ZLIB, DEFLATED = b"\x00", b"\x01", b"\x02"
-#: A deflate stream without a header or checksum, since the stored record is sealed anyway.
-_RAW_WINDOW = -zlib.MAX_WBITS
 
 #: The columns of documents whose texts the metadata index finds by value. Only the index has ``language``.
 TEXT_COLUMNS = ("title", "source", "language")
@@ -159,74 +160,9 @@ def encode_key(key: str) -> bytes:
     return plain[:LONG_KEY_PREFIX] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
 
 
-def encode_stored_text(text: bytes) -> bytes:
-    """Encode the text of a document (UTF-8) for its record, without the checksum.
-
-    The result is a byte that names the encoding, and the text. It is compressed if that makes it shorter, unless it is
-    longer than MAX_COMPRESSED_TEXT.
-    """
-    compressed = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
-    return DEFLATED + compressed if len(compressed) < len(text) else PLAIN + text
-
-
-def decode_stored_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
-    """Decode a stored text (the encoding, then the text), or at least its first ``max_bytes`` bytes (None: all).
-
-    ``key`` is the key of its record, for the error message. Raises CorruptionError for an unknown encoding, or a
-    damaged or truncated stream.
-    """
-    encoding, body = bytes(value[:1]), bytes(value[1:])
-    if encoding == PLAIN:
-        return body
-    try:
-        if encoding in (ZLIB, DEFLATED):
-            window = zlib.MAX_WBITS if encoding == ZLIB else _RAW_WINDOW
-            if max_bytes is None:
-                return zlib.decompress(body, window)
-            max_length = max(1, max_bytes)  # to zlib, 0 means no limit
-            decompressor = zlib.decompressobj(window)
-            text = decompressor.decompress(body, max_length)
-            if len(text) == max_length or decompressor.eof:
-                return text
-    except zlib.error:
-        pass
-    raise CorruptionError(
-        f"table {tables.TEXTS}, key {key.hex()}: its encoding is unknown, or its compressed stream is damaged; restore "
-        "the store from a backup"
-    )
-
-
 def _make_key_error(key: str) -> CorruptionError:
     """Return the error for a document key under which the id of another document is stored."""
     return CorruptionError(f"document key {key!r} leads to another document; run CHECK")
-
-
-def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
-    """Return ``value``, the stored text of a document; raise CorruptionError if it is missing (None)."""
-    if value is None:
-        raise CorruptionError(f"document {document} has no stored text; run CHECK")
-    return value
-
-
-def _get_long_text(value: memoryview) -> memoryview | None:
-    """Return the text in a record of the ``texts`` table if it is longer than MAX_COMPRESSED_TEXT, otherwise None.
-
-    Such a text is stored uncompressed, so that slices are read without the rest; only CHECK verifies its checksum.
-    """
-    stored = value[len(PLAIN) : -records.CHECKSUM.size]
-    return stored if len(stored) > MAX_COMPRESSED_TEXT else None
-
-
-def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int) -> str:
-    """Decode bytes ``start`` to ``end`` of a text; raise CorruptionError if they are missing or not UTF-8."""
-    if not 0 <= start <= end <= len(text):
-        raise CorruptionError(
-            f"document {document}: its text has {len(text)} bytes, so bytes {start} to {end} do not exist; run CHECK"
-        )
-    try:
-        return bytes(text[start:end]).decode()
-    except UnicodeDecodeError as error:
-        raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
 
 
 class Documents(ViewReader):
@@ -347,8 +283,8 @@ class Documents(ViewReader):
         """Return bytes ``start`` to ``end`` of the stored text, decoded; raise CorruptionError if they do not exist."""
         shared_text = None if self._shared_data is None else self._shared_data.texts.get(document)
         if shared_text is not None:
-            return _decode_slice(document, shared_text, start, end)
-        return _decode_slice(document, self._get_text(document), start, end)
+            return decode_slice(document, shared_text, start, end)
+        return decode_slice(document, self._get_text(document), start, end)
 
     def read_text_slices(self, byte_ranges: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
         """Return slices of the stored texts of many documents, by document, without caching the texts.
@@ -358,12 +294,12 @@ class Documents(ViewReader):
         slices: dict[int, list[str]] = {}
         keys = list(map(records.encode_u64, byte_ranges))
         for document, key, value in zip(byte_ranges, keys, self._view.get_many(tables.TEXTS, keys), strict=True):
-            value = _require_stored_text(document, value)
-            text: bytes | memoryview | None = _get_long_text(value)
+            value = require_stored_text(document, value)
+            text: bytes | memoryview | None = get_long_text(value)
             if text is None:
                 max_end = max((end for _, end in byte_ranges[document]), default=0)
                 text = decode_stored_text(records.unseal(value, tables.TEXTS, key), key, max_end)
-            slices[document] = [_decode_slice(document, text, start, end) for start, end in byte_ranges[document]]
+            slices[document] = [decode_slice(document, text, start, end) for start, end in byte_ranges[document]]
         return slices
 
     def _get_text(self, document: int, *, is_whole: bool = False) -> bytes | memoryview:
@@ -372,8 +308,8 @@ class Documents(ViewReader):
         A long text, stored uncompressed, is returned as a view of the stored record; if ``is_whole``, as bytes.
         """
         key = records.encode_u64(document)
-        value = _require_stored_text(document, self._view.get(tables.TEXTS, key))
-        long_text = None if is_whole else _get_long_text(value)
+        value = require_stored_text(document, self._view.get(tables.TEXTS, key))
+        long_text = None if is_whole else get_long_text(value)
         if long_text is not None:
             return long_text
         text = self._text_cache.get(document)
