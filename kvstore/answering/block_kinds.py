@@ -125,11 +125,13 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
     ]
     has_header = _has_header(rows)
     first_index = 1 if has_header else 0
-    for snippet, (first, *others) in zip(snippets[first_index:], rows[first_index:], strict=True):
-        snippet.text = f"{first}: {'; '.join(others)}"
+    for snippet, row in zip(snippets[first_index:], rows[first_index:], strict=True):
         if has_header:
-            snippet.cells = " ".join([first, *others])
-            snippet.text = "; ".join(f"{name}: {cell}" for name, cell in zip(rows[0], [first, *others], strict=True))
+            snippet.text = "; ".join(f"{name}: {cell}" for name, cell in zip(rows[0], row, strict=True))
+            snippet.cells = " ".join(row)
+        else:
+            first_cell, *other_cells = row
+            snippet.text = f"{first_cell}: {'; '.join(other_cells)}"
         yield snippet
 
 

@@ -201,8 +201,7 @@ def estimate_confidence(
     did not read the passages).
     """
     hits = hits[:_MAX_CHUNKS]
-    hit_texts = (f"{PurePosixPath(hit.document).name} {hit.title or ''} {hit.heading} {hit.text}" for hit in hits)
-    passages = list(map(PassageWords, [*hit_texts, *context]))
+    passages = list(map(PassageWords, [*map(_join_texts, hits), *context]))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
     question_language = detect_question_language(query.question, language)
@@ -212,14 +211,18 @@ def estimate_confidence(
     is_english = question_language in (None, "english")
     if not is_english:  # names can have case endings, so their stems are compared
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
+    # The content words of each passage, stemmed.
+    stem = question_terms.stem
     passage_terms = [
-        [question_terms.stem(word) for word in list_content_words(passage.text, function_words, question_terms.stem)]
-        for passage in passages
+        [stem(word) for word in list_content_words(passage.text, function_words, stem)] for passage in passages
     ]
     coverages = list(map(question_terms.compute_coverage, passage_terms))
-    missing_names = [
-        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
-    ]
+
+    def is_missing(name: QuestionName) -> bool:
+        """True if no passage has the name."""
+        return not any(passage.has_name(name, function_words) for passage in passages)
+
+    missing_names = list(filter(is_missing, question_terms.names))
     # A name that no chunk has can be in the name of a file.
     unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown)
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
@@ -251,6 +254,11 @@ def estimate_confidence(
         return confidence
     probability = _to_probability(reading.logit_in_context)
     return replace(confidence, reading=probability, missing_kind=lacks_answer_type)
+
+
+def _join_texts(hit: Hit) -> str:
+    """Return the file name, the title, the headings and the text of a hit."""
+    return f"{PurePosixPath(hit.document).name} {hit.title or ''} {hit.heading} {hit.text}"
 
 
 def _compute_logit(

@@ -192,10 +192,11 @@ def put_best_first(
     best_position = min(scored_positions, key=lambda position: (-scores[position], position))
     best_excerpt, (passage_index, index) = excerpts_by_position[best_position], best_position
     snippets = passages[passage_index].snippets
+    is_table_row = bool(snippets[index].cells)
     first = find_required_start(snippets, index)
     if snippets[first].needs_subject:  # the sentence before names its subject
         first = max(first - 1, best_excerpt.first)
-    last = index if snippets[index].cells else best_excerpt.last
+    last = index if is_table_row else best_excerpt.last
     ordered_excerpts = [
         replace(best_excerpt, first=first, last=last),
         *(excerpt for excerpt in excerpts if excerpt is not best_excerpt),
@@ -205,7 +206,7 @@ def put_best_first(
         ordered_excerpts.insert(1, replace(best_excerpt, first=last + 1))
     if _can_be_cited(earlier):
         ordered_excerpts.append(replace(best_excerpt, last=first - 1))
-    return ordered_excerpts[:MAX_EXCERPTS] if snippets[index].cells else ordered_excerpts
+    return ordered_excerpts[:MAX_EXCERPTS] if is_table_row else ordered_excerpts
 
 
 def _can_be_cited(snippets: Sequence[Snippet]) -> bool:

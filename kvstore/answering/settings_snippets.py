@@ -143,38 +143,48 @@ class _SettingsParser:
                 yield from self._end_group()
             return
         item_marker = _ITEM_PATTERN.match(content)
-        indent += item_marker.end() if item_marker else 0
+        marker_size = item_marker.end() if item_marker else 0
+        indent += marker_size
         while self._keys and self._keys[-1].indent >= indent:
             self._keys.pop()
-        keys = (*self._section, *(key.name for key in self._keys))
+        new_group = _SettingGroup(start, end, keys=(*self._section, *(key.name for key in self._keys)))
         comment_mark = _COMMENT_PATTERN.match(content)
         if comment_mark is not None:
             if self._group is None or self._group.contents:
                 yield from self._end_group()
-                self._group = _SettingGroup(start, end, keys)
+                self._group = new_group
             self._group.add_comment(content[comment_mark.end() :], end)
             return
-        content = content[item_marker.end() :] if item_marker else content
+        yield from self._parse_setting(content[marker_size:], new_group, indent, has_marker=item_marker is not None)
+
+    def _parse_setting(
+        self, content: str, new_group: _SettingGroup, indent: int, *, has_marker: bool
+    ) -> Iterator[_SettingGroup]:
+        """Parse a setting or a value of a list, add it to ``new_group``, and yield the group that it ends, if any.
+
+        ``indent`` is its indentation in characters. ``has_marker`` is True if it follows the marker of a list item.
+        """
         trailing = _TRAILING_COMMENT_PATTERN.fullmatch(content)
         value, comment = (trailing["value"], trailing["comment"]) if trailing else (content, "")
+        new_group.add_comment(comment, new_group.end)
         value = value.removesuffix(",")
         setting = _SETTING_PATTERN.fullmatch(value)
-        key = "" if setting is None else setting["key"].strip("\"'")
-        if setting is not None and setting["value"] in _OPENINGS:
+        if setting is None:
+            new_group.contents, new_group.separator = [value], ", "
+            yield from self._append_group(new_group, indent, can_continue=True)
+            self._opens_item = False
+            return
+        key = setting["key"].strip("\"'")
+        if setting["value"] in _OPENINGS:  # the lines below have the value
             yield from self._end_group()
-            self._group = _SettingGroup(start, end, keys, comments=[comment]) if comment else None
+            self._group = new_group if comment else None
             self._keys.append(_Key(indent, key))
             return
-        is_item = item_marker is not None or self._opens_item
-        if setting is None:
-            group = _SettingGroup(start, end, keys, [value], separator=", ")
-        else:
-            text = key + value[setting.end("key") :]
-            group = _SettingGroup(start, end, keys, [text], separator="; " if is_item else "")
-            group.item_indent = indent if is_item else -1
-        group.add_comment(comment, end)
+        new_group.contents = [key + value[setting.end("key") :]]
+        if has_marker or self._opens_item:
+            new_group.separator, new_group.item_indent = "; ", indent
         # A setting after the marker of a list item begins another item.
-        yield from self._append_group(group, indent, can_continue=setting is None or item_marker is None)
+        yield from self._append_group(new_group, indent, can_continue=not has_marker)
         self._opens_item = False
 
     def _append_group(self, group: _SettingGroup, indent: int, *, can_continue: bool) -> Iterator[_SettingGroup]:

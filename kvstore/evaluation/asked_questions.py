@@ -200,7 +200,7 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
 def _compute_near_miss_metrics(
     answerable: Sequence[AskedQuestion], near_misses: Sequence[AskedQuestion]
 ) -> dict[str, Any]:
-    """Return metrics of how well near misses are told apart from answerable questions, by name; empty without any.
+    """Return metrics of how well near misses are told apart from answerable questions, by name; empty without them.
 
     A near miss is a question on the topic of the store that no document answers. ``near_refused`` is the fraction of
     near misses that were refused. The other metrics need answerable questions. ``auc`` is the area under the ROC curve
@@ -242,8 +242,9 @@ def compute_area_under_curve(
     _, value_indexes, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[value_indexes]  # from 1; equal values have their mean rank
     num_positive, num_negative = int(is_positive.sum()), int((~is_positive).sum())
-    # The Mann-Whitney statistic, divided by the number of pairs.
-    return float((ranks[is_positive].sum() - num_positive * (num_positive + 1) / 2) / (num_positive * num_negative))
+    min_rank_sum = num_positive * (num_positive + 1) / 2  # if all positives have the lowest ranks
+    mann_whitney_statistic = ranks[is_positive].sum() - min_rank_sum
+    return float(mann_whitney_statistic / (num_positive * num_negative))
 
 
 def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:

@@ -207,10 +207,11 @@ def _iter_strings(
     if "STRING" not in allowed or not words:
         return
     names: Sequence[str]
+    begins_with_path = words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2
+    is_copy_target = words[-2:] == [")", "TO"]  # COPY (query) TO
     if words[-1] == "TREE":
         kind, names = "tree", [tree for tree in catalog.list_trees() if tree.startswith(prefix)]
-    elif (words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2) or words[-2:] == [")", "TO"]:
-        # The last two words are those of COPY (query) TO.
+    elif begins_with_path or is_copy_target:
         kind, names = "path", catalog.list_paths(prefix)
     elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
         kind, names = "document", catalog.list_document_keys(prefix, _MAX_COMPLETIONS)

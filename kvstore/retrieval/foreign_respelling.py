@@ -153,10 +153,15 @@ def list_corrections(word: str) -> list[str]:
     >>> list_corrections("rekotr"), "estacionamento" in list_corrections("estacionamneto")
     (['rkeotr', 'reoktr', 'rektor', 'rekort'], True)
     """
-    letters = _CYRILLIC_LETTERS if re.search("[а-я]", word) else ascii_lowercase if word.isascii() else ""
-    candidates: dict[str, None] = {}
-    if not letters or len(word) < _MIN_SWAPPED:
+    if re.search("[а-я]", word):
+        letters = _CYRILLIC_LETTERS
+    elif word.isascii():
+        letters = ascii_lowercase
+    else:
+        return []  # another script
+    if len(word) < _MIN_SWAPPED:
         return []
+    candidates: dict[str, None] = {}
     for index in range(1, len(word)):
         before, letter, after = word[:index], word[index], word[index + 1 :]
         if after:

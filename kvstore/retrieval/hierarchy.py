@@ -28,6 +28,7 @@ class Hierarchy:
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the nodes of the entity forest with each name (in normal form); an empty tuple for an unknown name."""
+        # An address is a place where a name occurs: a node or an abstract. The address of a node is its id.
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kvstore_cext.word_scores import WordScores
 
+from ..storage.view import Record
 from ..structures.counters import Counters
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.postings import make_corruption_error
@@ -129,6 +130,12 @@ def find_best_by_words(
     :mod:`kvstore_cext.word_scores`).
     """
     search = WordScores(weights.k1, weights.b, weights.average_length, top, None if allowed is None else allowed.groups)
+
+    def compute_max_score(term: str, blocks: list[Record] | None) -> float:
+        """Return the most that a term can add to the score of a chunk. Without blocks, this is only an upper bound."""
+        rarity = weights.rarities[term]
+        return search.compute_term_bound(rarity) if blocks is None else search.compute_bound(rarity, blocks)
+
     terms = _sort_rarest_first(weights)
     sizes = state.postings.get_sizes(terms)
     block_lists = [
@@ -136,12 +143,7 @@ def find_best_by_words(
         for term, size in zip(terms, sizes, strict=True)
     ]
     try:
-        max_scores = [  # an upper bound of what each term can add to the score of a chunk
-            search.compute_term_bound(weights.rarities[term])
-            if blocks is None
-            else search.compute_bound(weights.rarities[term], blocks)
-            for term, blocks in zip(terms, block_lists, strict=True)
-        ]
+        max_scores = list(map(compute_max_score, terms, block_lists))
         for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
             max_score, max_remaining = max_scores[index], math.fsum(max_scores[index + 1 :])
             # A frequent term is read whole only if chunks without the terms before it can still enter the top.

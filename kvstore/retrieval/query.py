@@ -248,16 +248,21 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
             if name in SEGMENT_OPTIONS:
                 option_names += f"; {name} is an option of AS SEGMENTS"
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {option_names}")
+        label = f"{strategy.name}: option {name}"
         if isinstance(option, Choice):
-            option.parse_choice(f"{strategy.name}: option {name}", value)
-            continue
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{strategy.name}: option {name} must be a number, not {value!r}") from None
-        if not option.low <= number <= option.high:
-            low, high = f"{option.low:g}", f"{option.high:g}"
-            raise InputError(f"{strategy.name}: option {name} must be between {low} and {high}, not {value!r}")
+            option.parse_choice(label, value)
+        else:
+            _check_number(option, label, value)
+
+
+def _check_number(option: Option, label: str, value: Any) -> None:
+    """Raise InputError, which calls the option ``label``, unless ``value`` is a number in the range of the option."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{label} must be a number, not {value!r}") from None
+    if not option.low <= number <= option.high:
+        raise InputError(f"{label} must be between {option.low:g} and {option.high:g}, not {value!r}")
 
 
 def get_reranker(options: Mapping[str, Any]) -> str | None:

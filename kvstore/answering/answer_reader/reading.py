@@ -6,6 +6,7 @@ the confidence. :mod:`.reader_answer` makes the answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -240,9 +241,13 @@ def _split_field_names(text: str, question: str) -> str:
 
     The reader was trained on sentences. A name that occurs in the question is not changed.
     """
-    return _FIELD_NAME_PATTERN.sub(
-        lambda name: name[0] if name[0] in question else name[0].replace("_", " ").replace(".", " "), text
-    )
+
+    def split_name(match: re.Match[str]) -> str:
+        """Return the name of a field with spaces between its words, or unchanged if the question has it."""
+        name = match[0]
+        return name if name in question else name.replace("_", " ").replace(".", " ")
+
+    return _FIELD_NAME_PATTERN.sub(split_name, text)
 
 
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
