@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -96,12 +97,8 @@ def select_excerpts(
     num_words = 0
     candidates = dict(scores)
     while candidates:
-        adjusted_scores = {
-            position: _adjust_score(passages, position, score, selected) for position, score in candidates.items()
-        }
-        position = min(candidates, key=lambda position: (-adjusted_scores[position], position))
+        position, score = _find_best_candidate(passages, candidates, selected)
         del candidates[position]
-        score = adjusted_scores[position]
         # A short answer may be completed with less likely snippets.
         max_gap = _MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP
         if score < best_score - max_gap:
@@ -125,6 +122,21 @@ def select_excerpts(
         for excerpt in _merge_positions(passages, list(selected))
     ]
     return sorted(excerpts, key=lambda excerpt: (-excerpt.score, excerpt.passage_index, excerpt.first))
+
+
+def _find_best_candidate(
+    passages: Sequence[Passage], candidates: Mapping[SnippetPosition, float], selected: Mapping[SnippetPosition, float]
+) -> tuple[SnippetPosition, float]:
+    """Return the position with the highest score, and this score, with the bonus next to a selected snippet.
+
+    ``candidates`` has the scores without that bonus, and ``selected`` those of the snippets selected so far. If scores
+    are equal, the first position is returned.
+    """
+    adjusted_scores = {
+        position: _adjust_score(passages, position, score, selected) for position, score in candidates.items()
+    }
+    best_position = min(candidates, key=lambda position: (-adjusted_scores[position], position))
+    return best_position, adjusted_scores[best_position]
 
 
 def _list_required(
@@ -352,36 +364,54 @@ def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collectio
     ``question_terms`` are the stems of the words in the question, and ``stem`` returns the stem of a word.
     """
     snippets = passage.snippets[excerpt.first : excerpt.last + 1]
+    first = snippets[0]
     has_several_items = any(_opens_item_or_row(passage, snippet) for snippet in snippets[1:])
-    is_list = snippets[0].kind == snippets[-1].kind == "item" and has_several_items
-    text = ""
-    for previous, snippet in zip([None, *snippets], snippets, strict=False):
-        piece = truncate_snippet(snippet.text)
-        if snippet.label and (previous is None or previous.term != snippet.term):
-            piece = f"{snippet.label}: {piece}"
-        continues_block = previous is not None and previous.block_index == snippet.block_index
-        if snippet.kind == "code":
-            # Code among sentences is indented; code alone is displayed as written.
-            margin = "" if snippets[0].kind == "code" else "    "
-            piece = "\n".join(f"{margin}{line}" for line in piece.split("\n"))
-            separator = "\n" if text else ""
-        elif continues_block and not _opens_item_or_row(passage, snippet):
-            separator = "" if _UNSPACED_END_PATTERN.search(text) else " "
-        elif snippet.kind in ("item", "table") and (previous is not None or is_list):
-            # A lead-in and its only item are one line.
-            is_only_item = previous is not None and previous.is_lead_in and len(snippets) == 2
-            separator = " " if is_only_item else f"\n{_get_list_marker(passage, snippet)} "
-        elif previous is None:
-            separator = ""
-        else:
-            separator = "\n" if previous.kind in ("code", "table") else " "
-        text += separator + piece
+    is_list = first.kind == snippets[-1].kind == "item" and has_several_items
+    text = f"\n{_get_list_marker(passage, first)} " if is_list else ""
+    text += _render_snippet(first, is_among_sentences=False, is_labeled=True)
+    for previous, snippet in pairwise(snippets):
+        # A lead-in and its only item are one line.
+        is_only_item = first.is_lead_in and len(snippets) == 2 and _begins_item(passage, previous, snippet)
+        text += " " if is_only_item else _choose_separator(passage, previous, snippet, text)
+        text += _render_snippet(
+            snippet, is_among_sentences=first.kind != "code", is_labeled=previous.term != snippet.term
+        )
     labels = _format_labels(passage, snippets, excerpt.answer, question_terms, stem)
     if not labels:
         return text.lstrip("\n")
     mark = "" if labels.endswith(("?", "？")) else ":"
     separator = "" if text.startswith("\n") else " "
     return f"{labels}{mark}{separator}{text}"
+
+
+def _render_snippet(snippet: Snippet, *, is_among_sentences: bool, is_labeled: bool) -> str:
+    """Return the displayed text of a snippet, after its label if ``is_labeled``. Code among sentences is indented."""
+    text = truncate_snippet(snippet.text)
+    if snippet.label and is_labeled:
+        text = f"{snippet.label}: {text}"
+    if snippet.kind == "code" and is_among_sentences:
+        text = "\n".join(f"    {line}" for line in text.split("\n"))
+    return text
+
+
+def _choose_separator(passage: Passage, previous: Snippet, snippet: Snippet, text_before: str) -> str:
+    """Return the text between two adjacent snippets of an excerpt, with the list marker of the second, if any.
+
+    ``text_before`` is the excerpt's displayed text up to the end of ``previous``.
+    """
+    if snippet.kind == "code":
+        return "\n" if text_before else ""
+    if _begins_item(passage, previous, snippet):
+        return f"\n{_get_list_marker(passage, snippet)} "
+    if previous.block_index == snippet.block_index:
+        return "" if _UNSPACED_END_PATTERN.search(text_before) else " "
+    return "\n" if previous.kind in ("code", "table") else " "
+
+
+def _begins_item(passage: Passage, previous: Snippet, snippet: Snippet) -> bool:
+    """True if a snippet begins a list item or a row: it does not continue the item of the snippet before it."""
+    continues_block = previous.block_index == snippet.block_index and not _opens_item_or_row(passage, snippet)
+    return snippet.kind in ("item", "table") and not continues_block
 
 
 def _opens_item_or_row(passage: Passage, snippet: Snippet) -> bool:
