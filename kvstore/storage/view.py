@@ -202,33 +202,19 @@ class LmdbView:
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(ranges), looked_up=not self.writable)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
-        # Records after the last changed one are unchanged.
-        last_changed_keys = changes.find_last_keys(ranges)
-        last_records: list[Record | None] = [None] * len(ranges)
-        # The ranges whose last record may be a changed one: index, start, and last changed key of each.
-        unresolved: list[tuple[int, bytes, bytes]] = []
         try:
-            stored_table = transaction.find_table(table)
-            with nullcontext() if stored_table is None else transaction.cursor(table=stored_table) as cursor:
-                for index, ((start, stop), changed_key) in enumerate(zip(ranges, last_changed_keys, strict=True)):
-                    # Go to the last stored record below ``stop``.
-                    if cursor is not None and (cursor.prev() if cursor.set_range(stop) else cursor.last()):
-                        stored_key = bytes(cursor.key())
-                        is_last = stored_key >= start if changed_key is None else stored_key > changed_key
-                        if is_last:
-                            last_records[index] = stored_key, cursor.value()
-                            continue
-                    if changed_key is not None:
-                        unresolved.append((index, start, changed_key))
-            for index, start, key in unresolved:
-                chain = changes.get_chain(key)
-                needs_stored = stored_table is not None and needs_stored_value(chain)
-                stored_value = transaction.get(key, table=stored_table) if needs_stored else None
-                value = resolve_value(table, key, chain, stored_value)
+            last_records = _find_last_stored(transaction, transaction.find_table(table), ranges)
+            for index, changed_key in enumerate(changes.find_last_keys(ranges)):
+                last_record = last_records[index]
+                # A record after the last changed one is unchanged.
+                if changed_key is None or (last_record is not None and last_record[0] > changed_key):
+                    continue
+                value = self.get(table, changed_key)
                 if value is None:  # removed, so an earlier record is the last
-                    last_records[index] = next(self.scan(table, start, key, reverse=True), None)
+                    start, _ = ranges[index]
+                    last_records[index] = next(self.scan(table, start, changed_key, reverse=True), None)
                 else:
-                    last_records[index] = key, value
+                    last_records[index] = changed_key, value
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         return last_records
@@ -336,6 +322,24 @@ class LmdbView:
         # Drop it without ending it: ending it would free the parent's entry in the reader table.
         self._transaction = None
         self.is_counted = False
+
+
+def _find_last_stored(
+    transaction: Any, stored_table: Any, ranges: Sequence[tuple[bytes, bytes]]
+) -> list[Record | None]:
+    """Return for each range the last record of a table (None: it is not stored) with ``start <= key < stop``, or None.
+
+    Buffered changes are not considered.
+    """
+    if stored_table is None:
+        return [None] * len(ranges)
+    last_records: list[Record | None] = []
+    with transaction.cursor(table=stored_table) as cursor:
+        for start, stop in ranges:
+            has_record = cursor.prev() if cursor.set_range(stop) else cursor.last()
+            key = bytes(cursor.key()) if has_record else b""
+            last_records.append((key, cursor.value()) if has_record and key >= start else None)
+    return last_records
 
 
 class ReadTransaction(ClosedOnExit, LmdbView):
