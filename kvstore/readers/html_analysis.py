@@ -102,6 +102,48 @@ def normalize_words(text: str) -> str:
 _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, LinkCounts]
 
 
+class _Landmarks:
+    """The elements that can locate the content of a page, collected while the page is walked.
+
+    ``mains`` are the outermost main elements, by tag or role. ``articles`` are the outermost articles, each with True
+    if it is in a main. ``titles`` are the ``<h1>`` outside navigation, asides and footers. ``ids_by_role`` has the ids
+    of the elements that their role makes a main or an aside.
+    """
+
+    def __init__(self, body: LexborNode) -> None:
+        """Find the elements in ``body`` that their role makes landmarks; :meth:`enter` collects the others."""
+        self.mains: list[LexborNode] = []
+        self.articles: list[tuple[LexborNode, bool]] = []
+        self.titles: list[LexborNode] = []
+        self._aside_ids = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
+        self._main_ids = frozenset(node.mem_id for node in body.css("[role=main]"))
+        self.ids_by_role = self._main_ids | self._aside_ids
+        self._num_open_mains = self._num_open_articles = self._num_open_asides = 0
+
+    def enter(self, node: LexborNode, tag: str, element_id: int) -> None:
+        """Record that the walk enters a landmark: an element that a placement tag or its role makes one."""
+        if tag == "main" or element_id in self._main_ids:
+            if not self._num_open_mains:
+                self.mains.append(node)
+            self._num_open_mains += 1
+        if tag == "article":
+            if not self._num_open_articles:
+                self.articles.append((node, self._num_open_mains > 0))
+            self._num_open_articles += 1
+        self._num_open_asides += tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_ids
+
+    def leave(self, tag: str, element_id: int) -> None:
+        """Record that the walk leaves a landmark."""
+        self._num_open_mains -= tag == "main" or element_id in self._main_ids
+        self._num_open_articles -= tag == "article"
+        self._num_open_asides -= tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_ids
+
+    def add_title(self, heading: LexborNode) -> None:
+        """Add an ``<h1>`` to ``titles``, unless it is in navigation, an aside or a footer."""
+        if not self._num_open_asides:
+            self.titles.append(heading)
+
+
 class PageAnalysis:
     """The statistics of a page's elements, by the parser's element id, and the location of its content.
 
@@ -118,15 +160,9 @@ class PageAnalysis:
         headings = list(_iter_heading_words(body))
         self._headings = frozenset(headings)  # in normalized words
         self.num_headings = len(headings)
-        # The ids of elements that a role marks as navigation or as the main element.
-        self._aside_elements = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
-        self._main_elements = frozenset(node.mem_id for node in body.css("[role=main]"))
         #: The id attributes of checkboxes.
         self.checkbox_ids = frozenset(node.attributes.get("id") for node in body.css("input[type=checkbox][id]"))
-        # The outermost mains, the outermost articles (with True if in a main), and the h1 outside asides.
-        self._mains: list[LexborNode] = []
-        self._articles: list[tuple[LexborNode, bool]] = []
-        self._titles: list[LexborNode] = []
+        self._landmarks = _Landmarks(body)
         self._count_elements(body)
         self.body_weight = self._measure_weight(body)
         declared_content = self._find_declared_content(body)
@@ -148,18 +184,17 @@ class PageAnalysis:
         return 0 if stats is None else stats.text_length - stats.linked_length
 
     def _count_elements(self, root: LexborNode) -> None:
-        """Fill ``stats_by_id`` with the counts of all elements in ``root``, and collect its main elements and titles.
+        """Fill ``stats_by_id`` with the counts of all elements in ``root``, and collect its ``_landmarks``.
 
-        The outermost ``<main>`` and ``<article>`` elements and the ``<h1>`` are stored in ``_mains``, ``_articles`` and
-        ``_titles``. The totals below count everything from the beginning of the page. The counts of an element are the
-        totals at its end minus the totals at its start.
+        The totals below count everything from the beginning of the page. The counts of an element are the totals at its
+        end minus the totals at its start.
         """
         stats_by_id = self.stats_by_id
-        placement_ids = self._main_elements | self._aside_elements
+        landmarks, landmark_ids = self._landmarks, self._landmarks.ids_by_role
         text_length = linked_length = heading_length = prose_length = 0
         num_elements = 1
         no_links = link_totals = LinkCounts()
-        num_open_headings = num_open_verbatim = num_open_mains = num_open_articles = num_open_asides = 0
+        num_open_headings = num_open_verbatim = 0
         in_link = False
         is_before_content = True
         open_elements: list[_OpenElement] = []
@@ -177,11 +212,9 @@ class PageAnalysis:
                     num_elements_before,
                     links_before,
                 ) = open_elements.pop()
-                if tag or element_id in placement_ids:
-                    if tag in _PLACEMENT_TAGS or element_id in placement_ids:
-                        num_open_mains -= tag == "main" or element_id in self._main_elements
-                        num_open_articles -= tag == "article"
-                        num_open_asides -= tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_elements
+                if tag or element_id in landmark_ids:
+                    if tag in _PLACEMENT_TAGS or element_id in landmark_ids:
+                        landmarks.leave(tag, element_id)
                     if tag in _LABEL_TAGS:
                         num_open_headings -= 1
                     elif tag in VERBATIM_TAGS:
@@ -242,19 +275,11 @@ class PageAnalysis:
                     )
                 )
                 num_elements += 1
-                if tracked_tag or element_id in placement_ids:
-                    if tag in _PLACEMENT_TAGS or element_id in placement_ids:
-                        if tag == "main" or element_id in self._main_elements:
-                            if not num_open_mains:
-                                self._mains.append(node)
-                            num_open_mains += 1
-                        if tag == "article":
-                            if not num_open_articles:
-                                self._articles.append((node, num_open_mains > 0))
-                            num_open_articles += 1
-                        num_open_asides += tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_elements
-                    elif tag == "h1" and not num_open_asides:
-                        self._titles.append(node)
+                if tracked_tag or element_id in landmark_ids:
+                    if tag in _PLACEMENT_TAGS or element_id in landmark_ids:
+                        landmarks.enter(node, tag, element_id)
+                    elif tag == "h1":
+                        landmarks.add_title(node)
                     if tag in _LABEL_TAGS:
                         num_open_headings += 1
                         is_before_content = is_before_content and tag not in HEADING_TAGS
@@ -316,16 +341,16 @@ class PageAnalysis:
         It is the ``<main>``, or the only ``<article>`` (in the main, if there is one) if that has enough of the text.
         The result is None if the page has neither, more than one main, or a main with too little of the text.
         """
-        content = max(self._mains, key=self._measure_weight, default=None)
-        has_several_mains = len(self._mains) > 1
+        content = max(self._landmarks.mains, key=self._measure_weight, default=None)
+        has_several_mains = len(self._landmarks.mains) > 1
         if content is not None and (has_several_mains or not self._has_most_text(content, body)):
             return None
-        articles = [article for article, in_main in self._articles if content is None or in_main]
+        articles = [article for article, in_main in self._landmarks.articles if content is None or in_main]
         container = body if content is None else content
         if len(articles) == 1:
             # An article without the page's title can be one part among others, so it needs nearly all of the text.
-            has_title = content is not None or not self._titles or articles[0].css_first("h1") is not None
-            has_other_title = any(self.stats_by_id[title.mem_id].heading_length for title in self._titles)
+            has_title = content is not None or not self._landmarks.titles or articles[0].css_first("h1") is not None
+            has_other_title = any(self.stats_by_id[title.mem_id].heading_length for title in self._landmarks.titles)
             min_share = _MIN_ARTICLE_SHARE if has_title or not has_other_title else _MIN_UNTITLED_ARTICLE_SHARE
             if self._measure_weight(articles[0]) >= min_share * self._measure_weight(container):
                 content = articles[0]
@@ -379,7 +404,7 @@ class PageAnalysis:
         content is declared (``is_declared``) and contains the ``<h1>``.
         """
         is_inside = False
-        for heading in self._titles:
+        for heading in self._landmarks.titles:
             # A heading that is a link, such as the logo of the site, is not a title.
             if self.stats_by_id[heading.mem_id].heading_length:
                 is_inside = content.mem_id in _iter_enclosing_ids(heading)
