@@ -7,7 +7,7 @@ In: normal forms of names. Out: :class:`RenderedRelations`, a sentence per fores
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from ...retrieval.evidence_sentence import select_best_assertions
 from ...retrieval.hierarchy import Hierarchy
 from ...retrieval.ordered_addresses import sort_nodes
 from ...structures.documents.documents import DocumentRecord
-from ...structures.forest.forest import USER
+from ...structures.forest.forest import USER, Forest
 from ...structures.read_requests import ReadRequest, Vector
 from ...structures.state import State
 
@@ -69,11 +69,7 @@ class Relations(ReadRequest[RenderedRelations]):
             for names in self.names
         ]
         nodes = list(chain.from_iterable(node_groups))
-        edges = []  # (child, parent); the walk reaches ``relative.node`` from ``relative.via``
-        for node in nodes:
-            for up in (True, False):  # first the nearest ancestors, then the nearest descendants
-                for relative in islice(forest.walk([node], up=up, depth=self.max_relatives), self.max_relatives):
-                    edges.append((relative.via, relative.node) if up else (relative.node, relative.via))
+        edges = [edge for node in nodes for edge in _iter_edges(forest, node, self.max_relatives)]  # (child, parent)
         assertions = select_best_assertions(state, edges)
         keys = forest.get_keys(set(chain.from_iterable(edges)))
         relations = []
@@ -83,6 +79,18 @@ class Relations(ReadRequest[RenderedRelations]):
                 relation = f"{keys[child]} under {keys[parent]}"
                 relations.append(RelationMention(relation, assertion.document, assertion.start))
         return RenderedRelations(list(map(len, node_groups)), hierarchy.build_sentences(nodes), relations)
+
+
+def _iter_edges(forest: Forest, node: int, max_relatives: int) -> Iterator[tuple[int, int]]:
+    """Yield the edges (child, parent) to the nearest ancestors of a forest node, then to its nearest descendants.
+
+    There are at most ``max_relatives`` of each.
+    """
+    # The walk reaches ``relative.node`` from ``relative.via``.
+    for relative in islice(forest.walk([node], up=True, depth=max_relatives), max_relatives):
+        yield relative.via, relative.node
+    for relative in islice(forest.walk([node], up=False, depth=max_relatives), max_relatives):
+        yield relative.node, relative.via
 
 
 class ScoredRelation(NamedTuple):
