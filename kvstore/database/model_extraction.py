@@ -119,8 +119,8 @@ class _Plan:
 
 
 @dataclass(slots=True)
-class _Outcome:
-    """What an extraction has done so far: passages with a new text, copied texts among these, and failures."""
+class _RunningCounts:
+    """The counts of an extraction so far: passages with a new text, copied texts among these; and its failures."""
 
     num_passages: int
     num_copied: int
@@ -193,7 +193,7 @@ class ModelExtraction:
         plan = self._plan_extraction()
         for key, texts in plan.copied_texts.items():
             self._store_texts({key: texts})
-        outcome = _Outcome(num_passages=plan.forecast.copied, num_copied=plan.forecast.copied)
+        counts = _RunningCounts(num_passages=plan.forecast.copied, num_copied=plan.forecast.copied)
         structured_model = StructuredModel(model, max_tokens=plan.forecast.room)
         pending = RequestQueue(plan.requests)
         num_done = 0
@@ -202,24 +202,24 @@ class ModelExtraction:
                 progress(self._make_progress(num_done, num_done + len(pending), structured_model))
             num_done += 1
             try:
-                self._send_next_request(pending, plan.document_keys, structured_model, outcome)
+                self._send_next_request(pending, plan.document_keys, structured_model, counts)
             except TokenLimitError:
                 break
             except ModelError as error:
-                raise _add_progress(error, outcome.num_passages) from None
+                raise _add_progress(error, counts.num_passages) from None
         if progress is not None:
             num_requests = num_done + len(pending)
             progress(self._make_progress(num_requests, num_requests, structured_model))
         # The passages that had no text before, minus the passages that have one now.
-        num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - outcome.num_passages
+        num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - counts.num_passages
         return ExtractionReport(
             kind=self._text_kind.kind,
             model=model.name,
-            passages=outcome.num_passages,
-            copied=outcome.num_copied,
+            passages=counts.num_passages,
+            copied=counts.num_copied,
             **structured_model.get_usage(),
             left=num_left,
-            failures=outcome.failures,
+            failures=counts.failures,
         )
 
     def _send_next_request(
@@ -227,9 +227,9 @@ class ModelExtraction:
         pending: RequestQueue,
         document_keys: Mapping[bytes, Sequence[str]],
         model: StructuredModel,
-        outcome: _Outcome,
+        counts: _RunningCounts,
     ) -> None:
-        """Send the next of the ``pending`` requests to a model, store the answer, and count it in ``outcome``.
+        """Send the next of the ``pending`` requests to a model, store the answer, and count it in ``counts``.
 
         ``document_keys`` has, by the digest of each passage, the keys of the documents that contain it. Raises the
         model's errors, and InvalidAnswerError or PromptTooLongError only after several consecutive unusable answers.
@@ -245,7 +245,7 @@ class ModelExtraction:
             answers = model.ask(self._text_kind.build_prompt(sources), max_attempts=max_attempts)
         except (InvalidAnswerError, PromptTooLongError) as error:
             if len(sources) == 1:
-                outcome.failures.append(f"document {next(iter(request.values()))!r}: {error}")
+                counts.failures.append(f"document {next(iter(request.values()))!r}: {error}")
             if model.num_failures >= MAX_FAILURES:
                 raise
             pending.record_answer(request, ())
@@ -254,9 +254,9 @@ class ModelExtraction:
         self._store_answer(texts_by_document)
         pending.record_answer(request, answers)
         num_stored = sum(len(texts.by_digest) for texts in texts_by_document.values())
-        outcome.num_passages += num_stored
+        counts.num_passages += num_stored
         # An answer is stored in every document with its passage; all but one of these texts are copies.
-        outcome.num_copied += num_stored - len(answers)
+        counts.num_copied += num_stored - len(answers)
 
     def _make_progress(self, num_done: int, num_requests: int, model: StructuredModel) -> ExtractionProgress:
         """Return the progress after ``num_done`` of all requests to ``model``."""
