@@ -97,7 +97,7 @@ def shell(
 
     Without STORE, the shell opens an empty temporary store. The shell is interactive unless statements come from -c, -f
     or standard input. The interactive shell creates a missing STORE. With statements from -c, -f or standard input, the
-    shell creates STORE only if a statement stores something.
+    shell creates STORE only if a statement stores data.
     """
     extra_arguments = click.get_current_context().args
     if extra_arguments:  # sqlite3 and duckdb take a statement after the database
@@ -136,7 +136,7 @@ def shell(
     with pause_collection():
         from .console import Bail, Console, ShellExit
 
-    # Options for a new store create it at once; without them, it is created when a statement stores something.
+    # Options for a new store create it at once; without them, it is created when a statement stores data.
     opens_at_once = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
     is_new = not (store / "data.mdb").exists()
     opens_lazily = is_new and not opens_at_once
