@@ -24,17 +24,17 @@ from ..derived.metadata_index.conditions import (
     ColumnField,
     Compare,
     Condition,
-    EmptyList,
     Exists,
     Field,
     FieldValue,
     HasText,
+    IsEmptyList,
     IsLike,
+    IsNotNull,
     MatchesText,
     MetaField,
     Not,
     Operator,
-    Present,
     Unknown,
 )
 from ..derived.metadata_index.evaluation import NUMBER_COLUMNS
@@ -168,7 +168,7 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$exists" | "$empty":
             if not isinstance(value, bool):
                 raise InputError(f"{name}: {operator} takes True or False, not {format_value(value)}")
-            condition = Present(field) if operator == "$exists" else _make_empty_condition(field)
+            condition = IsNotNull(field) if operator == "$exists" else _make_empty_condition(field)
             return condition if value else Not(condition)
         case "$match" | "$like" | "$substring" | "$isubstring":
             return _parse_text_operation(field, name, operator, value)
@@ -185,7 +185,7 @@ def _make_equality(field: Field, name: str, value: Any) -> Condition:
 
     ``name`` is the name of the field in error messages.
     """
-    return Not(Present(field)) if value is None else _make_comparison(field, "=", _to_field_value(name, value))
+    return Not(IsNotNull(field)) if value is None else _make_comparison(field, "=", _to_field_value(name, value))
 
 
 def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Condition:
@@ -219,8 +219,8 @@ def _parse_text_operation(field: Field, name: str, operator: str, value: Any) ->
         )
     if operator == "$like":
         return _make_text_condition(field, lambda text_field: IsLike(text_field, value, same_kind=True))
-    any_case = operator == "$isubstring"
-    return _make_text_condition(field, lambda text_field: HasText(text_field, value, any_case))
+    ignores_case = operator == "$isubstring"
+    return _make_text_condition(field, lambda text_field: HasText(text_field, value, ignores_case))
 
 
 def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
@@ -235,11 +235,11 @@ def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike 
 
 def _make_empty_condition(field: Field) -> Condition:
     """Build the condition that a field is missing or null, an empty text or an empty list."""
-    alternatives: list[Condition] = [Not(Present(field))]
+    alternatives: list[Condition] = [Not(IsNotNull(field))]
     if not (isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS):
         alternatives.append(Exists(Compare(field, "=", "", same_kind=True)))
     if isinstance(field, MetaField):
-        alternatives.append(EmptyList(field))
+        alternatives.append(IsEmptyList(field))
     return _join_any(alternatives)
 
 

@@ -28,11 +28,11 @@ from ..derived.metadata_index.conditions import (
     Field,
     FieldValue,
     IsLike,
+    IsNotNull,
     MatchesText,
     MetaField,
     Not,
     Operator,
-    Present,
     Unknown,
     Unsupported,
     build_in_condition,
@@ -246,9 +246,9 @@ class _ConditionParser:
             operator, negated = _COMPARISONS[operator_word]
             return _make_comparison(field, operator, self._parse_value(), negated=negated)
         if self._accept("ISNULL"):
-            return Not(Present(field))
+            return Not(IsNotNull(field))
         if self._accept("NOTNULL"):
-            return Present(field)
+            return IsNotNull(field)
         if self._accept("IS"):
             negated = self._accept("NOT")
             if self._is_word("DISTINCT"):
@@ -256,7 +256,7 @@ class _ConditionParser:
             return _negate_if(self._parse_identity(field), negated)
         negated = self._accept("NOT")
         if negated and self._accept("NULL"):
-            return Present(field)
+            return IsNotNull(field)
         return _negate_if(self._parse_predicate(field), negated)
 
     def _parse_identity(self, field: Field) -> Condition:
@@ -268,8 +268,8 @@ class _ConditionParser:
             raise UnsupportedForm  # IS TRUE tests the truth of a value, not equality
         value = self._parse_value()
         if value is NULL:
-            return Not(Present(field))
-        return All([Present(field), _make_comparison(field, "=", value)])
+            return Not(IsNotNull(field))
+        return All([IsNotNull(field), _make_comparison(field, "=", value)])
 
     def _parse_predicate(self, field: Field) -> Condition:
         """Parse IN, BETWEEN, LIKE, GLOB or MATCH after a field. Raises UnsupportedForm for another operator."""

@@ -58,7 +58,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class IsNotNull:
     """The condition that a field is not NULL. It is never unknown."""
 
     field: Field
@@ -80,11 +80,11 @@ class IsLike:
 
 @dataclass(frozen=True, slots=True)
 class HasText:
-    """The condition that a field is a text that contains ``text``. ``any_case`` compares both in lower case."""
+    """The condition that a field is a text that contains ``text``. ``ignores_case`` compares both in lower case."""
 
     field: Field
     text: str
-    any_case: bool = False
+    ignores_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class MatchesText:
 
 
 @dataclass(frozen=True, slots=True)
-class EmptyList:
+class IsEmptyList:
     """The condition that a field is an empty list. It is never unknown."""
 
     field: Field
@@ -144,7 +144,18 @@ class Unsupported:
 
 
 Condition = (
-    Compare | Present | IsLike | HasText | MatchesText | EmptyList | Not | All | AnyOf | Exists | Unknown | Unsupported
+    Compare
+    | IsNotNull
+    | IsLike
+    | HasText
+    | MatchesText
+    | IsEmptyList
+    | Not
+    | All
+    | AnyOf
+    | Exists
+    | Unknown
+    | Unsupported
 )
 
 

@@ -34,16 +34,16 @@ from .conditions import (
     ColumnField,
     Compare,
     Condition,
-    EmptyList,
     Exists,
     Field,
     FieldValue,
     HasText,
+    IsEmptyList,
     IsLike,
+    IsNotNull,
     MatchesText,
     MetaField,
     Not,
-    Present,
     Unknown,
     Unsupported,
 )
@@ -84,7 +84,7 @@ class Bounds(NamedTuple):
         return self.certain is self.possible
 
 
-class _Presence(NamedTuple):
+class _NonNullDocuments(NamedTuple):
     """The documents in which a field is not NULL.
 
     ``undecided`` documents have too many values to be indexed, so the field may be NULL or not; None if there are none.
@@ -130,18 +130,18 @@ class Evaluation:
                 return _make_exact(self._index.make_empty_mask())
             case Unsupported():
                 return Bounds(self._index.make_empty_mask(), self._all_documents)
-            case Present(field):
-                presence = self._find_non_null(field)
-                if presence is None:
+            case IsNotNull(field):
+                documents = self._find_non_null(field)
+                if documents is None:
                     return self.evaluate(Unsupported())
-                non_null, undecided = presence
+                non_null, undecided = documents
                 selected = self._all_documents & ~non_null if negated else non_null
                 if undecided is None:
                     return _make_exact(selected)
                 return Bounds(selected & ~undecided, selected | undecided)
-            case EmptyList(field):
+            case IsEmptyList(field):
                 # An empty list is not NULL, but has no index key, so only the document itself can decide.
-                bounds = Bounds(self._index.make_empty_mask(), self.evaluate(Present(field)).possible)
+                bounds = Bounds(self._index.make_empty_mask(), self.evaluate(IsNotNull(field)).possible)
                 return self._complement(bounds) if negated else bounds
             case Compare(field):
                 return self._apply_negation(field, self._evaluate_comparison(condition), negated)
@@ -191,27 +191,27 @@ class Evaluation:
             return self.evaluate(Unsupported())
         if not negated:
             return bounds
-        presence = self._find_non_null(field)
-        if presence is None:
+        documents = self._find_non_null(field)
+        if documents is None:
             return Bounds(self._index.make_empty_mask(), self._all_documents & ~bounds.certain)
-        non_null, undecided = presence
+        non_null, undecided = documents
         certain = non_null & ~bounds.possible
         if bounds.is_exact and undecided is None:
             return _make_exact(certain)
         possible = (non_null if undecided is None else non_null | undecided) & ~bounds.certain
         return Bounds(certain, possible)
 
-    def _find_non_null(self, field: Field) -> _Presence | None:
+    def _find_non_null(self, field: Field) -> _NonNullDocuments | None:
         """Return the documents whose field is not NULL, or None if the index does not cover the field."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
-                return _Presence(self._index.find_key(encode_column_prefix(field.name) + PRESENT))
-            return _Presence(self._all_documents) if field.name in _NEVER_NULL else None
+                return _NonNullDocuments(self._index.find_key(encode_column_prefix(field.name) + PRESENT))
+            return _NonNullDocuments(self._all_documents) if field.name in _NEVER_NULL else None
         prefix = encode_field_prefix(FIELD, field.names)
         if prefix is None or field.elements:
             return None
         unindexed = self._unindexed_documents
-        return _Presence(self._index.find_key(prefix + PRESENT), unindexed if unindexed.any() else None)
+        return _NonNullDocuments(self._index.find_key(prefix + PRESENT), unindexed if unindexed.any() else None)
 
     # Words -----------------------------------------------------------------------------------------------------------
 
@@ -259,7 +259,7 @@ class Evaluation:
         """Return the certain and possible matches of a pattern or substring; None if the index cannot evaluate it."""
         field = condition.field
         if isinstance(condition, HasText):
-            prefixes, matches = [""], make_substring_matcher(condition.text, condition.any_case)
+            prefixes, matches = [""], make_substring_matcher(condition.text, condition.ignores_case)
             include_numbers = False
         else:
             pattern, glob = condition.pattern, condition.glob

@@ -15,9 +15,9 @@ _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _MAX_PATTERN_CASES = 64
 
 
-def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str], bool]:
-    """Return a predicate that is true for texts containing ``text``; ``any_case`` compares in lower case."""
-    if any_case:
+def make_substring_matcher(text: str, ignores_case: bool = False) -> Callable[[str], bool]:
+    """Return a predicate that is true for texts containing ``text``; ``ignores_case`` compares in lower case."""
+    if ignores_case:
         lower = text.lower()
         return lambda other: lower in other.lower()
     return lambda other: text in other

@@ -20,14 +20,14 @@ from .conditions import (
     ColumnField,
     Compare,
     Condition,
-    EmptyList,
     Exists,
     Field,
     HasText,
+    IsEmptyList,
     IsLike,
+    IsNotNull,
     MatchesText,
     Not,
-    Present,
     Unknown,
 )
 from .metadata_encoding import LANGUAGE_COLUMN
@@ -53,9 +53,9 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
         case AnyOf(operands):
             any_predicates = [make_predicate(operand, state) for operand in operands]
             return lambda record: any(predicate(record) for predicate in any_predicates)
-        case Present(field):
+        case IsNotNull(field):
             return lambda record: _get_value(record, field, state) is not None
-        case EmptyList(field):
+        case IsEmptyList(field):
             return lambda record: _get_value(record, field, state) == []
         case Exists(Unknown()):
             return lambda record: False
@@ -79,8 +79,8 @@ def _make_value_predicate(operand: Condition, state: State) -> Callable[[Documen
             )
         case IsLike(field, pattern, glob=False, same_kind=True):
             matches = make_pattern_matcher(pattern, glob=False)
-        case HasText(field, text, any_case):
-            matches = make_substring_matcher(text, any_case)
+        case HasText(field, text, ignores_case):
+            matches = make_substring_matcher(text, ignores_case)
         case MatchesText(field, query):
             matches = build_text_matcher(query, state.settings.stemmer)
         case _:
