@@ -62,20 +62,20 @@ class TreeNode(NamedTuple):
     position: NodePosition | None
 
 
-class NodesAboveChunks(NamedTuple):
+class AncestorNodes(NamedTuple):
     """Chunks with their ancestors that can be shown, and the number of chunks and ancestors, shown or not."""
 
     nodes: list[TreeNode]
     node_count: int
 
 
-class NodesAbove(ReadRequest[NodesAboveChunks]):
+class ChunkAncestors(ReadRequest[AncestorNodes]):
     """A request for chunks and all tree nodes (abstracts, topics) above them, with their cosines with a unit vector."""
 
     chunks: Sequence[int]
     vector: Vector
 
-    def fetch(self, state: State) -> NodesAboveChunks:
+    def fetch(self, state: State) -> AncestorNodes:
         """Return some chunks, and the abstracts and topics above them, with their cosines with the question.
 
         These are the nodes of RAPTOR's collapsed tree (section 3). Abstracts summarize chunks of one document, and
@@ -90,13 +90,13 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
             distinct_nodes.update(dict.fromkeys(NodeId("abstract", abstract) for abstract in abstracts))
             distinct_nodes.update(dict.fromkeys(NodeId("topic", topic) for topic in topics))
         shown_nodes = [node for node in distinct_nodes if node.kind != "topic" or not reader.is_too_broad(node.number)]
-        return NodesAboveChunks(
+        return AncestorNodes(
             nodes=reader.score_nodes(shown_nodes, self.vector),
             node_count=len(distinct_nodes),
         )
 
 
-class RootsAbove(ReadRequest[list[TreeNode]]):
+class ChunkRoots(ReadRequest[list[TreeNode]]):
     """A request for the roots above chunks: topics, and for a chunk in no topic the abstract over its document.
 
     They have their cosines with ``vector``, a unit vector.
@@ -126,7 +126,7 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
         return reader.score_nodes(list(distinct_roots), self.vector)
 
 
-class NodesBelow(ReadRequest[list[TreeNode]]):
+class ChildNodes(ReadRequest[list[TreeNode]]):
     """A request for the distinct children of nodes, in the order of their parents.
 
     They have their cosines with ``vector``, a unit vector.

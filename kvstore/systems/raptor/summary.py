@@ -78,10 +78,10 @@ def summarize(query: Query, strategy: str) -> Evidence:
 
 def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
     """Read the sentences to select from, grouped by topic or, if there are no topics, by document."""
-    reading = query.reading
+    reader = query.reading
     # A topic contains sentences from any document, so a filtered query is summarized document by document.
-    if query.allowed is None and reading.counters.documents > 1:
-        topic_candidates = reading.fetch(
+    if query.allowed is None and reader.counters.documents > 1:
+        topic_candidates = reader.fetch(
             TopicSentences(
                 max_bytes=_MAX_FULL_TEXT_BYTES,
                 max_topics=_MAX_TOPICS,
@@ -89,13 +89,13 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
             )
         )
         if topic_candidates is not None:
-            return _TopicOverview(reading, topic_candidates)
+            return _TopicOverview(reader, topic_candidates)
     near_chunks = None
-    num_documents = reading.counters.documents if query.allowed is None else len(query.allowed)
+    num_documents = reader.counters.documents if query.allowed is None else len(query.allowed)
     if num_documents > _MAX_DOCUMENTS:
         near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST_CHUNKS)]
     request = DocumentSentences(near_chunks=near_chunks, max_bytes=_MAX_FULL_TEXT_BYTES, max_abstracts=_MAX_ABSTRACTS)
-    return _DocumentOverview(reading, reading.fetch(request))
+    return _DocumentOverview(reader, reader.fetch(request))
 
 
 def _select_sentences(
@@ -131,9 +131,9 @@ class _DocumentOverview:
 
     kind = "documents"
 
-    def __init__(self, reading: BatchedReader, candidates: DocumentCandidates) -> None:
-        """Group the candidate sentences by document; ``reading`` reads how documents divide into parts."""
-        self._reading = reading
+    def __init__(self, reader: BatchedReader, candidates: DocumentCandidates) -> None:
+        """Group the candidate sentences by document; ``reader`` reads how documents divide into parts."""
+        self._reader = reader
         self._documents, self.sentences, self.source = candidates
         self.source_count = len(self._documents)
         self.chunk_count = sum(record.chunk_count for record in self._documents)
@@ -151,7 +151,7 @@ class _DocumentOverview:
         for sentence in selected:
             sentences_by_document.setdefault(sentence.document, []).append(sentence)
         records = [record for record in self._documents if record.id in sentences_by_document]
-        for record, parts in zip(records, self._reading.fetch(DocumentParts(records, limit)), strict=True):
+        for record, parts in zip(records, self._reader.fetch(DocumentParts(records, limit)), strict=True):
             ordinals = {chunk: ordinal for ordinal, chunk in enumerate(record.chunk_ids())}
             positions = {chunk: (record.key, ordinal) for chunk, ordinal in ordinals.items()}
             for first, last, heading in parts:
@@ -171,11 +171,11 @@ class _TopicOverview:
 
     kind = "topics"
 
-    def __init__(self, reading: BatchedReader, candidates: TopicCandidates) -> None:
-        """Group the candidate sentences by topic; ``reading`` reads topic titles and the positions of chunks."""
-        self._reading = reading
+    def __init__(self, reader: BatchedReader, candidates: TopicCandidates) -> None:
+        """Group the candidate sentences by topic; ``reader`` reads topic titles and the positions of chunks."""
+        self._reader = reader
         self.sentences, self._topics_by_chunk, self.source, self.source_count = candidates
-        self.chunk_count = reading.counters.chunks
+        self.chunk_count = reader.counters.chunks
 
     def get_group(self, sentence: CoverSentence) -> int | None:
         """Return the coarsest topic that contains the chunk of a sentence, or None if the chunk is in no topic.
@@ -192,7 +192,7 @@ class _TopicOverview:
         """
         groups = {self.get_group(sentence) for sentence in selected}
         roots = sorted(group for group in groups if group is not None)
-        titles, positions = self._reading.fetch(
+        titles, positions = self._reader.fetch(
             TopicsWithinLimit(roots, limit),
             ChunkPositions(list(dict.fromkeys(sentence.chunk for sentence in selected))),
         )

@@ -110,7 +110,7 @@ class TopicIndex(GenerationIndex[Topics]):
         """
         tree = topics.tree  # both trees; the topics of similar content come first
         description = f"{tree.similar_count:,} topics of {len(tree.known_chunks):,} chunks in {topics.levels} levels"
-        leaf_count = len(tree.list_level(0, related=True))
+        leaf_count = len(tree.list_level(0, in_related_tree=True))
         if leaf_count:
             related_count = len(tree) - tree.similar_count
             description += f"; {related_count:,} topics of related content, {leaf_count:,} of them about one name"
@@ -185,8 +185,8 @@ class TopicIndex(GenerationIndex[Topics]):
 
         The topics of related content group sentences about the same entities.
         """
-        for related in (False, True):
-            yield from _iter_outline_nodes(topics, topics.list_roots(related=related))
+        for in_related_tree in (False, True):
+            yield from _iter_outline_nodes(topics, topics.list_roots(in_related_tree=in_related_tree))
 
 
 def _build_related_tree(

@@ -49,7 +49,7 @@ def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
     topics = bind_generation(reader.state, TOPICS)
     if topics is None:
         return
-    for topic in (*topics.list_level(0), *topics.list_level(0, related=True)):
+    for topic in (*topics.list_level(0), *topics.list_level(0, in_related_tree=True)):
         chunks = topics.list_chunks(topic)
         for chunk, record in zip(chunks, reader.state.chunks.get_many(chunks), strict=True):
             is_newer = chunk >= topics.chunk_stop  # added after the topics were built

@@ -126,21 +126,19 @@ class StoredTopicTrees:
         parent = int(self.parents[topic])
         return None if parent == ROOT else parent
 
-    def list_level(self, level: int, *, related: bool) -> TopicIds:
+    def list_level(self, level: int, *, in_related_tree: bool) -> TopicIds:
         """Return the topics at a level of one tree.
 
-        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
-        chunks.
+        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
         """
-        return np.flatnonzero(self._mask_tree(related) & (self.levels == level))
+        return np.flatnonzero(self._mask_tree(in_related_tree) & (self.levels == level))
 
-    def list_roots(self, *, related: bool) -> TopicIds:
+    def list_roots(self, *, in_related_tree: bool) -> TopicIds:
         """Return the topics without a parent in one tree.
 
-        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
-        chunks.
+        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
         """
-        return np.flatnonzero(self._mask_tree(related) & (self.parents == ROOT))
+        return np.flatnonzero(self._mask_tree(in_related_tree) & (self.parents == ROOT))
 
     def list_children(self, topic: int) -> list[int]:
         """Return the children of a topic, ascending."""
@@ -160,19 +158,18 @@ class StoredTopicTrees:
         for child in self.list_children(topic):
             yield from self.iter_leaves(child)
 
-    def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
+    def find_leaves(self, chunks: Sequence[int], *, in_related_tree: bool) -> list[list[int]]:
         """Return, for each chunk, the topics of level 0 (leaf topics) that contain it in one tree, ascending.
 
-        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
-        chunks.
+        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
         """
-        if related and self.similar_count == len(self):
+        if in_related_tree and self.similar_count == len(self):
             return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
         chunk_ids = np.array(chunks, np.uint64)
         starts, stops = np.searchsorted(ids, chunk_ids).tolist(), np.searchsorted(ids, chunk_ids, "right").tolist()
         return [
-            [leaf for leaf in leaves[start:stop].tolist() if self.is_in_related_tree(leaf) == related]
+            [leaf for leaf in leaves[start:stop].tolist() if self.is_in_related_tree(leaf) == in_related_tree]
             for start, stop in zip(starts, stops, strict=True)
         ]
 
@@ -217,13 +214,12 @@ class StoredTopicTrees:
         ids, leaves = self._leaves_by_chunk
         return np.unique(ids[leaves < self.similar_count])
 
-    def _mask_tree(self, related: bool) -> npt.NDArray[np.bool_]:
+    def _mask_tree(self, in_related_tree: bool) -> npt.NDArray[np.bool_]:
         """Return the mask of the topics of one tree.
 
-        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
-        chunks.
+        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
         """
-        mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == related
+        mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == in_related_tree
         return mask
 
     @cached_property

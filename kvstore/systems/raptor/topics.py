@@ -84,13 +84,13 @@ class Topics:
         if next_id < len(self):
             raise _make_missing_error(next_id)
 
-    def list_level(self, level: int, *, related: bool = False) -> list[int]:
+    def list_level(self, level: int, *, in_related_tree: bool = False) -> list[int]:
         """Return the topics at a level (0: the finest) that have existing chunks.
 
-        Together they contain every chunk. With ``related``, they are from the tree whose topics are sentences about the
-        same entities, and contain every chunk that shares an entity with another.
+        Together they contain every chunk. With ``in_related_tree``, they are from the tree of sentences about the same
+        entities, and contain every chunk that shares an entity with another.
         """
-        return list(filter(self.is_visible, self.tree.list_level(level, related=related).tolist()))
+        return list(filter(self.is_visible, self.tree.list_level(level, in_related_tree=in_related_tree).tolist()))
 
     def select_disjoint_topics(self, limit: int) -> list[int]:
         """Return at most ``limit`` topics of similar content that share no chunk, and that contain existing chunks.
@@ -100,13 +100,12 @@ class Topics:
         """
         return list(filter(self.is_visible, self.tree.select_disjoint_topics(limit).tolist()))
 
-    def list_roots(self, *, related: bool = False) -> list[int]:
+    def list_roots(self, *, in_related_tree: bool = False) -> list[int]:
         """Return the topics without a parent in one tree, except topics without an existing chunk.
 
-        With ``related``, it is the tree whose topics are sentences about the same entities, else the tree of similar
-        chunks.
+        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
         """
-        return list(filter(self.is_visible, self.tree.list_roots(related=related).tolist()))
+        return list(filter(self.is_visible, self.tree.list_roots(in_related_tree=in_related_tree).tolist()))
 
     def get(self, topic: int) -> Topic:
         """Return a topic (group of chunks) as it was built; raises CorruptionError if it is not stored."""
@@ -195,7 +194,7 @@ class Topics:
         A topic of related content consists of sentences about the same entities.
         """
         topics_by_chunk = []
-        for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, related=True), strict=True):
+        for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, in_related_tree=True), strict=True):
             # A chunk newer than the topics belongs to the topics of the entities that it mentions.
             leaves = stored_leaves or self._related_by_chunk.get(chunk, ())
             topics_by_chunk.append([*leaves, *self._list_ancestors(leaves)])
@@ -459,7 +458,7 @@ class Topics:
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return, for each chunk, its topics of level 0 in the tree of similar content; none if it is newer."""
-        return self.tree.find_leaves(chunks, related=False)
+        return self.tree.find_leaves(chunks, in_related_tree=False)
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
@@ -474,7 +473,7 @@ def _make_missing_error(topic: int) -> CorruptionError:
 
 def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
     """Return, for each entity, the topic of level 0 that consists of the sentences that mention it."""
-    leaves = tree.list_level(0, related=True).tolist()
+    leaves = tree.list_level(0, in_related_tree=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     leaf_by_entity: dict[int, int] = {}
     for leaf, row in zip(leaves, leaf_rows, strict=True):

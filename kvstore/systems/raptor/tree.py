@@ -19,7 +19,7 @@ from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.read_requests import BatchedReader
 from ...text.words import count_text_tokens
-from .node_requests import NodeHits, NodesAbove, NodesBelow, RootsAbove, TopicPositions, TreeNode
+from .node_requests import ChildNodes, ChunkAncestors, ChunkRoots, NodeHits, TopicPositions, TreeNode
 
 #: The number of chunks nearest to a question, whose ancestors are candidates.
 _NUM_NEAREST = 200
@@ -33,7 +33,7 @@ def search_collapsed(query: Query, strategy: str) -> Evidence:
     """
     nearest = _find_nearest_chunks(query)
     with query.trace.step("collapse tree") as step:
-        nodes, step.count = query.reading.fetch(NodesAbove(nearest, query.vector))
+        nodes, step.count = query.reading.fetch(ChunkAncestors(nearest, query.vector))
         step.detail = f"the {len(nearest)} nearest chunks and the nodes above them"
     return _build_evidence(query, strategy, nodes)
 
@@ -48,7 +48,7 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
     nearest = _find_nearest_chunks(query)
     selected: list[TreeNode] = []
     with query.trace.step("go down") as step:
-        level = query.reading.fetch(RootsAbove(nearest, query.vector))
+        level = query.reading.fetch(ChunkRoots(nearest, query.vector))
         counts: list[str] = []
         while level:
             best = _sort_nodes(query.reading, level)[:width]
@@ -56,7 +56,7 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
             counts.append(f"{len(best)} of {len(level)}")
             if levels and len(counts) > levels:
                 break
-            level = query.reading.fetch(NodesBelow(best, query.vector))
+            level = query.reading.fetch(ChildNodes(best, query.vector))
         step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(selected)
     return _build_evidence(query, strategy, selected)
 
@@ -66,7 +66,7 @@ def _find_nearest_chunks(query: Query) -> list[int]:
     return [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST)]
 
 
-def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNode]:
+def _sort_nodes(reader: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNode]:
     """Return nodes by descending cosine, ties by position and then level.
 
     The position is the document key and the ordinal of the first chunk. The positions of topics are read only if topics
@@ -77,7 +77,7 @@ def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeN
     # Only the positions of topics are not known yet.
     tied_topics = [node.id.number for group in groups if len(group) > 1 for node in group if node.position is None]
     if tied_topics:
-        topic_positions = dict(zip(tied_topics, reading.fetch(TopicPositions(tied_topics)), strict=True))
+        topic_positions = dict(zip(tied_topics, reader.fetch(TopicPositions(tied_topics)), strict=True))
     for group in groups:
         if len(group) > 1:
             group.sort(key=lambda node: (*(node.position or topic_positions[node.id.number]), node.level))
@@ -110,7 +110,7 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
     return Evidence(query.question, strategy, hits, steps=query.trace.steps, pool=len(nodes))
 
 
-def _iter_hits(reading: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
+def _iter_hits(reader: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
     """Yield tree nodes (chunks, abstracts and topics) as hits, read in batches.
 
     The first batch has ``batch_size`` nodes, and each further one is twice as large, which limits the number of reads.
@@ -118,7 +118,7 @@ def _iter_hits(reading: BatchedReader, nodes: Sequence[TreeNode], batch_size: in
     start = 0
     while start < len(nodes):
         batch = nodes[start : start + batch_size]
-        yield from filter(None, reading.fetch(NodeHits(batch)))
+        yield from filter(None, reader.fetch(NodeHits(batch)))
         start, batch_size = start + batch_size, 2 * batch_size
 
 
