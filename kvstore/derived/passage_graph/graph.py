@@ -185,8 +185,11 @@ class PassageGraph(ViewReader):
             entity, other_entity, kind = _LINK_KEY.unpack(key)
             yield entity, Link(other_entity, kind, _decode_link_count(key, value))
 
-    def iter_listed_edges(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (entity, chunk, bits that say how the chunk names it) for the entities with several chunks."""
+    def iter_block_list_edges(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (entity, chunk, mention bits) for every edge of an entity with several chunks, from the block lists.
+
+        The mention bits say how the chunk names the entity. An entity's only chunk is stored with its degree instead.
+        """
         for entity, _, block in self._lists.scan():
             for edge in block.tolist():
                 yield entity, edge >> CHUNK_EDGE_SHIFT, edge & CHUNK_EDGE_MENTION_MASK

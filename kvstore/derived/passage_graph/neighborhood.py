@@ -101,40 +101,40 @@ class NamesInChunks(ReadRequest[EntityIds]):
         return state.get_part(GRAPH).read_chunk_rows(self.chunks).entities
 
 
-class ChunkSurroundings(NamedTuple):
+class ChunkNeighborhood(NamedTuple):
     """Rows of chunks (the entities they name), with the degrees of these entities, in the order of the edges."""
 
     rows: ChunkRows
     degrees: Degrees
 
 
-class EntitySurroundings(NamedTuple):
+class EntityNeighborhood(NamedTuple):
     """Rows of entities with their degrees, their links with the degrees of the other entities, and requested cosines.
 
-    ``compared`` are the chunks, ids ascending, that ``cosines`` belong to.
+    ``cosine_chunks`` are the chunks, ids ascending, whose cosines with the vector of the request are ``cosines``.
     """
 
     rows: EntityRows
     degrees: Degrees
     links: LinkRows | None
     other_degrees: Degrees | None
-    compared: Ids
+    cosine_chunks: Ids
     cosines: Matrix
 
 
-class Surroundings(NamedTuple):
+class Neighborhood(NamedTuple):
     """The rows of the chunks and of the entities among some nodes, each None if there are none."""
 
-    chunks: ChunkSurroundings | None
-    entities: EntitySurroundings | None
+    chunks: ChunkNeighborhood | None
+    entities: EntityNeighborhood | None
 
 
-class NeighborhoodRequest(ReadRequest[Surroundings]):
+class NeighborhoodRequest(ReadRequest[Neighborhood]):
     """A request for the rows of nodes, with the degrees of their neighbors.
 
     An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` requests the links of entities, and
     ``with_synonyms`` links to their synonyms if the store has the index. A unit ``vector`` requests its cosines with
-    the chunks of entities, except those already ``compared`` (ids ascending).
+    the chunks of entities, except ``known_chunks`` (ids ascending), whose cosines the caller has.
     """
 
     chunks: Ids
@@ -142,26 +142,26 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     max_chunks: int
     with_links: bool
     vector: Vector | None = None
-    compared: Ids | None = None
+    known_chunks: Ids | None = None
     with_synonyms: bool = False
 
-    def fetch(self, state: State) -> Surroundings:
+    def fetch(self, state: State) -> Neighborhood:
         """Read the rows (edges) of the requested chunks and of the requested entities; None if none are requested."""
-        return Surroundings(
+        return Neighborhood(
             self._read_chunks(state) if len(self.chunks) else None,
             self._read_entities(state) if len(self.entities) else None,
         )
 
-    def _read_chunks(self, state: State) -> ChunkSurroundings:
+    def _read_chunks(self, state: State) -> ChunkNeighborhood:
         """Read the rows of the chunks (the entities they name), and the numbers of chunks of these entities."""
         graph = state.get_part(GRAPH)
         rows = graph.read_chunk_rows(self.chunks)
-        return ChunkSurroundings(rows, graph.read_degrees(rows.entities))
+        return ChunkNeighborhood(rows, graph.read_degrees(rows.entities))
 
-    def _read_entities(self, state: State) -> EntitySurroundings:
+    def _read_entities(self, state: State) -> EntityNeighborhood:
         """Read the chunks and links of the entities, and compute the cosines of these chunks with the vector.
 
-        Chunks in ``compared`` are not compared again.
+        The cosines of ``known_chunks`` are not computed again.
         """
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
@@ -174,11 +174,11 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
             links = _add_synonyms(links, self.entities, synonyms)
         if links is not None:
             other_degrees = graph.read_degrees(links.others)
-        compared, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
+        cosine_chunks, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
         if self.vector is not None:
-            compared = rows.chunks if self.compared is None else subtract_ids(rows.chunks, self.compared)
-            cosines = compute_cosines(state, compared, self.vector) if len(compared) else cosines
-        return EntitySurroundings(rows, degrees, links, other_degrees, compared, cosines)
+            cosine_chunks = rows.chunks if self.known_chunks is None else subtract_ids(rows.chunks, self.known_chunks)
+            cosines = compute_cosines(state, cosine_chunks, self.vector) if len(cosine_chunks) else cosines
+        return EntityNeighborhood(rows, degrees, links, other_degrees, cosine_chunks, cosines)
 
 
 def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonyms) -> LinkRows | None:
@@ -205,7 +205,7 @@ def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonym
 class NamedNeighborhoods(NamedTuple):
     """The entity of each requested name, 0 if unknown, and the rows of these entities.
 
-    ``distinct`` are the distinct entities, with their ``degrees``. ``surroundings`` answers ``request``, which excludes
+    ``distinct`` are the distinct entities, with their ``degrees``. ``neighborhood`` answers ``request``, which excludes
     entities that too many chunks name.
     """
 
@@ -213,17 +213,17 @@ class NamedNeighborhoods(NamedTuple):
     distinct: EntityIds
     degrees: Degrees
     request: NeighborhoodRequest
-    surroundings: Surroundings
+    neighborhood: Neighborhood
 
 
 class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     """A request for the entities of names (normal forms), and for the rows (chunks and links) of these entities.
 
-    ``neighborhood`` has the parameters of the rows. Rows of entities in more than ``max_chunks`` chunks are not read.
+    ``row_request`` has the parameters of the rows. Rows of entities in more than ``max_chunks`` chunks are not read.
     """
 
     names: Sequence[str]
-    neighborhood: NeighborhoodRequest
+    row_request: NeighborhoodRequest
     max_chunks: int
 
     def fetch(self, state: State) -> NamedNeighborhoods:
@@ -233,14 +233,21 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
         distinct = merge_distinct(entities[entities > 0])  # an unknown name has entity 0
         degrees = state.get_part(GRAPH).read_degrees(distinct)
         request = replace(
-            self.neighborhood, chunks=np.empty(0, np.uint64), entities=distinct[degrees.total <= self.max_chunks]
+            self.row_request, chunks=np.empty(0, np.uint64), entities=distinct[degrees.total <= self.max_chunks]
         )
         return NamedNeighborhoods(entities, distinct, degrees, request, request.fetch(state))
 
 
-#: The name of a node, by which nodes are sorted: entities before chunks, an entity by its normal form, a chunk by the
-#: key of its document and its ordinal.
-NodeName = tuple[bool, str, int]
+class NodeName(NamedTuple):
+    """The name of a node, by which nodes are sorted: entities before chunks.
+
+    ``name`` is the normal form of an entity's name, or the key of a chunk's document. ``ordinal`` is the ordinal of the
+    chunk in the document; 0 for an entity.
+    """
+
+    is_chunk: bool
+    name: str
+    ordinal: int
 
 
 class NodeNames(ReadRequest[list[NodeName]]):
@@ -249,14 +256,14 @@ class NodeNames(ReadRequest[list[NodeName]]):
     nodes: Sequence[int]
 
     def fetch(self, state: State) -> list[NodeName]:
-        """Return for each node (False, normal form, 0) if it is an entity, or (True, document key, ordinal)."""
+        """Return the name of each node: of an entity its normal form, of a chunk its document's key and its ordinal."""
         chunks = [node for node in self.nodes if not is_entity(node)]
         entities = [get_entity(node) for node in self.nodes if is_entity(node)]
         names: dict[int, NodeName] = {}
         for entity, record in zip(entities, state.entities.get_many(entities), strict=True):
-            names[make_entity_node(entity)] = False, record.key, 0
+            names[make_entity_node(entity)] = NodeName(False, record.key, 0)
         records = state.chunks.get_many(chunks)
         keys = state.documents.get_keys(chunk.document for chunk in records)
         for node, chunk in zip(chunks, records, strict=True):
-            names[node] = True, keys[chunk.document], chunk.ordinal
+            names[node] = NodeName(True, keys[chunk.document], chunk.ordinal)
         return [names[node] for node in self.nodes]

@@ -34,12 +34,12 @@ from ...structures.read_requests import BatchedReader, Ids, Matrix, Vector
 from . import edges
 from .edges import Degrees, LinkRows
 from .neighborhood import (
-    ChunkSurroundings,
+    ChunkNeighborhood,
     EntityDegrees,
-    EntitySurroundings,
+    EntityNeighborhood,
+    Neighborhood,
     NeighborhoodRequest,
     Nodes,
-    Surroundings,
     is_entity,
     make_entity_nodes,
     mask_entities,
@@ -209,7 +209,7 @@ def compute_personalized_pagerank(
 
 
 #: A request for rows, and its answer.
-RowsRead = tuple[NeighborhoodRequest, Surroundings]
+RowsRead = tuple[NeighborhoodRequest, Neighborhood]
 
 
 class _WalkRows(NamedTuple):
@@ -322,38 +322,38 @@ class _WeightedRows:
         """Read the rows (edges) of nodes in one request, and yield them with weights: chunks first, then entities."""
         request = _make_row_request(nodes, self._weights, None if self._bias is None else self._bias.vector)
         if self._bias is not None:
-            request = replace(request, compared=self._bias.chunks)
+            request = replace(request, known_chunks=self._bias.chunks)
         return self.weight_rows(request, self._reader.fetch(request))
 
-    def weight_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_WalkRows]:
-        """Compute the weights of the edges in ``surroundings``, the answer to ``request``, and yield the edges.
+    def weight_rows(self, request: NeighborhoodRequest, neighborhood: Neighborhood) -> Iterator[_WalkRows]:
+        """Compute the weights of the edges in ``neighborhood``, the answer to ``request``, and yield the edges.
 
         The edges of chunks come first, then the edges of entities.
         """
-        if surroundings.chunks is not None:
-            yield self._weight_chunk_rows(request.chunks, surroundings.chunks)
-        if surroundings.entities is not None:
-            yield self._weight_entity_rows(request.entities, surroundings.entities)
+        if neighborhood.chunks is not None:
+            yield self._weight_chunk_rows(request.chunks, neighborhood.chunks)
+        if neighborhood.entities is not None:
+            yield self._weight_entity_rows(request.entities, neighborhood.entities)
 
-    def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _WalkRows:
-        """Return the edges of chunks (``nodes``), which ``surroundings`` has, with weights, for the compiled code."""
-        (bounds, entities, mention_bits), degrees = surroundings
+    def _weight_chunk_rows(self, nodes: Nodes, neighborhood: ChunkNeighborhood) -> _WalkRows:
+        """Return the edges of chunks (``nodes``), which ``neighborhood`` has, with weights, for the compiled code."""
+        (bounds, entities, mention_bits), degrees = neighborhood
         weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), mention_bits] * self._compute_rarity(degrees)
         return _WalkRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
 
-    def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _WalkRows:
+    def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], neighborhood: EntityNeighborhood) -> _WalkRows:
         """Return the rows (edges) of entities for the compiled code: steps to chunks and linked entities, with weights.
 
         Passes the requested cosines to the bias, if there is one.
         """
         nodes = make_entity_nodes(entities)
-        (bounds, chunks, mention_bits), degrees = surroundings.rows, surroundings.degrees
+        (bounds, chunks, mention_bits), degrees = neighborhood.rows, neighborhood.degrees
         weights = self._entity_to_chunk_weights[np.repeat(_flag_lower_only(degrees), np.diff(bounds)), mention_bits]
         if self._bias is not None:
-            self._bias.add_cosines(surroundings.compared, surroundings.cosines)
+            self._bias.add_cosines(neighborhood.cosine_chunks, neighborhood.cosines)
             weights = weights * self._bias.get_factors(chunks)
         rows = _WalkRows(nodes, bounds, chunks, weights, np.full(len(chunks), _CHUNK_ROW_COST))
-        links, other_degrees = surroundings.links, surroundings.other_degrees
+        links, other_degrees = neighborhood.links, neighborhood.other_degrees
         if links is None or other_degrees is None:
             return rows
         return self._append_links(rows, entities, links, other_degrees)

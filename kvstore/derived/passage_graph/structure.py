@@ -149,7 +149,7 @@ class GraphStructure:
             ),
             ENTITY_PASSAGES: (
                 (names.name_entity(entity), names.name_chunk(chunk), mention_bits)
-                for entity, chunk, mention_bits in content.iter_listed_edges()
+                for entity, chunk, mention_bits in content.iter_block_list_edges()
             ),
             ENTITY_DEGREES: (
                 (

@@ -43,16 +43,16 @@ def map_degrees(names: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> 
 
 
 def compute_name_masses(
-    names: Sequence[QuestionEntity], degrees: Sequence[Degrees], compared: Collection[str] = ()
+    names: Sequence[QuestionEntity], degrees: Sequence[Degrees], compared_names: Collection[str] = ()
 ) -> dict[int, float]:
     """Return the nodes of the names in a question with their masses (start probabilities), which sum to at most 1.
 
     ``degrees`` has the chunk counts of the entities of each of ``names``; it is the answer to
     :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the number of chunks that
-    name it (HippoRAG, section 2.3, node specificity). Names that the question compares (keys in ``compared``) have
-    equal masses. The mass of a name is divided equally among its entities that occur in chunks. If even the rarest name
-    is in more than ``_MAX_RARE_CHUNKS`` chunks, the sum is below 1. The result is empty if no chunk contains any of the
-    names.
+    name it (HippoRAG, section 2.3, node specificity). Names that the question compares (``compared_names``, as keys)
+    have equal masses. The mass of a name is divided equally among its entities that occur in chunks. If even the rarest
+    name is in more than ``_MAX_RARE_CHUNKS`` chunks, the sum is below 1. The result is empty if no chunk contains any
+    of the names.
     """
     specificities: dict[str, float] = {}  # by key of a name
     nodes: dict[str, list[int]] = {}
@@ -63,7 +63,7 @@ def compute_name_masses(
             specificities[name.key] = 1 / int(counts.sum())
             entity_counts = zip(name.identity.entity_ids, counts.tolist(), strict=True)
             nodes[name.key] = [make_entity_node(entity) for entity, count in entity_counts if count > 0]
-    compared_keys = [key for key in compared if key in specificities]
+    compared_keys = [key for key in compared_names if key in specificities]
     specificities |= dict.fromkeys(compared_keys, max((specificities[key] for key in compared_keys), default=0.0))
     total = math.fsum(specificities.values())
     total_mass = min(1.0, _MAX_RARE_CHUNKS * max(specificities.values(), default=0.0))

@@ -154,8 +154,8 @@ class AdaptiveStrategy:
         documents decides, or the question's language if the store has no main language (stemmer ``none``).
         """
         if "walk" not in query.options:
-            reading = query.reading
-            main_language = get_main_language(reading.settings.stemmer, reading.counters.languages)
+            reader = query.reading
+            main_language = get_main_language(reader.settings.stemmer, reader.counters.languages)
             language = main_language or detect_question_language(query.question)  # None: unknown
             if language not in (None, "english"):
                 return _MAX_FOREIGN_WALK_WEIGHT
@@ -187,13 +187,13 @@ def _select_start_names(
     A name that the question compares with another can be in any number of chunks. ``spreads`` has the number of chunks
     of each name, by its key.
     """
-    compared = decompose(query.question, names).compared_keys
+    compared_keys = decompose(query.question, names).compared_keys
     # A name in one of n chunks has the information log n. A name in more than ``max_chunks`` of them has too little.
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
         name
         for name in names
-        if spreads[name.key].chunks > 0 and (name.key in compared or spreads[name.key].chunks <= max_chunks)
+        if spreads[name.key].chunks > 0 and (name.key in compared_keys or spreads[name.key].chunks <= max_chunks)
     ]
 
 

@@ -70,19 +70,19 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
             with_links=False,
             vector=self.vector,
         )
-        named = NamedNeighborhoodRequest(list(matches), empty_request, _MAX_NAME_CHUNKS).fetch(state)
-        match_by_entity = _select_entities(named.entities.tolist(), matches.values())
-        surroundings = named.surroundings.entities
-        if surroundings is None:  # no name is an entity
+        answer = NamedNeighborhoodRequest(list(matches), empty_request, _MAX_NAME_CHUNKS).fetch(state)
+        match_by_entity = _select_entities(answer.entities.tolist(), matches.values())
+        neighborhood = answer.neighborhood.entities
+        if neighborhood is None:  # no name is an entity
             return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
         # The chunks are grouped by entity, and ``bounds`` are the borders of the groups.
-        chunk_entities = np.repeat(named.request.entities, np.diff(surroundings.rows.bounds)).tolist()
+        chunk_entities = np.repeat(answer.request.entities, np.diff(neighborhood.rows.bounds)).tolist()
         is_joined = np.array([entity in match_by_entity for entity in chunk_entities], np.bool_)
         chunk_matches = [match_by_entity[entity] for entity in chunk_entities if entity in match_by_entity]
         return JoinedChunks(
-            chunks=surroundings.rows.chunks[is_joined],
+            chunks=neighborhood.rows.chunks[is_joined],
             matches=scale_to_best(np.array([match.score for match in chunk_matches])),
-            cosines=surroundings.cosines[is_joined].astype(np.float64),
+            cosines=neighborhood.cosines[is_joined].astype(np.float64),
             pairs=[match.names for match in chunk_matches],
         )
 

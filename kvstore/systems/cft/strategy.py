@@ -43,16 +43,16 @@ class CftStrategy:
         The ``context`` of the evidence has sentences about the ancestors and descendants of these entities (CFT-RAG,
         section 3.4).
         """
-        reading = query.reading
+        reader = query.reading
         nearest = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)
-        with query.trace.record_requests(reading, "vector search", "recognize entities") as (search, recognition):
-            (near_ranking, search.detail), entities = reading.fetch(nearest, RecognitionRequest(query.question))
+        with query.trace.record_requests(reader, "vector search", "recognize entities") as (search, recognition):
+            (near_ranking, search.detail), entities = reader.fetch(nearest, RecognitionRequest(query.question))
             search.count = len(near_ranking)
             record_recognized_entities(query, entities, recognition)
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in entity.identity.names] for entity in entities]
         with query.trace.step("filter to nodes in the forest") as step:
-            rendered = reading.fetch(Relations(names, _MAX_NODES, relatives))
+            rendered = reader.fetch(Relations(names, _MAX_NODES, relatives))
             node_counts = [
                 f"{entity.key} ({count})" for entity, count in zip(entities, rendered.node_counts, strict=True)
             ]
@@ -63,7 +63,7 @@ class CftStrategy:
             step.count = len(rendered.sentences)
         relation_ranking, relations_by_chunk = _rank_chunks_by_relation(query, rendered.relations)
         ranking, paths = _fuse_rankings(
-            reading, [("vector", near_ranking[:_NUM_FUSED]), ("relations", relation_ranking)]
+            reader, [("vector", near_ranking[:_NUM_FUSED]), ("relations", relation_ranking)]
         )
         paths |= {
             chunk: f"{path}, states {relations_by_chunk[chunk]}"

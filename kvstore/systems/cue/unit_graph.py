@@ -48,7 +48,7 @@ class UnitGraph:
     def __init__(self, query: Query, weights: TermWeights) -> None:
         """Start with no units (sentences or clauses); ``weights`` are the BM25 weights of the question's words."""
         self._query = query
-        self._reading = query.reading
+        self._reader = query.reading
         self._stem: Callable[[str], str] = query.stem
         self.weights = weights
         self._rarities = weights.rarities
@@ -90,7 +90,7 @@ class UnitGraph:
         missing = [entity for entity in dict.fromkeys(entities) if entity not in self._rows_by_entity]
         if missing:
             request = EntityUnitsRequest(missing, max_chunks, self._query.vector, frozenset(self._known_chunks))
-            ids_by_entity, batch = self._reading.fetch(request)
+            ids_by_entity, batch = self._reader.fetch(request)
             self._add_units(batch)
             for entity, ids in ids_by_entity.items():
                 self._rows_by_entity[entity] = np.array([self._rows_by_id[id] for id in ids], np.int64)
@@ -107,7 +107,7 @@ class UnitGraph:
         self._add_units(nearest.batch)
         rows = [self._rows_by_id[id] for id in nearest.ids]
         if rows:
-            contents, groups = self._reading.fetch(
+            contents, groups = self._reader.fetch(
                 UnitContentsRequest(nearest.ids), MentionedEntitiesRequest(nearest.ids)
             )
             self._contents.update(zip(rows, contents, strict=True))
@@ -119,7 +119,7 @@ class UnitGraph:
         missing = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
         if missing:
             self._add_entities(
-                missing, self._reading.fetch(MentionedEntitiesRequest([self.ids[row] for row in missing]))
+                missing, self._reader.fetch(MentionedEntitiesRequest([self.ids[row] for row in missing]))
             )
 
     def get_entities(self, row: int) -> list[int]:
@@ -144,7 +144,7 @@ class UnitGraph:
         """
         missing = [row for row in dict.fromkeys(rows) if row not in self._contents]
         if missing:
-            contents = self._reading.fetch(UnitContentsRequest([self.ids[row] for row in missing]))
+            contents = self._reader.fetch(UnitContentsRequest([self.ids[row] for row in missing]))
             self._contents.update(zip(missing, contents, strict=True))
 
     def get_text(self, row: int) -> str:

@@ -131,7 +131,7 @@ def walk_graph(
     ``degrees`` has the number of chunks of each name, and ``decomposition`` the names that the question compares and
     its remainder without names. ``weights`` are the parameters of the walk. Returns None if the walk has no start.
     """
-    reading = query.reading
+    reader = query.reading
     starts = compute_name_masses(names, degrees, decomposition.compared_keys)
     chunk_mass = weights.passages if starts else 1.0  # of all chunks; the names have the mass 1 together
     for ranking in rankings:
@@ -142,7 +142,7 @@ def walk_graph(
         return None
     with query.trace.step("personalized PageRank") as step:
         ranks = compute_personalized_pagerank(
-            reading,
+            reader,
             starts,
             restart=weights.restart,
             bias=inputs.bias,
@@ -153,7 +153,7 @@ def walk_graph(
         if inputs.bias is not None:
             step.detail += f"; {len(inputs.bias.chunks)} chunks weighted by {decomposition.remainder!r}"
     chunks, masses = _select_candidates(query, ranks, rankings)
-    term_weights = build_term_weights(reading.counters, inputs.terms, inputs.counts)
+    term_weights = build_term_weights(reader.counters, inputs.terms, inputs.counts)
     relevance = _score_relevance(query, decomposition.remainder, term_weights, chunks)
     return WalkResult(chunks, masses * np.exp(weights.relevance * relevance), ranks)
 
@@ -251,11 +251,11 @@ class GraphStrategy:
         If the store has a ``units`` index, the best path of units (sentences) through a chunk also counts. Falls back
         to dense search if the walk has no start.
         """
-        reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
+        reader, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
         nearest_request = NearestChunksRequest(query.vector, num_chunks, query.allowed)
         words = parse_question_words(query.question, query.stem)
-        with query.trace.record_requests(reading, "recognize entities", "vector search") as (recognition, step):
-            names, (near_ranking, step.detail), counts = reading.fetch(
+        with query.trace.record_requests(reader, "recognize entities", "vector search") as (recognition, step):
+            names, (near_ranking, step.detail), counts = reader.fetch(
                 RecognitionRequest(query.question, capitalized_only=True), nearest_request, build_count_request(words)
             )
             record_recognized_entities(query, names, recognition)
@@ -263,8 +263,8 @@ class GraphStrategy:
         decomposition = decompose_question(query, names)
         with query.trace.step("lexical search") as step:
             terms = words.list_lookup_terms(counts)
-            term_weights = build_term_weights(reading.counters, terms, counts)
-            word_search, degrees, has_units = reading.fetch(
+            term_weights = build_term_weights(reader.counters, terms, counts)
+            word_search, degrees, has_units = reader.fetch(
                 WordSearchRequest(term_weights, num_chunks, query.allowed),
                 make_degree_request(names),
                 HasIndexRequest("units"),
@@ -334,8 +334,8 @@ def _add_entities_of_triples(query: Query, inputs: _WalkInputs, starts: dict[int
     Their masses are added to ``starts``, and their graph rows (edges) and degrees (numbers of chunks) to ``inputs``.
     The triples are taken from ``inputs``.
     """
-    reading = query.reading
-    rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
+    reader = query.reading
+    rarities = {term: compute_term_rarity(reader.counters.chunks, inputs.counts[term]) for term in inputs.terms}
     with query.trace.step("relations that match") as step:
         matches = match_triples(inputs.triples, rarities, query.stem)
         names = list_matched_names(matches)
@@ -343,19 +343,19 @@ def _add_entities_of_triples(query: Query, inputs: _WalkInputs, starts: dict[int
             step.detail = "none"
             return
         ((row_request, rows),) = inputs.rows_read  # so far, only the rows of the first starts
-        # The cosines of chunks that were compared for the first starts are not computed again.
-        compared = None if rows.entities is None else rows.entities.compared
-        named = reading.fetch(
-            NamedNeighborhoodRequest(names, replace(row_request, compared=compared), _MAX_RELATION_CHUNKS)
+        # The cosines of chunks that were computed for the first starts are not computed again.
+        known_chunks = None if rows.entities is None else rows.entities.cosine_chunks
+        answer = reader.fetch(
+            NamedNeighborhoodRequest(names, replace(row_request, known_chunks=known_chunks), _MAX_RELATION_CHUNKS)
         )
-        entities_by_name = dict(zip(names, named.entities.tolist(), strict=True))
+        entities_by_name = dict(zip(names, answer.entities.tolist(), strict=True))
         masses = compute_triple_masses(matches, entities_by_name)
         step.detail = ", ".join(name for name in names if entities_by_name[name]) or "none"
         step.count = len(masses)
     for node, mass in masses.items():
         starts[node] = starts.get(node, 0.0) + _RELATION_WEIGHT * mass
-    inputs.rows_read.append((named.request, named.surroundings))
-    inputs.degrees.update(zip(make_entity_nodes(named.distinct).tolist(), named.degrees.total.tolist(), strict=True))
+    inputs.rows_read.append((answer.request, answer.neighborhood))
+    inputs.degrees.update(zip(make_entity_nodes(answer.distinct).tolist(), answer.degrees.total.tolist(), strict=True))
 
 
 def _select_candidates(

@@ -127,15 +127,15 @@ class _CommunityScoring:
     @classmethod
     def from_query(cls, query: Query) -> _CommunityScoring:
         """Create the scoring for a query: read the rarity of its words, and the chunks that are in no community."""
-        reading = query.reading
+        reader = query.reading
         words = parse_question_words(query.question, query.stem)
         with query.trace.step("vector search") as step:
-            (near_ranking, detail), counts = reading.fetch(
+            (near_ranking, detail), counts = reader.fetch(
                 NearestChunksRequest(query.vector, _NUM_NEAR_CHUNKS, query.allowed), build_count_request(words)
             )
             step.detail, step.count = detail, len(near_ranking)
-        rarities = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts).rarities
-        placement = reading.fetch(UnassignedChunks(near_chunks=[chunk for chunk, _ in near_ranking]))
+        rarities = build_term_weights(reader.counters, words.list_lookup_terms(counts), counts).rarities
+        placement = reader.fetch(UnassignedChunks(near_chunks=[chunk for chunk, _ in near_ranking]))
         # An overview, or a report that fills a limit of tokens, covers many chunks. Else the nearest are sufficient.
         covers_many = query.within is not None or query.asks_for_overview
         unassigned = placement.unassigned[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]

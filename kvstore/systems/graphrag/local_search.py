@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, LOWER, TRIPLE, Degrees, EntityRows
-from ...derived.passage_graph.neighborhood import ChunkSurroundings, NeighborhoodRequest
+from ...derived.passage_graph.neighborhood import ChunkNeighborhood, NeighborhoodRequest
 from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.lexical_search import (
@@ -228,13 +228,13 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
     return scores
 
 
-def _iter_own_mentions(query: Query, surroundings: ChunkSurroundings) -> Iterator[list[tuple[int, float]]]:
+def _iter_own_mentions(query: Query, neighborhood: ChunkNeighborhood) -> Iterator[list[tuple[int, float]]]:
     """Yield, for each chunk, the entities that its own text mentions, each with its rarity (IDF).
 
-    Entities that only the title or a heading of the chunk mentions are omitted. ``surroundings`` has all mentions.
+    Entities that only the title or a heading of the chunk mentions are omitted. ``neighborhood`` has all mentions.
     """
-    rows = surroundings.rows
-    rarities = _compute_rarities(query, surroundings.degrees)
+    rows = neighborhood.rows
+    rarities = _compute_rarities(query, neighborhood.degrees)
     is_in_own_text = (rows.mention_bits & np.uint16(_OWN_TEXT_BITS)) != 0
     mentions = list(zip(rows.entities.tolist(), rarities.tolist(), is_in_own_text.tolist(), strict=True))
     for start, stop in pairwise(rows.bounds.tolist()):  # the range of the mentions of a chunk

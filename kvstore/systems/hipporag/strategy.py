@@ -48,10 +48,10 @@ class HippoRagStrategy:
         ``synonyms`` index, it starts at the names in the nearest chunk. If there are none either, chunks are ranked by
         cosine.
         """
-        reading = query.reading
+        reader = query.reading
         names = recognize_entities(query)
         # The start nodes of the walk with their masses; a name in fewer chunks has more mass.
-        starts = compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}
+        starts = compute_name_masses(names, reader.fetch(make_degree_request(names))) if names else {}
         if not starts:
             starts = _find_nearest_starts(query)
         if not starts:
@@ -61,12 +61,12 @@ class HippoRagStrategy:
         with query.trace.step("personalized PageRank") as step:
             weights = replace(DEFAULT_WEIGHTS, synonym_link=option(query, self, "synonyms"))
             ranks = compute_personalized_pagerank(
-                reading, starts, restart=option(query, self, "restart"), weights=weights
+                reader, starts, restart=option(query, self, "restart"), weights=weights
             )
             is_allowed = query.mask_allowed(ranks.chunks)
-            ranking = best(reading, ranks.chunks[is_allowed], ranks.chunk_masses[is_allowed], query.reach)
+            ranking = best(reader, ranks.chunks[is_allowed], ranks.chunk_masses[is_allowed], query.reach)
             step.detail, step.count = ranks.cost, len(ranks.chunks)
-        paths = describe_paths(reading, ranks, [chunk for chunk, _ in ranking])
+        paths = describe_paths(reader, ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(ranks.chunks))
 
 
