@@ -77,9 +77,11 @@ class TypeObject:
         return other in self.codes if isinstance(other, str) else self is other
 
     def __hash__(self) -> int:
+        """Return the hash of the set of type codes."""
         return hash(self.codes)
 
     def __repr__(self) -> str:
+        """Return the Python expression that creates this object."""
         return f"TypeObject({', '.join(map(repr, sorted(self.codes)))})"
 
 

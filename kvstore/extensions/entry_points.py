@@ -47,6 +47,7 @@ class Plugin:
     problem: str | None = None
 
     def __str__(self) -> str:
+        """Return the plugin as part of a message, such as ``the reader 'adoc' of the package docs 1.0``."""
         return f"the {self.kind} {self.name!r} of the package {self.package} {self.version}"
 
 

@@ -137,12 +137,15 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         invalidate_lists()
 
     def __iter__(self) -> Iterator[str]:
+        """Return an iterator over the registered names; it imports no package."""
         return iter(list(self._values))  # another thread can add or remove names meanwhile
 
     def __len__(self) -> int:
+        """Return the number of registered names."""
         return len(self._values)
 
     def __contains__(self, name: object) -> bool:
+        """True if an object has this name; its package is not imported."""
         return name in self._values
 
 
@@ -375,10 +378,12 @@ class _BufferedTables(Set[str]):
         return frozenset(core_names).union(*system_names)
 
     def __contains__(self, table: object) -> bool:
+        """True if ``table`` is the name of a buffered table."""
         is_buffered = self._IS_CORE_TABLE_BUFFERED.get(str(table))
         return table in self._names if is_buffered is None else is_buffered
 
     def __iter__(self) -> Iterator[str]:
+        """Return an iterator over the names of all buffered tables."""
         return iter(self._names)
 
     @classmethod
@@ -387,6 +392,7 @@ class _BufferedTables(Set[str]):
         return frozenset(it)
 
     def __len__(self) -> int:
+        """Return the number of buffered tables."""
         return len(self._names)
 
 
@@ -475,6 +481,7 @@ class DeferredStrategy:
         self._class_name = class_name
 
     def __repr__(self) -> str:
+        """Return the strategy's name in angle brackets, without importing its module."""
         return f"<strategy {self.name}>"
 
     @cached_property

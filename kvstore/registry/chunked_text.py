@@ -29,7 +29,7 @@ class ChunkSpan(NamedTuple):
 
 @frozen_dataclass
 class ChunkedText:
-    """A document with its sections and chunks, and the stated ``facts`` about it that are needed, by kind.
+    """A document with its sections and chunks, and ``facts``, such as triples, by kind.
 
     ``language`` is the name of its language, or None if it is unknown.
     """
@@ -55,7 +55,7 @@ class ChunkedText:
 def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:
     """Build the chunked text of ``extracted``, a document that is not stored yet.
 
-    ``facts`` are the facts stated about it, by kind.
+    ``facts`` has the data that users or models stated about it, such as triples, by kind.
     """
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
     return ChunkedText(
@@ -73,7 +73,7 @@ def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -
 def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
     """Load the chunked text of a stored document: its text with its sections and chunks.
 
-    ``facts`` are the facts stated about it, by kind.
+    ``facts`` has the data that users or models stated about it, such as triples, by kind.
     """
     text, sections = state.documents.read_text(record.id), state.documents.get_sections(record.id)
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]

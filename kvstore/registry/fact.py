@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NodeLinker(Protocol):
-    """The writer of the entity filter that facts use: it adds and removes the tree nodes that an entity is found at."""
+    """The writer of the entity filter for facts: it adds and removes the addresses (tree nodes) of an entity."""
 
     def link_nodes(self, nodes: NodeEntityPairs) -> None:
         """Record that entities are found at these nodes of the entity forest, pairs of a node and its entity."""
@@ -60,7 +60,9 @@ Fields = Mapping[str, type | tuple[type, ...]]
 
 
 class Fact(ABC, Generic[Key, Value]):
-    """A kind of fact: its line in an export, its statement, and its rows on disk.
+    """A kind of fact, such as edges or triples: its line in an export, its statement, and its rows on disk.
+
+    A fact is data that users or models state, so it cannot be derived from the documents again.
 
     ``name`` is the first field of its line. ``fields`` has all fields with their types; a field whose type allows None
     can be missing. ``plural`` is used in counts. ``tables`` hold the data that cannot be derived again; the first has
