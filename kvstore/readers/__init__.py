@@ -339,17 +339,17 @@ def _read_stream(
     if size == len(start) and _is_blank(start):
         yield SkippedPart(origin.name, "empty")
         return
-    chosen_format = format or find_format(origin.name)
-    if chosen_format is None:
+    format_name = format or find_format(origin.name)
+    if format_name is None:
         if b"\0" in start and options.encoding is None and detect_bom_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file with an unknown suffix; name its format with AS")
-        chosen_format = detect_format(start) or "text"
-    chosen = _get_format(chosen_format)
-    if size > MAX_FILE_BYTES and not chosen.has_rows:
+        format_name = detect_format(start) or "text"
+    file_format = _get_format(format_name)
+    if size > MAX_FILE_BYTES and not file_format.has_rows:
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; a file of this format can have {MAX_FILE_BYTES:,}: split it"
         )
-    for item in _load_reader(chosen)(stream, origin, options):
+    for item in _load_reader(file_format)(stream, origin, options):
         if isinstance(item, EnclosedFile):
             yield from _read_enclosed(item, options, enclosure)
         else:

@@ -82,13 +82,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 class _BibEntry:
-    """One entry of a file, parsed up to the offset ``limit``."""
+    """One entry of a file, parsed up to the offset ``max_end``."""
 
-    def __init__(self, text: str, opening: re.Match[str], limit: int) -> None:
-        """Prepare to parse the entry of ``text`` that begins with ``opening``, at most up to the offset ``limit``."""
+    def __init__(self, text: str, opening: re.Match[str], max_end: int) -> None:
+        """Prepare to parse the entry of ``text`` that begins with ``opening``, at most up to the offset ``max_end``."""
         self._text = text
         self._opening = opening  # the match of _ENTRY_PATTERN: the entry's type and its opening brace or parenthesis
-        self._limit = limit
+        self._max_end = max_end
         self._offset = opening.end()  # everything before it is parsed
         self.key = ""
 
@@ -120,7 +120,7 @@ class _BibEntry:
 
     def _match_next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Return the match of a pattern at the current offset, and move the offset after it; None without a match."""
-        match = pattern.match(self._text, self._offset, self._limit)
+        match = pattern.match(self._text, self._offset, self._max_end)
         if match is not None:
             self._offset = match.end()
         return match
@@ -147,7 +147,7 @@ class _BibEntry:
         Raises _UnclosedEntryError if it is missing.
         """
         depth = 1
-        for brace in _BRACES_PATTERN.finditer(self._text, start, self._limit):
+        for brace in _BRACES_PATTERN.finditer(self._text, start, self._max_end):
             depth += {"{": 1, "}": -1}.get(brace[0], 0)  # an escaped brace does not count
             if not depth:
                 return brace.end()
@@ -159,7 +159,7 @@ class _BibEntry:
         Raises _UnclosedEntryError if it is missing.
         """
         depth = 0
-        for delimiter in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
+        for delimiter in _QUOTES_PATTERN.finditer(self._text, start, self._max_end):
             if delimiter[0] == '"' and depth <= 0:  # a quote in braces is text
                 return delimiter.end()
             depth += {"{": 1, "}": -1}.get(delimiter[0], 0)

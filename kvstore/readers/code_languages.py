@@ -14,7 +14,7 @@ class Language:
 
     ``definitions`` are nodes that define a name. ``wrappers`` are nodes that only enclose a definition (decorators,
     exports, templates). Nested definitions are searched in ``bodies``. A language without a ``package`` is split at
-    lines that match the pattern ``opening``, ignoring case; its group ``name`` is the defined name. Without ``opening``
+    lines that match ``definition_pattern``, ignoring case; its group ``name`` is the defined name. Without a pattern,
     the file is not split. ``comment`` is the prefix of comment lines.
     """
 
@@ -24,16 +24,16 @@ class Language:
     wrappers: frozenset[str] = frozenset()
     bodies: frozenset[str] = frozenset()
     function: str = "language"
-    opening: str = ""
+    definition_pattern: str = ""
     comment: str = "#"
 
 
-def _make_line_language(name: str, opening: str = "", comment: str = "#") -> Language:
-    """Return a language without a grammar, whose files are split at lines that match the pattern ``opening``.
+def _make_line_language(name: str, definition_pattern: str = "", comment: str = "#") -> Language:
+    """Return a language without a grammar, whose files are split at lines that match ``definition_pattern``.
 
     ``comment`` is the beginning of its comments.
     """
-    return Language(name, "", frozenset(), opening=opening, comment=comment)
+    return Language(name, "", frozenset(), definition_pattern=definition_pattern, comment=comment)
 
 
 def _make_language(

@@ -107,11 +107,11 @@ class _Landmarks:
 
     ``mains`` are the outermost main elements, by tag or role. ``articles`` are the outermost articles, each with True
     if it is in a main. ``titles`` are the ``<h1>`` outside navigation, asides and footers. ``ids_by_role`` has the ids
-    of the elements that their role makes a main or an aside.
+    of the elements with the ARIA role of a main, navigation or complementary landmark.
     """
 
     def __init__(self, body: LexborNode) -> None:
-        """Find the elements in ``body`` that their role makes landmarks; :meth:`enter` collects the others."""
+        """Find the landmarks in ``body`` that have an ARIA role; :meth:`enter` collects the others."""
         self.mains: list[LexborNode] = []
         self.articles: list[tuple[LexborNode, bool]] = []
         self.titles: list[LexborNode] = []
@@ -121,7 +121,7 @@ class _Landmarks:
         self._num_open_mains = self._num_open_articles = self._num_open_asides = 0
 
     def enter(self, node: LexborNode, tag: str, element_id: int) -> None:
-        """Record that the walk enters a landmark: an element that a placement tag or its role makes one."""
+        """Record that the walk enters a landmark: a main, an article, an aside or a footer, by tag or ARIA role."""
         if tag == "main" or element_id in self._main_ids:
             if not self._num_open_mains:
                 self.mains.append(node)

@@ -86,10 +86,10 @@ _NAVIGATION_NAME_PATTERN = re.compile(
     r"bottomnav|subnav|menu|submenu|navi|breadcrumbs?|crumbs?|pagination|paginator|pager|prevnext|sitemap|"
     r"skip(?:link|nav)?|catlinks|portlet)"
     r"|(?P<contents>l?o?c?a?l?toc\d?|globaltoc|toctree|tocbox|toctitle|tableofcontents|table-of-contents|doctoc)"
-    r"|(?P<beside>sidebar\w*|side|sphinxsidebar|aside|footer|foot|bottom|header|masthead|topbar|banner|related\w*|"
+    r"|(?P<aside>sidebar\w*|side|sphinxsidebar|aside|footer|foot|bottom|header|masthead|topbar|banner|related\w*|"
     r"recommend\w*|teasers?|promo\w*|more|trending|popular|latest|share|sharing|social|tags?|categories|archives?|"
     r"noprint|no-print|d-print-none|widgets?|newsletter|subscribe|cookies?|consent|advert\w*|ads?|"
-    r"sponsor\w*|copyright|siteinfo)|(?P<footing>printfooter|colophon))"
+    r"sponsor\w*|copyright|siteinfo)|(?P<footer>printfooter|colophon))"
     r"(?=$|[\s_-])"
 )
 _SHARING_PATTERN = re.compile(r"(?:^|[\s_-])(?:share|sharing|social)")  # btn-share
@@ -409,7 +409,7 @@ def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_m
     """Return the reason that the class or id of an element gives to leave out its links, or None to keep them.
 
     ``class_and_id`` is its class and id in lowercase, and ``class_match`` the match of ``_NAVIGATION_NAME_PATTERN`` in
-    them, whose named groups say what the name stands for: ``contents``, ``navigation``, ``beside`` or ``footing``.
+    them, whose named groups say the meaning of the name: ``contents``, ``navigation``, ``aside`` or ``footer``.
     ``stats`` are the counts of its text and links.
     """
     if class_match["contents"]:
@@ -419,7 +419,7 @@ def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_m
     if tag in ("table", "dl"):
         return None
     leads_to_site = stats.num_site_links > 1 and 2 * stats.num_site_links >= stats.num_links
-    return "links" if leads_to_site or _SHARING_PATTERN.search(class_and_id) or class_match["footing"] else None
+    return "links" if leads_to_site or _SHARING_PATTERN.search(class_and_id) or class_match["footer"] else None
 
 
 def _is_breadcrumbs(node: LexborNode, stats: ElementStats, class_match: re.Match[str]) -> bool:

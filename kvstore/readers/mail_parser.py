@@ -80,11 +80,11 @@ class _MailPolicy(policy.EmailPolicy):
         """
         name, value = super().header_source_parse(sourcelines)
         is_address_list = name.lower() in _ADDRESS_FIELDS
-        limit = _MAX_ADDRESS_LIST_CHARACTERS if is_address_list else _MAX_FIELD_CHARACTERS
-        if len(value) > limit and name.lower() in _PARSED_FIELDS:
+        max_characters = _MAX_ADDRESS_LIST_CHARACTERS if is_address_list else _MAX_FIELD_CHARACTERS
+        if len(value) > max_characters and name.lower() in _PARSED_FIELDS:
             raise InvalidMailError(
-                f"has {len(value):,} characters in the field {name}, and the limit is {limit:,}; shorten it, or ingest "
-                "the file AS text"
+                f"has {len(value):,} characters in the field {name}, and the limit is {max_characters:,}; shorten it, "
+                "or ingest the file AS text"
             )
         return name, value
 

@@ -124,9 +124,9 @@ class ManualBlocks:
         return self._levels[0].blocks
 
     def _add_source(self, source: str) -> None:
-        """Add ``source``, a line of text with roff escapes, to the open code block, term, reference or paragraph.
+        """Add ``source``, a line with roff escapes, to the open code block, term, bibliography entry or paragraph.
 
-        A reference is bibliographic. A blank line ends the paragraph.
+        A blank line ends the paragraph.
         """
         is_continued = source.endswith("\\c")
         if self._code_lines is not None:

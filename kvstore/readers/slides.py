@@ -120,9 +120,9 @@ def _resolve_alternatives(shapes: Any) -> None:
         ]
         if parent is None or not choices:
             continue
-        chosen = next((choice for choice in choices if any(map(str.strip, choice.itertext()))), choices[-1])
+        best_choice = next((choice for choice in choices if any(map(str.strip, choice.itertext()))), choices[-1])
         index = parent.index(alternatives)
-        parent[index : index + 1] = list(chosen)
+        parent[index : index + 1] = list(best_choice)
 
 
 def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:

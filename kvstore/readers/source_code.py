@@ -191,15 +191,15 @@ def _get_definition_name(node: Any, data: bytes) -> str:
 
 
 def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
-    """Yield a boundary where each definition begins, in a language without a grammar, whose ``opening`` matches it.
+    """Yield a boundary where each definition begins, in a language without a grammar, by its ``definition_pattern``.
 
     The comments above a definition belong to it. It ends where the next one begins.
     """
-    opening = re.compile(language.opening, re.I) if language.opening else None
+    pattern = re.compile(language.definition_pattern, re.I) if language.definition_pattern else None
     offset = 0
     comment_start: int | None = None  # the offset of the comments directly above this line
     for line in text.splitlines(keepends=True):
-        match = opening.match(line) if opening is not None else None
+        match = pattern.match(line) if pattern is not None else None
         if match:
             name = match["name"].strip('"`[] ')  # names in SQL can be quoted
             yield _Boundary(offset if comment_start is None else comment_start, (name,))

@@ -91,20 +91,20 @@ def _read_entries(
     ``options`` of the ingest.
     """
     channel = next((element for element in root.iter() if get_local_name(element) in ("channel", "feed")), root)
-    feed = next((get_text(child) for child in channel if get_local_name(child) == "title"), "")
+    feed_title = next((get_text(child) for child in channel if get_local_name(child) == "title"), "")
     for number, entry in enumerate(entries, 1):
-        document = _build_entry(entry, feed, f"{origin.key}:{number}", origin, options)
+        document = _build_entry(entry, feed_title, f"{origin.key}:{number}", origin, options)
         if document is not None:
             yield document
 
 
 def _build_entry(
-    entry: Element, feed: str, default_key: str, origin: Origin, options: ReadOptions
+    entry: Element, feed_title: str, default_key: str, origin: Origin, options: ReadOptions
 ) -> RawDocument | None:
     """Return the document of a feed's entry, or None if the entry has neither text nor a title.
 
-    ``feed`` is the title of the feed. ``default_key`` is the key of an entry without an identifier; any other entry has
-    it as ``other_key``, in case another document has the same identifier.
+    ``feed_title`` is the title of the feed. ``default_key`` is the key of an entry without an identifier; any other
+    entry has it as ``other_key``, in case another document has the same identifier.
     """
     fields: dict[str, Element] = {}
     for child in entry:
@@ -129,7 +129,7 @@ def _build_entry(
         "author": "" if author is None else _get_author_name(author),
         "date": _find_text(fields, "pubDate", "published", "date", "updated"),
         "link": link,
-        "feed": feed,
+        "feed": feed_title,
     }
     meta: dict[str, JSON] = {name: value for name, value in values.items() if value}
     title_heading = [make_heading(1, title)] if title else []

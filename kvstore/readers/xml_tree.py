@@ -42,7 +42,7 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
     An undeclared entity is replaced by its HTML character, or by its name. ``encoding`` overrides the declared
     encoding. Raises XmlError, including when entities add more than ``_MAX_EXPANDED_CHARACTERS`` characters.
     """
-    tree = _TreeParser(encoding, limit=len(data) + _MAX_EXPANDED_CHARACTERS)
+    tree = _TreeParser(encoding, max_characters=len(data) + _MAX_EXPANDED_CHARACTERS)
     external_names: list[str] = []
 
     def handle_skipped_entity(name: str, is_parameter: bool) -> None:
@@ -70,13 +70,13 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
 class _TreeParser:
     """A builder of a tree from the events of its expat ``parser``.
 
-    ``limit`` is the maximum number of characters of the tree; None disables it.
+    ``max_characters`` is the maximum number of characters of the tree (None: any number).
     """
 
-    def __init__(self, encoding: str | None = None, limit: int | None = None) -> None:
+    def __init__(self, encoding: str | None = None, max_characters: int | None = None) -> None:
         """Create the parser; ``encoding`` overrides the declared encoding.
 
-        ``limit`` is the maximum number of characters of the texts and attribute values of the tree (None: any number).
+        ``max_characters`` limits the texts and attribute values of the tree (None: any number).
         """
         self.parser = expat.ParserCreate(encoding, namespace_separator="}")
         self.parser.buffer_text = True
@@ -85,7 +85,7 @@ class _TreeParser:
         self.parser.CharacterDataHandler = self.add_text
         self._builder = TreeBuilder()
         self._depth = 0
-        self._characters_left = limit
+        self._characters_left = max_characters
 
     def parse(self, data: bytes) -> Element:
         """Parse an XML document, and return its root element. Raises XmlError if it is malformed or too deep."""
