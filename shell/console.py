@@ -23,10 +23,10 @@ from kvstore.errors import KvstoreError, NotAStoreError, StatementError, StoreNo
 from kvstore.rendering.row_formats import RowCounter
 
 from . import render
-from .background_opening import BackgroundOpening
 from .layout import wrap_message
 from .pager import PagedStream
 from .script import ScriptError, ScriptItem, read_items
+from .store_opener import StoreOpener
 
 _INTEGER_PATTERN = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
 _REAL_PATTERN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
@@ -52,7 +52,7 @@ class Console:
 
     def __init__(
         self,
-        store: kvstore.Store | BackgroundOpening,
+        store: kvstore.Store | StoreOpener,
         *,
         mode: str | None = None,
         bail: bool = False,
@@ -112,7 +112,7 @@ class Console:
         Raises StoreNotFoundError for a missing store, until a statement that can store something creates it, and
         NotAStoreError if the path is a file.
         """
-        if isinstance(self._store, BackgroundOpening):
+        if isinstance(self._store, StoreOpener):
             if not self._store.is_started:
                 if self.path.is_file():
                     raise NotAStoreError(f"{self.path}: a store is a directory, and this is a file; name another path")
@@ -196,7 +196,7 @@ class Console:
         # Pad the text to its position in the script, so that the position in an error is that in the script.
         text = "\n" * (item.line - 1) + " " * (item.column - 1) + item.text
         self.last_statement = item.text
-        if isinstance(self._store, BackgroundOpening) and not self._store.is_started:
+        if isinstance(self._store, StoreOpener) and not self._store.is_started:
             from kvstore.language import can_fill_store
 
             if can_fill_store(text, self.parameters):
@@ -328,10 +328,10 @@ class Console:
 
         If ``deletes_unused_store`` is set and anything failed, a store without content is deleted.
         """
-        if not isinstance(self._store, BackgroundOpening) and self._store.in_transaction:
+        if not isinstance(self._store, StoreOpener) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
             self.notify("the open transaction was rolled back")
-        if self.deletes_unused_store and self.failed and not isinstance(self._store, BackgroundOpening):
+        if self.deletes_unused_store and self.failed and not isinstance(self._store, StoreOpener):
             from kvstore.language import delete_unused_store
 
             delete_unused_store(self._store)

@@ -297,7 +297,7 @@ def watch(
             )
 
         try:
-            changes = make_watcher(folders, store, quiet=debounce, interval=poll)
+            changes = make_watcher(folders, store, quiet_seconds=debounce, interval=poll)
             report_message(f"watching {', '.join(map(str, folders))}; Ctrl-C stops")
             ingest_on_change(
                 changes, ingest_folders, report_ingest, lambda error: report_message(f"error: {error}; trying again")

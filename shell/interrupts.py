@@ -29,7 +29,7 @@ class DeferredInterrupts:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop deferring interrupts; unless the context ends with an error, raise a pending one."""
         sys.unraisablehook = self._previous_hook

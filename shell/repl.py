@@ -33,7 +33,6 @@ from kvstore.integrations.saved_queries import load_queries
 from kvstore.integrations.store_catalog import StoreCatalog
 from kvstore.language import find_unquoted_question, is_complete, iter_tokens
 
-from .background_opening import BackgroundOpening
 from .completion import SQL_WORDS, complete
 from .configuration import configure
 from .console import Bail, Console, ShellExit, get_state_folder
@@ -42,6 +41,7 @@ from .masking import mask_line, mask_lines
 from .pager import get_default_pager
 from .render import MODES
 from .script import COMMAND_PREFIXES, DOTLESS_COMMANDS, expand_questions, split_items
+from .store_opener import StoreOpener
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -60,7 +60,7 @@ _STYLE = Style.from_dict(
 )
 
 
-def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True) -> int:
+def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int:
     """Read statements at a prompt and run them until the user leaves; return the exit status.
 
     Pressing Ctrl-C twice at an empty prompt leaves, too. The store is opened once the first prompt is drawn. Raises the
@@ -75,12 +75,12 @@ def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True)
     toolbar = Toolbar(console)
     catalog = LiveCatalog(console)
     session = _make_session(console, catalog, toolbar)
-    session.app.after_render += _PromptWarmup(console, opening, toolbar)
+    session.app.after_render += _PromptWarmup(console, opener, toolbar)
     console.notify(f"{console.path}; .help lists the commands, Ctrl-D leaves the shell")
     was_interrupted = False
     while True:
         try:
-            if opening.is_done:
+            if opener.is_done:
                 toolbar.refresh()
             catalog.refresh()
             session.editing_mode = EditingMode.VI if console.keys == "vi" else EditingMode.EMACS
@@ -128,16 +128,16 @@ def _make_session(console: Console, catalog: LiveCatalog, toolbar: Toolbar) -> P
 class _PromptWarmup:
     """A callback that starts background work after the first prompt is drawn, so that no key press waits for it."""
 
-    def __init__(self, console: Console, opening: BackgroundOpening, toolbar: Toolbar) -> None:
-        """Create the callback. ``opening`` opens the store that ``console`` and ``toolbar`` use."""
+    def __init__(self, console: Console, opener: StoreOpener, toolbar: Toolbar) -> None:
+        """Create the callback. ``opener`` opens the store that ``console`` and ``toolbar`` use."""
         self._console = console
-        self._opening = opening
+        self._opener = opener
         self._toolbar = toolbar
 
     def __call__(self, application: Application[str]) -> None:
         """Start opening the store, and wait for it in a thread. Remove this callback."""
         application.after_render -= self
-        self._opening.start()
+        self._opener.start()
         threading.Thread(target=self._wait_and_load, args=(application, application.loop), daemon=True).start()
 
     def _wait_and_load(self, application: Application[str], loop: AbstractEventLoop) -> None:

@@ -131,7 +131,7 @@ def shell(
 
     if not commands and not files and sys.stdin.isatty():
         return _run_interactively(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
-    from .background_opening import BackgroundOpening
+    from .store_opener import StoreOpener
 
     with pause_collection():
         from .console import Bail, Console, ShellExit
@@ -141,8 +141,8 @@ def shell(
     is_new = not (store / "data.mdb").exists()
     opens_lazily = is_new and not opens_at_once
     with pause_collection():
-        store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
-    console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=_run_command)
+        store_or_opener = StoreOpener(store, open_store) if opens_lazily else open_store()
+    console = Console(store_or_opener, mode=mode, bail=bail, parameters=parameter_values, run_command=_run_command)
     console.deletes_unused_store = is_new
     try:
         _run_scripts(console, commands, files)
@@ -175,20 +175,20 @@ def _run_interactively(
     ``mode`` is the format of results. ``bail`` ends the shell at the first error; ``warn`` asks for confirmation before
     statements that can change many documents.
     """
-    from .background_opening import BackgroundOpening
+    from .store_opener import StoreOpener
 
     with pause_collection():
         from .console import Console
         from .dot_commands import run_command
         from .repl import run_repl
-    opening = BackgroundOpening(store, open_store)
+    opener = StoreOpener(store, open_store)
     if not (store / "data.mdb").exists():
         # Create the missing store now, so that a failure ends the command before the prompt.
-        opening.start()
-        opening.wait_for_store()
-    console = Console(opening, mode=mode, bail=bail, parameters=parameters, run_command=run_command)
+        opener.start()
+        opener.wait_for_store()
+    console = Console(opener, mode=mode, bail=bail, parameters=parameters, run_command=run_command)
     try:
-        return run_repl(console, opening, warn=warn)
+        return run_repl(console, opener, warn=warn)
     finally:
         console.finish()
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import kvstore
 
 
-class BackgroundOpening:
-    """The opening of one store by ``open_store``, which runs in a thread after :meth:`start`."""
+class StoreOpener:
+    """Opens one store in a background thread, which :meth:`start` starts."""
 
     def __init__(self, path: Path, open_store: Callable[[], kvstore.Store]) -> None:
-        """Prepare to open the store at ``path`` by calling ``open_store``, which :meth:`start` does in a thread."""
+        """Prepare to open the store at ``path``; the thread calls ``open_store``."""
         self.path = path
         self._open_store = open_store
         self._thread: threading.Thread | None = None

@@ -41,17 +41,17 @@ class Watcher(Protocol):
 class SystemWatcher:
     """Changes reported by the operating system, through watchfiles."""
 
-    def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float) -> None:
-        """Watch ``folders`` without ``excluded``; a change counts after ``quiet`` seconds without another."""
+    def __init__(self, folders: Sequence[Path], excluded: Path, quiet_seconds: float) -> None:
+        """Watch ``folders`` without ``excluded``; a change counts after ``quiet_seconds`` without another."""
         self._folders = folders
         self._excluded = f"{excluded.resolve()}{os.sep}"
-        self._quiet = quiet
+        self._quiet_seconds = quiet_seconds
         self._start()
 
     def wait_for_change(self) -> bool:
         """Wait for changes, about a second if nothing changes.
 
-        Returns True if files changed and then stayed unchanged for ``quiet`` seconds, or if a folder was removed,
+        Returns True if files changed and then stayed unchanged for ``quiet_seconds``, or if a folder was removed,
         created or replaced.
         """
         if self._list_identities() != self._known_identities:
@@ -71,7 +71,7 @@ class SystemWatcher:
             *(folder.resolve() for folder in self._folders if folder.is_dir()),
             watch_filter=lambda _, path: not path.startswith(self._excluded),
             debounce=int(1000 * _MAX_QUIET_WAIT),
-            step=max(1, int(1000 * self._quiet)),
+            step=max(1, int(1000 * self._quiet_seconds)),
             rust_timeout=int(1000 * _WAKE_SECONDS),
             yield_on_timeout=True,
             raise_interrupt=True,
@@ -80,7 +80,7 @@ class SystemWatcher:
         if any(self._known_identities):
             next(self._change_sets)  # watching begins here
         else:  # no folder exists
-            self._change_sets = _yield_nothing()
+            self._change_sets = _yield_empty_changes()
 
     def _list_identities(self) -> list[tuple[int, int] | None]:
         """Return the device and inode of each folder; None if it does not exist."""
@@ -90,14 +90,14 @@ class SystemWatcher:
 class PollingWatcher:
     """Changes detected by polling every file."""
 
-    def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float, interval: float) -> None:
+    def __init__(self, folders: Sequence[Path], excluded: Path, quiet_seconds: float, interval: float) -> None:
         """Poll ``folders`` without ``excluded`` every ``interval`` seconds.
 
-        A change counts after ``quiet`` seconds without another.
+        A change counts after ``quiet_seconds`` without another.
         """
         self._folders = folders
         self._excluded = os.path.realpath(excluded)
-        self._quiet = quiet
+        self._quiet_seconds = quiet_seconds
         self._interval = interval
         self._last_states = self._scan_folders()
 
@@ -113,7 +113,7 @@ class PollingWatcher:
         deadline = time.monotonic() + _MAX_QUIET_WAIT
         while states != self._last_states and time.monotonic() < deadline:
             self._last_states = states
-            time.sleep(self._quiet)
+            time.sleep(self._quiet_seconds)
             states = self._scan_folders()
         self._last_states = states
         return True
@@ -136,19 +136,19 @@ class PollingWatcher:
         return states
 
 
-def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet: float, interval: float | None) -> Watcher:
+def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet_seconds: float, interval: float | None) -> Watcher:
     """Return a watcher of the folders that ignores ``excluded``, the store.
 
-    A change counts after ``quiet`` seconds without another. With ``interval``, the watcher polls the folders every
+    A change counts after ``quiet_seconds`` without another. With ``interval``, the watcher polls the folders every
     ``interval`` seconds. Otherwise, watchfiles reports changes; if it is not installed, the watcher polls every
     ``POLL_SECONDS``.
     """
     if interval is None:
         try:
-            return SystemWatcher(folders, excluded, quiet)
+            return SystemWatcher(folders, excluded, quiet_seconds)
         except ModuleNotFoundError:
             interval = POLL_SECONDS
-    return PollingWatcher(folders, excluded, quiet, interval)
+    return PollingWatcher(folders, excluded, quiet_seconds, interval)
 
 
 def ingest_on_change(
@@ -186,7 +186,7 @@ def _identify_folder(folder: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _yield_nothing() -> Iterator[set[Any]]:
+def _yield_empty_changes() -> Iterator[set[Any]]:
     """Yield an empty set of changes every ``_WAKE_SECONDS``, as watchfiles does while nothing changes."""
     while True:
         time.sleep(_WAKE_SECONDS)

@@ -64,8 +64,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 WATCHERS: dict[str, Callable[[Path], Watcher]] = {
-    "polling": lambda folder: PollingWatcher([folder], folder / "store", quiet=0.01, interval=0.01),
-    "system": lambda folder: SystemWatcher([folder], folder / "store", quiet=0.01),
+    "polling": lambda folder: PollingWatcher([folder], folder / "store", quiet_seconds=0.01, interval=0.01),
+    "system": lambda folder: SystemWatcher([folder], folder / "store", quiet_seconds=0.01),
 }
 
 
@@ -108,7 +108,7 @@ def test_a_folder_that_another_took_the_place_of_is_watched(folder: Path) -> Non
 
 def test_without_the_extra_it_looks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
-    assert isinstance(watching.make_watcher([folder], folder / "store", quiet=1, interval=None), PollingWatcher)
+    assert isinstance(watching.make_watcher([folder], folder / "store", quiet_seconds=1, interval=None), PollingWatcher)
 
 
 def test_the_command_keeps_a_store_like_a_folder(
