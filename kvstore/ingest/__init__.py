@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 __all__ = ["READERS", "list_formats"]
 
 
-def _make_fact_readers() -> dict[str, FormatReader]:
+def _make_model_text_readers() -> dict[str, FormatReader]:
     """Return the readers of files with texts that a model wrote about stored documents, by format name.
 
     The readers are imported on the first call.
     """
-    from .written_lines import make_fact_readers
+    from .written_lines import make_model_text_readers
 
-    return make_fact_readers()
+    return make_model_text_readers()
 
 
-add_line_readers(_make_fact_readers)
+add_line_readers(_make_model_text_readers)

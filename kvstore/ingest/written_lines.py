@@ -19,7 +19,7 @@ from ..registry.written_passages import USER_SOURCE, WrittenFact
 _KEY_FIELDS = ("document", "id", "key")
 
 
-def make_fact_readers() -> dict[str, FormatReader]:
+def make_model_text_readers() -> dict[str, FormatReader]:
     """Return the readers of JSON Lines files with texts that a model wrote about stored documents.
 
     There is one for each kind of such texts that files may contain, such as ``units``, by the kind's name.

@@ -25,7 +25,10 @@ _PROPERTIES = ("property", "value")
 
 
 def show(context: StatementContext, statement: statements.Show) -> Cursor:
-    """Execute SHOW: list tables, indexes, strategies, settings or statistics."""
+    """Execute SHOW: list tables, indexes, strategies, settings, statistics, or the tokens that models have used.
+
+    The subject ``spent`` is for the tokens.
+    """
     match statement.subject:
         case "tables":
             return _make_list_cursor(
