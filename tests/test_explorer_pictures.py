@@ -41,7 +41,7 @@ def store(make_store: Callable[..., Store]) -> Store:
 def test_a_network_has_trees_solid_and_the_rest_dashed(store: Store) -> None:
     network = build_network_around(store, "darjeeling", depth=1)
     assert network.nodes[0].name == "Darjeeling" and network.nodes[0].distance == 0
-    solid = {(join.source, join.target, join.trees) for join in network.edges if join.solid}
+    solid = {(join.source, join.target, join.trees) for join in network.edges if join.is_solid}
     assert ("Darjeeling", "West Bengal", ("places",)) in solid
     assert ("Happy Valley", "Darjeeling", ("places",)) in solid
     pairs = [frozenset((join.source, join.target)) for join in network.edges]
@@ -58,7 +58,7 @@ def test_a_network_has_trees_solid_and_the_rest_dashed(store: Store) -> None:
 def test_a_tree_is_drawn_alone(store: Store) -> None:
     network = build_network_around(store, "West Bengal", tree="places", depth=2)
     assert {join.source for join in network.edges} == {"Darjeeling", "Calcutta", "Happy Valley"}
-    assert all(join.solid for join in network.edges)
+    assert all(join.is_solid for join in network.edges)
     assert build_whole_network(store, tree="trade").edges == [NetworkEdge("Calcutta", "Ports", ("trade",))]
     with pytest.raises(InputError, match="no tree"):
         build_whole_network(store, tree="nowhere")
@@ -68,7 +68,7 @@ def test_a_tree_is_drawn_alone(store: Store) -> None:
 
 def test_a_whole_store_has_all_its_trees(store: Store) -> None:
     network = build_whole_network(store)
-    assert {(join.source, join.target) for join in network.edges if join.solid} == {
+    assert {(join.source, join.target) for join in network.edges if join.is_solid} == {
         ("Darjeeling", "West Bengal"),
         ("Calcutta", "West Bengal"),
         ("Happy Valley", "Darjeeling"),

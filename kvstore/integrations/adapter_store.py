@@ -37,7 +37,10 @@ def make_async(
 
 
 class AdapterStore(ClosedOnExit):
-    """A mixin for an adapter with a store, which leaving the adapter's context closes if the adapter opened it."""
+    """A mixin for adapters that have a store.
+
+    At the end of the adapter's ``with`` block, the store is closed if the adapter opened it.
+    """
 
     store: Store
     _owns_store: bool

@@ -50,7 +50,7 @@ class NetworkEdge:
     score: float = 0.0
 
     @property
-    def solid(self) -> bool:
+    def is_solid(self) -> bool:
         """True if an entity tree contains the edge, so that it is drawn as a solid line."""
         return bool(self.trees)
 
@@ -155,8 +155,8 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
     _add_edges(edges, selected_edges)
     if tree is None:
         _add_cross_edges(store, cache={}, names=selected, edges=edges)
-    children = {edge.source for edge in edges.values() if edge.solid}
-    roots = {edge.target for edge in edges.values() if edge.solid} - children
+    children = {edge.source for edge in edges.values() if edge.is_solid}
+    roots = {edge.target for edge in edges.values() if edge.is_solid} - children
     nodes = [NetworkNode(name, distance=0 if name in roots else 1) for name in names]
     return EntityNetwork(nodes, list(edges.values()), num_omitted=max(0, len(neighbors) - len(names)))
 
@@ -242,8 +242,8 @@ def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[Ne
     """
     for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
-        if edge.solid or not (pair in edges or reverse in edges):
-            if reverse in edges and not edges[reverse].solid:
+        if edge.is_solid or not (pair in edges or reverse in edges):
+            if reverse in edges and not edges[reverse].is_solid:
                 del edges[reverse]
             edges[pair] = edge
 
@@ -266,6 +266,6 @@ def _add_cross_edges(
                 continue
             for edge in build_edges(neighbor):
                 is_known = (edge.source, edge.target) in edges or (edge.target, edge.source) in edges
-                if edge.solid or (not is_known and num_added[name] < _MAX_CROSS_EDGES):
+                if edge.is_solid or (not is_known and num_added[name] < _MAX_CROSS_EDGES):
                     _add_edges(edges, [edge])
-                    num_added[name] += 0 if edge.solid else 1
+                    num_added[name] += 0 if edge.is_solid else 1

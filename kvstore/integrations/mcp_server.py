@@ -268,8 +268,8 @@ def _convert_tool(tool: StoreTool) -> Any:
         input_schema=tool.schema,
         output_schema=OUTPUT_SCHEMAS.get(tool.name),
         annotations=types.ToolAnnotations(
-            read_only_hint=not tool.changes,
-            destructive_hint=tool.destroys if tool.changes else None,
+            read_only_hint=not tool.is_write,
+            destructive_hint=tool.is_destructive if tool.is_write else None,
             open_world_hint=False,
         ),
     )

@@ -49,7 +49,7 @@ def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge
         )
     indexes = {node.name: index for index, node in enumerate(network.nodes)}
     edges = [
-        DrawnEdge(indexes[edge.source], indexes[edge.target], edge.solid, _format_tooltip(edge))
+        DrawnEdge(indexes[edge.source], indexes[edge.target], edge.is_solid, _format_tooltip(edge))
         for edge in network.edges
     ]
     return [DrawnName(node.name, node.distance) for node in network.nodes], edges
@@ -57,7 +57,7 @@ def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge
 
 def _format_tooltip(edge: NetworkEdge) -> str:
     """Return the tooltip of an edge: its two entities, and the trees, links or passages that relate them."""
-    if edge.solid:
+    if edge.is_solid:
         return f"{edge.source} under {edge.target}: {', '.join(edge.trees)}"
     passages = [f"{edge.passages:,} passage{'' if edge.passages == 1 else 's'}"] if edge.passages else []
     return f"{edge.source} – {edge.target}: {', '.join([*edge.links, *passages])}"
@@ -149,8 +149,8 @@ def _render_dot(network: EntityNetwork, title: str) -> str:
             yield f"  {_quote_dot(node.name)};"
         for edge in network.edges:
             # Graphviz draws edges with more weight shorter, so trees stay together.
-            style = "style=solid" if edge.solid else "style=dashed, dir=none"
-            weight = 3 if edge.solid else 1
+            style = "style=solid" if edge.is_solid else "style=dashed, dir=none"
+            weight = 3 if edge.is_solid else 1
             attributes = f"weight={weight}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
             yield (
                 f"  {_quote_dot(edge.source)} -> {_quote_dot(edge.target)} [{style}, {attributes}, "
@@ -168,7 +168,7 @@ def _quote_dot(text: str) -> str:
 
 #: The attributes of an edge: name, type in GraphML and GEXF, and a function that returns the value.
 _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
-    ("tree", "boolean", lambda edge: str(edge.solid).lower()),
+    ("tree", "boolean", lambda edge: str(edge.is_solid).lower()),
     ("trees", "string", lambda edge: ", ".join(edge.trees)),
     ("links", "string", lambda edge: ", ".join(edge.links)),
     ("passages", "int", lambda edge: str(edge.passages)),
@@ -193,7 +193,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
             attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
             yield f'    <node id="{ids[node.name]}">{attributes}</node>'
         for edge in network.edges:
-            directed = "" if edge.solid else ' directed="false"'
+            directed = "" if edge.is_solid else ' directed="false"'
             attributes = "".join(
                 f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
             )
@@ -227,7 +227,7 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
         yield "    </nodes>"
         yield "    <edges>"
         for edge_index, edge in enumerate(network.edges):
-            edge_type = "directed" if edge.solid else "undirected"
+            edge_type = "directed" if edge.is_solid else "undirected"
             endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{edge_type}"'
             attributes = "".join(
                 f'<attvalue for="{name}" value="{escape_text(get_value(edge))}"/>'
@@ -252,7 +252,7 @@ def _render_json(network: EntityNetwork, title: str) -> str:
             {
                 "source": edge.source,
                 "target": edge.target,
-                "tree": edge.solid,
+                "tree": edge.is_solid,
                 "trees": edge.trees,
                 "links": edge.links,
                 "passages": edge.passages,

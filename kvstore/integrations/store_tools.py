@@ -94,7 +94,7 @@ class StoreTools:
         self._tokens = tokens
         self._strategy = None if strategy is None else store.describe_strategy(strategy).name
         self._where = where
-        self.tools = {tool.name: tool for tool in iter_tools(where) if write or not tool.changes}
+        self.tools = {tool.name: tool for tool in iter_tools(where) if write or not tool.is_write}
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
         """Run a tool and return its text. Raises KvstoreError with a message for the client if the call fails."""

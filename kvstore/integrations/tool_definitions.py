@@ -33,16 +33,16 @@ _ARGUMENT_TYPES: dict[str, tuple[type, str]] = {
 class StoreTool:
     """A tool: ``arguments`` are its properties in JSON Schema, ``required`` the mandatory ones.
 
-    The method of :class:`~.store_tools.StoreTools` with its name runs it. ``changes`` is true if the tool changes the
-    store, ``destroys`` if it may remove something.
+    The method of :class:`~.store_tools.StoreTools` with its name runs it. ``is_write`` is true if the tool changes the
+    store, ``is_destructive`` if it may remove something.
     """
 
     name: str
     description: str
     arguments: Mapping[str, Mapping[str, Any]]
     required: tuple[str, ...]
-    changes: bool = False
-    destroys: bool = False
+    is_write: bool = False
+    is_destructive: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -145,16 +145,16 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
             "meta": {"type": "object", "description": "Metadata"},
         },
         ("key", "text"),
-        changes=True,
-        destroys=True,
+        is_write=True,
+        is_destructive=True,
     )
     yield StoreTool(
         "delete",
         "Delete a document and everything derived from it.",
         {"key": _build_text_schema("Key of the document")},
         ("key",),
-        changes=True,
-        destroys=True,
+        is_write=True,
+        is_destructive=True,
     )
     if where is None:
         yield StoreTool(
@@ -166,14 +166,14 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
                 "tree": _build_text_schema("The hierarchy (default edges)"),
             },
             ("child", "parent"),
-            changes=True,
+            is_write=True,
         )
         yield StoreTool(
             "alias",
             "Make a new name an alias of a known one.",
             {"name": _build_text_schema("The new name"), "entity": _build_text_schema("The known name")},
             ("name", "entity"),
-            changes=True,
+            is_write=True,
         )
 
 

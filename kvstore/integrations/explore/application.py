@@ -136,7 +136,7 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
             if suffix == "" and request.headers.get("accept", "").startswith(_JSON_TYPE):
                 suffix = ".json"
             arguments = request.query_params.multi_items()
-            page_request = PageRequest(session, name, arguments, as_data=suffix != "", calls=store.calls)
+            page_request = PageRequest(session, name, arguments, as_data=suffix != "", bounded_queries=store.calls)
             if suffix in page.representations:
                 return _render_representation(page.representations[suffix], page_request, stack)
             content = page.build_content(page_request)

@@ -31,23 +31,24 @@ MAX_ACCEPTED = 64
 
 
 class _BoundedProtocol(H11Protocol):
-    """A connection; ``waiting`` holds the server's connections whose request has not arrived, the oldest first."""
+    """A connection that is closed if its request does not arrive in time, or if too many connections wait."""
 
-    def __init__(self, *arguments: Any, waiting: dict[_BoundedProtocol, None], **options: Any) -> None:
+    def __init__(self, *arguments: Any, waiting_connections: dict[_BoundedProtocol, None], **options: Any) -> None:
         """Create a connection with uvicorn's arguments.
 
-        ``waiting`` is an ordered set, the keys of a dictionary, which all connections of the server share.
+        ``waiting_connections`` has the server's connections whose request has not arrived, the oldest first. It is an
+        ordered set, the keys of a dictionary, which all connections of the server share.
         """
         super().__init__(*arguments, **options)
-        self._waiting = waiting
+        self._waiting_connections = waiting_connections
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Start the timer of a new connection. If too many connections wait for a request, close the oldest of them."""
         super().connection_made(transport)
         self._update_request_timeout()
-        if len(self._waiting) > MAX_WAITING:
-            next(iter(self._waiting))._abort()  # the one that has waited longest
+        if len(self._waiting_connections) > MAX_WAITING:
+            next(iter(self._waiting_connections))._abort()  # the one that has waited longest
 
     def data_received(self, data: bytes) -> None:
         """Pass received data on, and stop or start the timer of the request."""
@@ -65,11 +66,11 @@ class _BoundedProtocol(H11Protocol):
             self._cancel_request_timeout()
         elif self._timer is None:
             self._timer = self.loop.call_later(HEAD_SECONDS, self._abort)
-            self._waiting[self] = None
+            self._waiting_connections[self] = None
 
     def _cancel_request_timeout(self) -> None:
         """Cancel the timeout for a request, and remove the connection from the waiting ones."""
-        self._waiting.pop(self, None)
+        self._waiting_connections.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -82,7 +83,7 @@ class _BoundedProtocol(H11Protocol):
 
 def make_connection_factory() -> Callable[..., asyncio.Protocol]:
     """Return a factory of connections for one server, which share its limit on waiting connections."""
-    return partial(_BoundedProtocol, waiting={})
+    return partial(_BoundedProtocol, waiting_connections={})
 
 
 class _RateLimitFilter(logging.Filter):

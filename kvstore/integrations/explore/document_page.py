@@ -137,7 +137,7 @@ def _render_text(
         for number, (start, end) in enumerate(merge_spans(marks), start=1)
     ]
     byte_inserts += [
-        Insert(link.start, link.end, link.opening, link.closing, is_link=True) for link in link_names(text, names)
+        Insert(link.start, link.end, link.start_tag, link.end_tag, is_link=True) for link in link_names(text, names)
     ]
     to_char_offset = _make_offset_converter(text, part)
     inserts = [

@@ -42,12 +42,12 @@ _CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")  # `c
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An HTML element around a byte span of the text: ``opening`` and ``closing`` are its tags."""
+    """An HTML element around a byte span of the text: ``start_tag`` and ``end_tag`` are its tags."""
 
     start: int
     end: int
-    opening: str
-    closing: str
+    start_tag: str
+    end_tag: str
 
 
 def render_marked_text(
@@ -203,8 +203,8 @@ def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Eleme
         tabindex = "" if name not in linked_names else ' tabindex="-1"'
         linked_names.add(name)
         css_class = "name common" if text[start:end].islower() else "name"
-        opening = f'<a class="{css_class}" href="{escape(build_entity_url(name))}"{tabindex}>'
-        links.append(Element(start, end, opening, "</a>"))
+        start_tag = f'<a class="{css_class}" href="{escape(build_entity_url(name))}"{tabindex}>'
+        links.append(Element(start, end, start_tag, "</a>"))
         previous_end = end
     return links
 
@@ -231,11 +231,11 @@ def _render_layers(
         num_unchanged = 0  # the outer layers whose element stays open
         while num_unchanged < len(layers) and next_elements[num_unchanged] is open_elements[num_unchanged]:
             num_unchanged += 1
-        yield from (element.closing for element in reversed(open_elements[num_unchanged:]) if element is not None)
+        yield from (element.end_tag for element in reversed(open_elements[num_unchanged:]) if element is not None)
         if start in anchors:
             yield f'<span id="byte-{start}"></span>'
-        yield from (element.opening for element in next_elements[num_unchanged:] if element is not None)
+        yield from (element.start_tag for element in next_elements[num_unchanged:] if element is not None)
         open_elements = next_elements
         piece = text[start:end].decode(errors="replace")
         yield escape(piece).replace("\r", "&#13;")  # a parser would convert a carriage return to a line feed
-    yield from (element.closing for element in reversed(open_elements) if element is not None)
+    yield from (element.end_tag for element in reversed(open_elements) if element is not None)

@@ -42,12 +42,14 @@ def build_content(request: PageRequest) -> PageContent:
             f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
             f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
             [*parameters, PAGE_SIZE, (page - 1) * PAGE_SIZE],
-            timeout=request.seconds,
+            timeout=request.seconds_left,
         )
     rows = fetch_named_rows(cursor)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
-    count_cursor = store.query(f"SELECT count(*) FROM documents{where_clause}", parameters, timeout=request.seconds)
+    count_cursor = store.query(
+        f"SELECT count(*) FROM documents{where_clause}", parameters, timeout=request.seconds_left
+    )
     ((count,),) = count_cursor.fetchall()
     return {
         "q": search_text,
@@ -119,7 +121,7 @@ def _summarize_fields(request: PageRequest, where_clause: str, parameters: list[
         SELECT name, value, documents, different FROM counted
         WHERE place <= {_MAX_VALUES} ORDER BY different = total, total DESC, name, place""",
         parameters,
-        timeout=request.seconds,
+        timeout=request.seconds_left,
     ).fetchall()
     fields: dict[str, dict[str, Any]] = {}
     for name, value, documents, different in rows:

@@ -43,7 +43,7 @@ def build_content(request: PageRequest) -> PageContent:
         "names": [asdict(node) for node in network.nodes],
         "depth": depth,
         "max_depth": _MAX_DEPTH,
-        "joins": [asdict(edge) | {"solid": edge.solid} for edge in network.edges],
+        "joins": [asdict(edge) | {"solid": edge.is_solid} for edge in network.edges],
         "places": _list_documents(store, request.name),
         "communities": [_load_community(store, key) for key in properties.get("communities", ())],
         "topics": _list_topics(store, request.name),

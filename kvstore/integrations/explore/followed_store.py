@@ -19,7 +19,10 @@ from ...language.bounded_query import BoundedQueries
 
 
 class FollowedStore:
-    """The store at a path, opened read-only. The constructor and every session raise the errors of kvstore.open."""
+    """The read-only store at a path, reopened if another store replaces it there.
+
+    The constructor and every session raise the errors of :func:`kvstore.open`.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open the store at ``path`` read-only."""

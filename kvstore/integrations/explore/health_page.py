@@ -36,7 +36,7 @@ def build_content(request: PageRequest) -> PageContent:
     changes = store.query(
         "SELECT substr(changed, 1, 10) AS day, count(*) AS documents FROM documents GROUP BY 1 ORDER BY 1 DESC LIMIT ?",
         (_NUM_LISTED,),
-        timeout=request.seconds,
+        timeout=request.seconds_left,
     )
     return {
         "statistics": statistics,

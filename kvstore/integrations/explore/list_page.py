@@ -51,7 +51,7 @@ class RowList:
             self._request.store.query(
                 f"SELECT {selection} FROM {self._table}{where} {suffix}",
                 [*self._parameters, *parameters],
-                timeout=self._request.seconds,
+                timeout=self._request.seconds_left,
             )
         )
 

@@ -48,8 +48,8 @@ class Insert:
 
     start: int
     end: int
-    opening: str
-    closing: str
+    start_tag: str
+    end_tag: str
     is_link: bool = False
 
 
@@ -214,7 +214,7 @@ def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
             if piece[0] == _MARKER_BEGIN:
                 open_indexes.append(index)
                 if inserts[index].start >= inserts[index].end:
-                    yield inserts[index].opening + inserts[index].closing
+                    yield inserts[index].start_tag + inserts[index].end_tag
             elif index in open_indexes:
                 open_indexes.remove(index)
         elif piece.startswith("<"):
@@ -236,8 +236,8 @@ def _surround(text: str, inserts: Sequence[Insert], are_shown: Sequence[bool]) -
 
     An insert that already surrounds an earlier text (``are_shown``) is repeated without its id.
     """
-    openings = [
-        re.sub(r' id="[^"]*"', "", insert.opening) if is_shown else insert.opening
+    start_tags = [
+        re.sub(r' id="[^"]*"', "", insert.start_tag) if is_shown else insert.start_tag
         for insert, is_shown in zip(inserts, are_shown, strict=True)
     ]
-    return "".join(openings) + text + "".join(insert.closing for insert in reversed(inserts))
+    return "".join(start_tags) + text + "".join(insert.end_tag for insert in reversed(inserts))

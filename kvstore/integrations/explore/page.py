@@ -35,8 +35,8 @@ class PageRequest:
 
     ``store`` is a session on the read-only store, for this request only. ``name`` is the part of the URL after the
     page's path (``tea`` in ``/doc/tea``). ``as_data`` is true if the response is JSON or a file instead of the HTML
-    page: the content then has no iterators, and nothing that only the template shows. ``calls`` runs the bounded calls
-    of :meth:`run_within_deadline`.
+    page: the content then has no iterators, and nothing that only the template shows. ``bounded_queries``
+    runs the calls of :meth:`run_within_deadline`.
     """
 
     def __init__(
@@ -46,28 +46,28 @@ class PageRequest:
         arguments: Sequence[tuple[str, str]],
         *,
         as_data: bool = True,
-        calls: BoundedQueries | None = None,
+        bounded_queries: BoundedQueries | None = None,
     ) -> None:
         """Create a request whose time limit starts now; ``arguments`` are the names and values of the URL's query.
 
         ``name`` is the object in the path, or empty. The content is for JSON if ``as_data``, else for a template.
-        ``calls`` runs calls that have a deadline.
+        ``bounded_queries`` runs calls that have a deadline.
         """
         self.store = store
         self.name = name
         self.arguments = tuple(arguments)
         self.as_data = as_data
-        self._calls = calls or BoundedQueries()
+        self._bounded_queries = bounded_queries or BoundedQueries()
         self._deadline = time.monotonic() + SECONDS
 
     @property
-    def seconds(self) -> float:
+    def seconds_left(self) -> float:
         """The seconds left until the page's deadline, at least 0.01."""
         return max(_MIN_SECONDS, self._deadline - time.monotonic())
 
     def run_within_deadline(self, read: Callable[[], _Result]) -> _Result:
         """Run ``read`` and return its result. Raises QueryInterruptedError when the page has used up its time."""
-        return self._calls.call(read, self.seconds)
+        return self._bounded_queries.call(read, self.seconds_left)
 
     def get_texts(self, name: str) -> list[str]:
         """Return every value of an argument in order, unchanged. Raises InputError for a value that is too long."""
@@ -115,7 +115,7 @@ def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PageRepresentation:
-    """Another representation of a page, such as its rows as CSV: what ``make`` returns for a request.
+    """Another representation of a page, such as its rows as CSV; ``make`` returns its content for a request.
 
     A browser saves it as a file if it has a ``file_name``. The ``method`` is POST if the request changes the user's
     settings; no request changes the store. The guard lists the paths with POST.

@@ -69,7 +69,7 @@ def build_content(request: PageRequest) -> PageContent:
         max_rows = 1 + (_MAX_ROWS if sort else page * _MAX_SHOWN_ROWS)
     with _allow_stopping(request):
         try:
-            cursor = request.store.query(statement, timeout=request.seconds, max_rows=max_rows)
+            cursor = request.store.query(statement, timeout=request.seconds_left, max_rows=max_rows)
         except KvstoreError as error:
             if request.as_data:
                 raise
@@ -164,7 +164,7 @@ def _save_or_delete_statement(request: PageRequest) -> str:
 def _count_rows(request: PageRequest, statement: str) -> int | None:
     """Return the number of rows of a statement, at most one more than a file holds; None if counting takes too long."""
     try:
-        return request.store.query(statement, timeout=request.seconds, max_rows=_MAX_ROWS + 1).rowcount
+        return request.store.query(statement, timeout=request.seconds_left, max_rows=_MAX_ROWS + 1).rowcount
     except KvstoreError:
         return None
 

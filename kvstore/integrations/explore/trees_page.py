@@ -57,18 +57,19 @@ def build_tree(request: PageRequest) -> PageContent:
 
 
 def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) -> None:
-    """Set ``below``, the list of children, in ``roots`` and in all nodes below them, level by level.
+    """Add the child nodes of ``roots`` and of their descendants, level by level, in place.
 
-    ``below`` is empty once the page has its maximum number of entities, ``_MAX_NAMES``.
+    In the page's JSON, ``children`` is the number of children of a node, and ``below`` lists its child nodes. Once the
+    page has its maximum number of entities, ``_MAX_NAMES``, the lists are empty.
     """
     level, num_names = roots, len(roots)
     while level:
         parents = [node["entity"] for node in level if node["children"]] if num_names < _MAX_NAMES else []
         children = _fetch_children(store, tree, parents) if parents else {}
         for node in level:
-            names = children.get(node["entity"], []) if num_names < _MAX_NAMES else []
-            node["below"] = [{"entity": name, "children": count} for name, count in names]
-            num_names += len(names)
+            child_counts = children.get(node["entity"], []) if num_names < _MAX_NAMES else []
+            node["below"] = [{"entity": name, "children": count} for name, count in child_counts]
+            num_names += len(child_counts)
         level = [child for node in level for child in node["below"]]
 
 

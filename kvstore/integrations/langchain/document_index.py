@@ -22,7 +22,7 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
     """
 
     namespace: str = ""
-    _makes_store: ClassVar[bool] = True
+    _creates_store: ClassVar[bool] = True
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
         """Put documents, replacing those with the same ids; documents without text fail.

@@ -88,7 +88,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         for key, origin in self._load_origins(keys):
             stored_origin = DocumentOrigin.parse(origin)  # None if it was not added through LangChain
             # Documents added by this run are confirmed by their own commit.
-            is_confirmed = stored_origin is not None and stored_origin.confirmed >= min_time
+            is_confirmed = stored_origin is not None and stored_origin.confirmed_at >= min_time
             if stored_origin is None or stored_origin.namespace != self.namespace or not is_confirmed:
                 new_origins[key] = str(DocumentOrigin(self.namespace, confirmation_time))
         if new_origins:
@@ -130,7 +130,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
             stored_origin = DocumentOrigin.parse(origin)
             if stored_origin is None or stored_origin.namespace != self.namespace:
                 continue
-            if (before and stored_origin.confirmed >= before) or (after and stored_origin.confirmed <= after):
+            if (before and stored_origin.confirmed_at >= before) or (after and stored_origin.confirmed_at <= after):
                 continue
             matching_keys.append(key)
             if limit and len(matching_keys) == limit:

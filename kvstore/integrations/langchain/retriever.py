@@ -40,14 +40,14 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
     fill: Literal["none", "hybrid"] = "hybrid"
 
     #: True if a missing store is created.
-    _makes_store: ClassVar[bool] = False
+    _creates_store: ClassVar[bool] = False
     _question_store: QuestionStore = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         """Open the store at ``path``, or use ``store``; pydantic calls this after it has set the fields."""
         super().model_post_init(context)
         self._question_store = QuestionStore(
-            type(self).__name__, self.path, self.store, make_embedder(self.embedding), create=self._makes_store
+            type(self).__name__, self.path, self.store, make_embedder(self.embedding), create=self._creates_store
         )
 
     def close(self) -> None:

@@ -40,12 +40,12 @@ class DocumentOrigin:
     """
 
     namespace: str
-    confirmed: float
+    confirmed_at: float
 
     def __str__(self) -> str:
         """Return the origin as text, which the store records: a prefix, a UTC time, a colon and the namespace."""
         # Rounded up, so that the parsed time is not before the written one.
-        moment = datetime.fromtimestamp(math.ceil(self.confirmed * 1e6) / 1e6, UTC)
+        moment = datetime.fromtimestamp(math.ceil(self.confirmed_at * 1e6) / 1e6, UTC)
         return f"{ORIGIN_PREFIX}{moment.strftime(_TIME_FORMAT)}:{self.namespace}"
 
     @classmethod
@@ -53,7 +53,7 @@ class DocumentOrigin:
         """Parse an origin (a prefix, a UTC time, a separator and the namespace); return None for any other.
 
         >>> DocumentOrigin.parse(str(DocumentOrigin("wiki", 1763832000.25)))
-        DocumentOrigin(namespace='wiki', confirmed=1763832000.25)
+        DocumentOrigin(namespace='wiki', confirmed_at=1763832000.25)
         """
         if origin is None or not origin.startswith(ORIGIN_PREFIX):
             return None

@@ -61,7 +61,7 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
         self._question_store = QuestionStore("KvstoreRetriever", path, store, make_embedder(embed_model))
         self._filters, self._where = filters, where
         self._fill, self._options = fill, dict(options or {})
-        self._clauses: dict[str, Any] = {
+        self._retrieve_arguments: dict[str, Any] = {
             "using": strategy,
             "top": similarity_top_k,
             "depth": depth,
@@ -84,7 +84,7 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
                 vector=arguments["vector"],
                 where=build_condition(self._filters) if self._where is None else self._where,
                 options=arguments["options"] | self._options,
-                **self._clauses,
+                **self._retrieve_arguments,
             )
             nodes = build_hit_nodes(state, evidence.hits, evidence=True)
         return [NodeWithScore(node=node, score=hit.score) for node, hit in zip(nodes, evidence.hits, strict=True)]
