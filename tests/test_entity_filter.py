@@ -114,8 +114,8 @@ def env() -> Iterator[Environment]:
 def assert_filter_matches(filter_: EntityFilter, model: Model, absent: list[str]) -> None:
     """Assert that every query of the filter has the answer of the model."""
     names = list(model)
-    assert filter_.find_many(names).tolist() == [model[name][0] for name in names]
-    assert not filter_.find_many(absent).any()
+    assert filter_.find_entities(names).tolist() == [model[name][0] for name in names]
+    assert not filter_.find_entities(absent).any()
     entities, first_addresses = filter_.lookup_many(names)
     assert entities.tolist() == [model[name][0] for name in names]
     assert first_addresses.tolist() == [min(model[name][1], default=0) for name in names]
@@ -145,7 +145,7 @@ def insert_names(env: Environment, names: list[str], seed: int = SEED, first: in
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=seed)
         filter_.insert_many(names, numbers)
-        filter_.add_many(names, [make_addresses([number]) for number in numbers])
+        filter_.add_address_lists(names, [make_addresses([number]) for number in numbers])
         filter_.flush()
         assert list(filter_.check()) == []
     return model
@@ -260,7 +260,7 @@ class FilterMachine(RuleBasedStateMachine):
     def agrees_with_model(self) -> None:
         if not hasattr(self, "filter"):
             return
-        entities = self.filter.find_many(self.pool).tolist()
+        entities = self.filter.find_entities(self.pool).tolist()
         assert entities == [self.model[name][0] if name in self.model else 0 for name in self.pool]
 
     def teardown(self) -> None:
@@ -445,23 +445,27 @@ def test_long_lists_of_many_names_change_together(env: Environment, monkeypatch:
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many([*names, "short"], range(1, 32))
-        filter_.add_many([*names, "short"], [make_addresses(range(200)) for _ in names] + [make_addresses([7])])
+        filter_.add_address_lists(
+            [*names, "short"], [make_addresses(range(200)) for _ in names] + [make_addresses([7])]
+        )
         sizes.clear()
-        assert filter_.add_many([*names, "short"], [[300, 301]] * 31) == 62
+        assert filter_.add_address_lists([*names, "short"], [[300, 301]] * 31) == 62
         # A name given twice is changed twice; what is left of its list may be short by then.
         assert (
-            filter_.remove_many([*names, names[3], "absent"], [make_addresses(range(100))] * 31 + [make_addresses([1])])
+            filter_.remove_address_lists(
+                [*names, names[3], "absent"], [make_addresses(range(100))] * 31 + [make_addresses([1])]
+            )
             == 3000
         )
         assert sizes == [30, 30, 1]
         assert (
-            filter_.remove_many(
+            filter_.remove_address_lists(
                 [names[5], names[5], names[5]], [make_addresses(range(190)), make_addresses([195]), make_addresses([1])]
             )
             == 91
         )
         with pytest.raises(EntityNotFoundError, match="'absent' is not in the filter"):
-            filter_.add_many([names[0], "absent", names[1]], [make_addresses([900])] * 3)
+            filter_.add_address_lists([names[0], "absent", names[1]], [make_addresses([900])] * 3)
         assert filter_.get_addresses(names[0]).tolist() == [*range(100, 200), 300, 301, 900]
         assert filter_.get_addresses(names[1]).tolist() == [*range(100, 200), 300, 301]
         assert filter_.get_addresses(names[5]).tolist() == [*range(190, 195), *range(196, 200), 300, 301]
@@ -558,7 +562,7 @@ def test_a_snapshot_keeps_its_filter_while_others_commit(env: Environment) -> No
                 filter_.delete(f"name {number}")
             filter_.insert("new", 5000)
             filter_.flush()
-        assert np.count_nonzero(early.find_many([f"name {number}" for number in range(2000)])) == 2000
+        assert np.count_nonzero(early.find_entities([f"name {number}" for number in range(2000)])) == 2000
         assert early.find("new") is None
         assert list(early.check()) == []
         late_view = env.snapshot()
@@ -567,7 +571,7 @@ def test_a_snapshot_keeps_its_filter_while_others_commit(env: Environment) -> No
     late_view.close()
     for ask in (
         lambda: late.find("new"),
-        lambda: late.find_many(["new"]),
+        lambda: late.find_entities(["new"]),
         lambda: late.get_addresses("new"),
         lambda: list(late.check()),
     ):
@@ -590,7 +594,7 @@ def test_several_threads_read_one_snapshot(env: Environment) -> None:
 
         def read(first: int) -> None:
             for _ in range(5):
-                entities = np.roll(filter_.find_many(names[first:] + names[:first]), first)
+                entities = np.roll(filter_.find_entities(names[first:] + names[:first]), first)
                 wrong.append(int(np.count_nonzero(entities != expected)))
                 for number in range(first, first + 200):
                     wrong.append(filter_.get_addresses(names[number]).tolist() != [number + 1])
@@ -631,7 +635,7 @@ def test_an_invalid_record_is_refused_and_changes_nothing(env: Environment) -> N
             assert filter_.find(absent) is None
             assert not filter_.delete(absent)
             assert filter_.remove_addresses(absent, make_addresses([1])) == 0
-        assert filter_.find_many(["", "\ud800", "x" * 512, "there"]).tolist() == [0, 0, 0, 1]
+        assert filter_.find_entities(["", "\ud800", "x" * 512, "there"]).tolist() == [0, 0, 0, 1]
         for addresses in ([-1], [1.5], [1 << 64], ["a"]):
             with pytest.raises(InputError):
                 filter_.add_addresses("there", addresses)  # type: ignore[arg-type]
@@ -717,7 +721,7 @@ def test_a_million_names(env: Environment) -> None:
             filter_ = EntityFilter(view, hash_seed=SEED)
             part = names[start : start + 100_000]
             filter_.insert_many(part, expected[start : start + 100_000])
-            filter_.add_many(part, [make_addresses([start + i, count + i]) for i in range(len(part))])
+            filter_.add_address_lists(part, [make_addresses([start + i, count + i]) for i in range(len(part))])
             filter_.flush()
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
@@ -725,7 +729,7 @@ def test_a_million_names(env: Environment) -> None:
         entities, first = filter_.lookup_many(names)
         assert np.array_equal(entities, expected)
         assert np.array_equal(first, np.arange(count))
-        assert not filter_.find_many([name + "?" for name in names]).any()
+        assert not filter_.find_entities([name + "?" for name in names]).any()
     for start in range(0, count, 250_000):
         with env.write() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
@@ -736,4 +740,4 @@ def test_a_million_names(env: Environment) -> None:
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         assert filter_.compute_statistics().entities == 4000
-        assert np.count_nonzero(filter_.find_many(names)) == 4000
+        assert np.count_nonzero(filter_.find_entities(names)) == 4000

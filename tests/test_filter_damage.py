@@ -32,7 +32,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
         with opened.write() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
             filter_.insert_many(NAMES, range(1, len(NAMES) + 1))
-            filter_.add_many(NAMES, [np.array([number], np.uint64) for number in range(len(NAMES))])
+            filter_.add_address_lists(NAMES, [np.array([number], np.uint64) for number in range(len(NAMES))])
             filter_.add_addresses(LONG, np.arange(5000, dtype=np.uint64))
             filter_.flush()
             assert list(filter_.check()) == []
@@ -74,7 +74,7 @@ def use_filter(view: WriteTransaction) -> list[str]:
 
     for action in (
         check,
-        lambda: filter_.find_many(NAMES),
+        lambda: filter_.find_entities(NAMES),
         lambda: filter_.lookup_many(NAMES),
         lambda: [filter_.get_addresses(name) for name in NAMES],
         lambda: filter_.recognize(fold(" ".join(NAMES)), 3),

@@ -36,7 +36,7 @@ def advance(filter_, step):
     if step == 1:
         filter_.insert("clock", 1)
     filter_.insert_many(names_of(step), numbers_of(step))
-    filter_.add_many(names_of(step), [np.arange(n, n + 1 + n % 80, dtype=np.uint64) for n in numbers_of(step)])
+    filter_.add_address_lists(names_of(step), [np.arange(n, n + 1 + n % 80, dtype=np.uint64) for n in numbers_of(step)])
     if step > 3:
         for name in names_of(step - 3):
             assert filter_.delete(name)

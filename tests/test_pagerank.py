@@ -180,7 +180,7 @@ def rank_documents(
     """Return the masses of documents (sums over their chunks) for seeds by name, and the whole PageRank."""
     with store.snapshot() as snapshot:
         state = snapshot._state
-        entities = state.filter.find_many(list(names)).tolist()
+        entities = state.filter.find_entities(list(names)).tolist()
         seeds = {make_entity_node(entity): mass for entity, mass in zip(entities, names.values(), strict=True)}
         ranks = compute_personalized_pagerank(BatchedReader(state), seeds, **options)
         masses: dict[str, float] = {}

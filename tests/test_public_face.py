@@ -42,7 +42,7 @@ def test_only_user_facing_names_are_public() -> None:
             "hits",
             "filter_cache",
             "last_lookup",
-            "trace_cache",
+            "fingerprint_cache",
             "open_indexes",
         ),
         *("place_cache", "has_own_embedder", "reranker", "view", "document", "put_fact"),

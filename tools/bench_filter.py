@@ -114,7 +114,7 @@ def load_filter(path: Path, names: list[str], durability: str = "full") -> float
             with environment.write() as transaction:
                 filter_ = EntityFilter(transaction, hash_seed=SEED)
                 filter_.insert_many(batch, np.arange(start + 1, start + 1 + len(batch), dtype=np.uint32))
-                filter_.add_many(batch, addresses[start : start + len(batch)])
+                filter_.add_address_lists(batch, addresses[start : start + len(batch)])
                 filter_.flush()
     return perf_counter() - started
 
@@ -198,14 +198,14 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
         lmdb_lookups = LmdbLookups(folder / "lmdb")
         with environment.snapshot() as reading:
             filter_ = EntityFilter(reading, hash_seed=SEED)
-            result["absent_answered"] = int(np.count_nonzero(filter_.find_many(absent_names)))
+            result["absent_answered"] = int(np.count_nonzero(filter_.find_entities(absent_names)))
             entities, addresses = filter_.lookup_many(shuffled_names)
             # Names were added in order: entities are numbered from 1, and the only address of a name is its index.
             expected = np.array(shuffled_indexes, np.uint64)
             result["wrong_answers"] = int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
             hashes = np.array([hash_name(name) for name in absent_names], np.uint64)
             seconds = time_in_turns(
-                lambda: filter_.find_many(absent_names),
+                lambda: filter_.find_entities(absent_names),
                 lambda: count_candidates(filter_._index, hashes),
                 lambda: lmdb_lookups.look_up_all(absent_keys),
             )
@@ -231,7 +231,7 @@ def measure_calls(folder: Path, environment: Environment, names: list[str]) -> d
     }
     with environment.write() as transaction:
         filter_ = EntityFilter(transaction, hash_seed=SEED)
-        filter_.add_many(list(addresses_by_name), list(addresses_by_name.values()))
+        filter_.add_address_lists(list(addresses_by_name), list(addresses_by_name.values()))
         filter_.flush()
     for name in called_names:
         addresses_by_name[name] = np.union1d(addresses_by_name[name], np.array([index_by_name[name]], np.uint64))
@@ -370,7 +370,7 @@ def put_entities(transaction: WriteTransaction, first: int, names: list[str]) ->
     filter_ = EntityFilter(transaction, hash_seed=SEED)
     entities = range(first + 1, first + 1 + len(names))
     filter_.insert_many(names, entities)
-    filter_.add_many(names, [np.array([entity], np.uint64) for entity in entities])
+    filter_.add_address_lists(names, [np.array([entity], np.uint64) for entity in entities])
     filter_.flush()
     names_by_entity = dict(zip(entities, names, strict=True))
     writer.put_many({entity: EntityRecord([name, KINDS.index("name"), 1]) for entity, name in names_by_entity.items()})

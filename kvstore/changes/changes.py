@@ -35,11 +35,11 @@ from ..structures.state import State
 from ..text.normalize import to_entity_key
 from .document_content import DocumentContentWriter
 from .facts import iter_document_facts
+from .fingerprint_cache import FingerprintCache
 from .full_delta import make_parts_reader
 from .linking import Linker
 from .name_changes import NameChanges
 from .pending import MetadataChange, PendingChanges, PendingDocument
-from .trace_cache import TraceCache
 from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents
 
 
@@ -54,13 +54,17 @@ class Changes:
     """Writes sets of changes within one write transaction. Call :meth:`finish` before the commit."""
 
     def __init__(
-        self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter, traces: TraceCache | None = None
+        self,
+        view: WriteView,
+        settings: FixedSettings,
+        entity_filter: EntityFilter,
+        fingerprints: FingerprintCache | None = None,
     ) -> None:
         """Open a writer for each kind of data in the store on ``view``, a write transaction.
 
-        ``entity_filter`` is the index from names to entities. ``traces`` has fingerprints of recently stored texts,
-        which rule out that a name occurs in them (None: the fingerprints of this transaction only). Raises
-        StoreFormatError if the store has structures of a version that this kvstore does not maintain.
+        ``entity_filter`` is the index from names to entities. ``fingerprints`` rules out that a name occurs in recently
+        stored texts (None: only in texts of this transaction). Raises StoreFormatError if the store has structures of a
+        version that this kvstore does not maintain.
         """
         require_maintained(view)
         self._view = view
@@ -71,8 +75,8 @@ class Changes:
         self._mentions = MentionWriter(view)
         self.forest = ForestWriter(view, self.counters)
         self.filter = entity_filter
-        self._traces = traces or TraceCache()
-        self._traces.begin(self.counters)
+        self._fingerprints = fingerprints or FingerprintCache()
+        self._fingerprints.begin(self.counters)
         # Maintainers read the writing parts, which include changes that are not in the transaction yet.
         state = self.state = State(view, settings)
         state.counters, state.entities, state.mentions = self.counters, self._entities, self._mentions
@@ -82,20 +86,21 @@ class Changes:
         self._maintainers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
     @pause_collection()
-    def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
+    def apply(self, pending: PendingChanges, *, expect_more: bool = False) -> None:
         """Write pending changes: delete and replace items, and store new documents, edges and aliases.
 
-        ``more_follow``: further batches follow at once. As long as batches only add documents, linking them to names
-        then waits for :meth:`write_back`: with all names known, each text is searched for names only once.
+        ``expect_more``: the caller is about to apply further batches. As long as batches only add documents, linking
+        them to names then waits for :meth:`write_back`: with all names known, each text is searched for names only
+        once.
         """
         only_adds_documents = self._only_adds_documents(pending)
         if not only_adds_documents:
             if self._unlinked is not None:
                 self._link_unlinked(self._unlinked)
-            more_follow = False
-        if more_follow and self._unlinked is None:
+            expect_more = False
+        if expect_more and self._unlinked is None:
             self._unlinked = UnlinkedDocuments()
-        linker = Linker(self.state, self._mentions, self._traces)
+        linker = Linker(self.state, self._mentions, self._fingerprints)
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
         if not only_adds_documents:
@@ -156,7 +161,7 @@ class Changes:
         are counted when it is stored.
         """
         for fact, key, value in pending.list_stated_facts():
-            self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
+            self._remove_fact(fact, key, fact.find(self.state, key), context, names)
             introduced_names = [] if value is None else fact.list_introductions(value)
             for spelling, kind in introduced_names:
                 names.introduce(to_entity_key(spelling), spelling, kind)
@@ -210,7 +215,7 @@ class Changes:
         self._unlinked = None
         read_derived_parts = make_parts_reader(self.state)
         for documents in unlinked.batches:
-            linker = Linker(self.state, self._mentions, self._traces)
+            linker = Linker(self.state, self._mentions, self._fingerprints)
             for unlinked_document in iter_unlinked_documents(self.state, documents, read_derived_parts):
                 linker.link_document(*unlinked_document)
             self._update_structures(linker)
@@ -262,7 +267,7 @@ class Changes:
             for maintainer in self._maintainers:
                 maintainer.remove_document(record)
         for fact, key, value in iter_document_facts(self.state, *documents):
-            self._withdraw_fact(fact, key, value, context, names)
+            self._remove_fact(fact, key, value, context, names)
         introductions = self._entities.get_introductions(*ids)
         context.linker.add_keys(names.withdraw_slots(introductions))
         self._entities.remove_introductions(ids)
@@ -273,17 +278,17 @@ class Changes:
         IngestedFileWriter(self._view).remove(record.source for record in documents)
         self._contents.remove(documents)
 
-    def _withdraw_fact(
+    def _remove_fact(
         self, fact: StatedFact[Any, Any], key: object, value: object, context: _LinkingContext, names: NameChanges
     ) -> None:
-        """Remove the ``value`` of a fact (None: nothing is stated), and withdraw the introductions of its names.
+        """Remove a stated fact, such as an edge or the triples of a document; do nothing if its ``value`` is None.
 
-        An introduction is a statement that makes a name known.
+        The fact made the names in it known (introduced them), so each of these names loses one introduction.
         """
         if value is None:
             return
         introduced_names = list(fact.list_introductions(value))
-        entities = self.filter.find_many([to_entity_key(spelling) for spelling, _ in introduced_names])
+        entities = self.filter.find_entities([to_entity_key(spelling) for spelling, _ in introduced_names])
         for entity, (spelling, kind) in zip(entities, introduced_names, strict=True):
             names.withdraw(int(entity), spelling, kind)
         self.counters.introductions -= len(introduced_names)

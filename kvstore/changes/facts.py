@@ -261,7 +261,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         Returns None if a node is missing. ``key`` has the tree and the normal forms of child and parent.
         """
         tree, child, parent = key
-        child_entity, parent_entity = map(int, state.filter.find_many([child, parent]))  # 0: an unknown name
+        child_entity, parent_entity = map(int, state.filter.find_entities([child, parent]))  # 0: an unknown name
         if not child_entity or not parent_entity:
             return None
         return state.forest.find_edge_nodes(tree, child_entity, parent_entity)

@@ -38,8 +38,8 @@ from ..text.blocks import to_plain_text
 from ..text.languages import open_document_stemmers
 from ..text.normalize import FoldedText, fold, fold_to_bytes
 from ..text.words import list_guaranteed_terms, split_words
+from .fingerprint_cache import FingerprintCache
 from .full_delta import iter_batches
-from .trace_cache import TraceCache
 
 #: The number of documents searched for new names together; their texts are in memory at once.
 _MAX_BATCH_DOCUMENTS = 256
@@ -101,12 +101,12 @@ class Linker:
     Mentions are written at once, and addresses in :meth:`flush`.
     """
 
-    def __init__(self, state: State, mentions: MentionWriter, traces: TraceCache) -> None:
-        """Start without changes; ``mentions`` writes the mentions, and ``traces`` rules out texts without a name."""
+    def __init__(self, state: State, mentions: MentionWriter, fingerprints: FingerprintCache) -> None:
+        """Start without changes; ``mentions`` writes mentions; ``fingerprints`` rule out texts without a name."""
         self._state = state
         self._filter = state.filter
         self._mentions = mentions
-        self._traces = traces
+        self._fingerprints = fingerprints
         self._max_name_words = state.settings.name_words
         #: By entity, the addresses (places that mention it) to add and to remove; and its normal form.
         self._added_addresses: dict[int, RankedTargets] = {}
@@ -129,8 +129,8 @@ class Linker:
     def flush(self) -> None:
         """Write the collected changes of addresses (where an entity occurs) to the entity filter, removals first."""
         for targets_by_entity, update_filter in (
-            (self._removed_addresses, self._filter.remove_many),
-            (self._added_addresses, self._filter.add_many),
+            (self._removed_addresses, self._filter.remove_address_lists),
+            (self._added_addresses, self._filter.add_address_lists),
         ):
             self._load_missing_keys(targets_by_entity)
             targets_by_key = sorted((self._keys[entity], targets) for entity, targets in targets_by_entity.items())
@@ -218,7 +218,7 @@ class Linker:
                 heading.make_occurrence(entity, self._keys[entity])
                 for entity, _, _ in self._filter.find_mentions(folded, self._max_name_words, self._keys, Occurrence)
             )
-        self._traces.add(record.id, folded_headings, texts)
+        self._fingerprints.add(record.id, folded_headings, texts)
         if heading_occurrences:
             self._mentions.put_headings(record.id, heading_occurrences)
         for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
@@ -325,9 +325,9 @@ class Linker:
         With ``in_stored_chunks``, also link them to the stored chunks and headings that mention them. Only texts that
         have all words of a name, by the postings, are searched.
         """
-        added = {entity: key for key, entity in ids_by_key.items()}
-        self._names_added.update(added)
-        self._keys.update(added)
+        keys_by_id = {entity: key for key, entity in ids_by_key.items()}
+        self._names_added.update(keys_by_id)
+        self._keys.update(keys_by_id)
         if not in_stored_chunks or not self._state.counters.chunks:
             return
         names_by_chunk: dict[int, list[int]] = {}
@@ -349,8 +349,8 @@ class Linker:
     def _find_candidates(self, new_keys: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
         """Yield the index of each new name that may occur in stored chunks, with the ids of these chunks, ascending.
 
-        A chunk is a candidate if its text, title and headings contain all words of the name, in any order. The trace
-        cache (fingerprints of texts) rules out some of these.
+        A chunk is a candidate if its text, title and headings contain all words of the name, in any order. The
+        fingerprints of recently stored texts rule out some of these.
         """
         postings = self._state.postings
         stemmers = open_document_stemmers(self._state.settings.stemmer, self._state.counters.languages)
@@ -365,7 +365,7 @@ class Linker:
         for index, term_sets in term_sets_by_index.items():
             chunk_arrays = [
                 postings.find_chunks_with_terms(
-                    name_terms, sizes, partial(self._traces.filter_candidates, new_keys[index])
+                    name_terms, sizes, partial(self._fingerprints.filter_candidates, new_keys[index])
                 )
                 for name_terms in term_sets
                 if all(sizes[term].postings for term in name_terms)  # most new names contain a new word

@@ -74,11 +74,11 @@ class NameChanges:
 
     def find_new_keys(self) -> list[str]:
         """Look up and cache the entities of names that the changes make known; return the keys of new names, sorted."""
-        unresolved = [key for key in self._introductions if key not in self._ids]
-        for key, entity in zip(unresolved, self._filter.find_many(unresolved), strict=True):
+        unresolved_keys = [key for key in self._introductions if key not in self._ids]
+        for key, entity in zip(unresolved_keys, self._filter.find_entities(unresolved_keys), strict=True):
             if entity:  # 0: an unknown name
                 self._ids[key] = int(entity)
-        return sorted(key for key in unresolved if key not in self._ids)
+        return sorted(key for key in unresolved_keys if key not in self._ids)
 
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
         """Count the new introductions in the records of their names, and write all changed records of known names.
@@ -100,8 +100,8 @@ class NameChanges:
 
     def _load_records(self, entities: Sequence[int]) -> None:
         """Load and cache the stored records of entities, with their keys, unless they are loaded already."""
-        unloaded = [entity for entity in dict.fromkeys(entities) if entity not in self._records]
-        for entity, record in zip(unloaded, self._entities.get_many(unloaded), strict=True):
+        missing_ids = [entity for entity in dict.fromkeys(entities) if entity not in self._records]
+        for entity, record in zip(missing_ids, self._entities.get_many(missing_ids), strict=True):
             self._records[entity] = record
             key = self._keys[entity] = record.key
             self._ids[key] = entity

@@ -249,18 +249,18 @@ class BatchedChanges:
         """True if the pending batch is large enough to be applied."""
         return self.pending.size > (_MAX_FIRST_PENDING if self._changes.can_defer_linking else _MAX_PENDING)
 
-    def apply(self, *, more_follow: bool) -> None:
+    def apply(self, *, expect_more: bool) -> None:
         """Apply the completed batch and begin another. After an error, the transaction must be aborted.
 
         If the transaction may outgrow LMDB's map of the file (``keeps_batches``), the batch is kept, to apply it again
-        in a larger map. Its derived data are not kept, because they can be derived again. ``more_follow``: True if
+        in a larger map. Its derived data are not kept, because they can be derived again. ``expect_more``: True if
         further batches are likely before the next read.
         """
         pending, self.pending = self.pending, PendingChanges()
         self.has_applied = True
         if self.keeps_batches:
             self._applied.append(pending)
-        self._changes.apply(pending, more_follow=more_follow)
+        self._changes.apply(pending, expect_more=expect_more)
         if self.keeps_batches:
             pending.release()
 
@@ -271,12 +271,12 @@ class BatchedChanges:
     def commit(self, lookup_counts: Mapping[str, int]) -> None:
         """Commit the applied batches, and add ``lookup_counts``, by entity key, to the temperatures of entities.
 
-        Then cache the entity filter, and the traces (fingerprints of words) of new texts, for the next transaction.
+        Then cache the entity filter, and the fingerprints of new texts, for the next transaction.
         """
         self._changes.finish(lookup_counts)
         self._transaction.commit()
         self._session.store.filter_cache.put(self._changes.filter, self._transaction.change)
-        self._session.store.trace_cache.commit(self._changes.counters)
+        self._session.store.fingerprint_cache.commit(self._changes.counters)
 
     def replay(self, transaction: WriteTransaction, lookup_counts: Mapping[str, int]) -> None:
         """Apply all batches, and numbers of lookups by entity key, to another transaction, which the caller commits.
@@ -294,7 +294,7 @@ class BatchedChanges:
                     )
             # Another process may have changed which derivations the store keeps in the meantime.
             complete_pending(pending, changes.state, self._session.store.embedder.embed)
-            changes.apply(pending, more_follow=True)
+            changes.apply(pending, expect_more=True)
             pending.release()
         changes.finish(lookup_counts)
 
@@ -305,4 +305,4 @@ class BatchedChanges:
         """
         store = self._session.store
         entity_filter = store.filter_cache.take_filter(transaction, hash_seed=self._settings.hash_seed)
-        return Changes(transaction, self._settings, entity_filter, store.trace_cache)
+        return Changes(transaction, self._settings, entity_filter, store.fingerprint_cache)

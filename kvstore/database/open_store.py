@@ -29,7 +29,7 @@ from ..structures.state import State
 from .lazy_embedder import LazyEmbedder
 
 if TYPE_CHECKING:
-    from ..changes.trace_cache import TraceCache
+    from ..changes.fingerprint_cache import FingerprintCache
     from ..models.embedder import Embedder
     from ..settings import FixedSettings
     from ..structures.filter.entity_filter import FilterCache
@@ -105,13 +105,13 @@ class OpenStore:
         environment: Environment,
         settings: FixedSettings,
         embedder: Embedder | None,
-        undecided: frozenset[str] = frozenset(),
+        undecided_settings: frozenset[str] = frozenset(),
     ) -> None:
-        """Share an open environment; ``undecided`` are the names of settings that the first documents choose."""
+        """Share an open environment; the first documents choose the ``undecided_settings`` (names)."""
         self.environment = environment
         self.settings = settings
         #: Settings of a newly created store that will be chosen by the language of its first documents.
-        self._undecided = undecided
+        self._undecided_settings = undecided_settings
         self.hits = HitCounts()
         #: The use of language models that is not recorded in the store yet.
         self.spending: deque[Spending] = deque()
@@ -140,11 +140,11 @@ class OpenStore:
         return FilterCache()
 
     @cached_property
-    def trace_cache(self) -> TraceCache:
+    def fingerprint_cache(self) -> FingerprintCache:
         """The cache that rules out texts without a new name; created on first use, as reads never need it."""
-        from ..changes.trace_cache import TraceCache
+        from ..changes.fingerprint_cache import FingerprintCache
 
-        return TraceCache()
+        return FingerprintCache()
 
     def remove_handle(self, handle: object) -> None:
         """Remove a handle, and close the store with the last one.
@@ -234,9 +234,9 @@ class OpenStore:
 
         ``names`` are the names of these settings (None: all).
         """
-        if self._undecided:
+        if self._undecided_settings:
             with self.lock:  # also held while settings are decided
-                self._undecided -= self._undecided if names is None else frozenset(names)
+                self._undecided_settings -= self._undecided_settings if names is None else frozenset(names)
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
         """Write the undecided settings, with the values that ``choose`` returns, and return the changed ones by name.
@@ -246,19 +246,19 @@ class OpenStore:
         afterwards, even if nothing was written.
         """
         with self.lock:
-            if not self._undecided:
+            if not self._undecided_settings:
                 return {}
             try:
                 chosen_values = {
                     name: value
                     for name, value in choose().items()
-                    if name in self._undecided and value != getattr(self.settings, name)
+                    if name in self._undecided_settings and value != getattr(self.settings, name)
                 }
                 if not chosen_values or not self._write_settings(_replace_settings(self.settings, chosen_values)):
                     return {}
                 return chosen_values
             finally:
-                self._undecided = frozenset()
+                self._undecided_settings = frozenset()
 
     def _write_settings(self, settings: FixedSettings) -> bool:
         """Write settings to an empty store; return False if it is not empty or another process has it open."""

@@ -165,7 +165,7 @@ class OwnedTransaction(Queryable):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Commit, or roll back after an error."""
         if kind is not None:
@@ -173,13 +173,13 @@ class OwnedTransaction(Queryable):
         elif not self._has_ended:  # if an error or closing the store ended it, commit raises that
             self.commit()
 
-    def _apply(self, *, more_follow: bool = False) -> None:
-        """Apply pending changes; ``more_follow``: True if further changes are likely before the next read."""
+    def _apply(self, *, expect_more: bool = False) -> None:
+        """Apply pending changes; ``expect_more``: True if further changes are likely before the next read."""
         if not self._changes.pending:
             return
         complete_pending(self._changes.pending, self._changes.state, self._session.store.embedder.embed)
         try:
-            self._changes.apply(more_follow=more_follow)
+            self._changes.apply(expect_more=expect_more)
         except BaseException as error:
             self._closed_message = f"this transaction has ended: an error undid its changes ({error}); begin another"
             self._close()

@@ -39,27 +39,27 @@ class RequestQueue:
         If the next request has too many passages, only its first passages are returned; the others stay in the queue.
         """
         passages = list(self._requests.popleft().items())
-        num_parts = math.ceil(len(passages) / self._max_passages)
-        size = math.ceil(len(passages) / num_parts)  # of about equal parts
+        num_requests = math.ceil(len(passages) / self._max_passages)
+        size = math.ceil(len(passages) / num_requests)  # requests of about equal size
         if size < len(passages):
             self._requests.appendleft(dict(passages[size:]))
         return dict(passages[:size])
 
-    def record_answer(self, request: Request, answered: Container[bytes]) -> None:
-        """Adapt the maximum size of a request to an answer, which has a text for the passages ``answered`` (digests).
+    def record_answer(self, request: Request, answered_digests: Container[bytes]) -> None:
+        """Adapt the maximum size of a request to its answer, which has texts for some of the passages.
 
-        If most texts are missing, the maximum becomes half the size of the request. After several answers in a row
-        without a missing text, it is doubled. The passages without a text are queued again, unless the request had only
-        one passage.
+        ``answered_digests`` are the digests of these passages. If most texts are missing, the maximum becomes half the
+        size of the request. After several answers in a row without a missing text, it is doubled. The passages without
+        a text are queued again, unless the request had only one passage.
         """
-        unanswered = {digest: key for digest, key in request.items() if digest not in answered}
-        if 2 * len(unanswered) > len(request) > 1:
+        unanswered_passages = {digest: key for digest, key in request.items() if digest not in answered_digests}
+        if 2 * len(unanswered_passages) > len(request) > 1:
             self._max_passages = len(request) // 2
             self._answers_to_grow *= 2
-        if unanswered:
+        if unanswered_passages:
             self._num_complete_answers = 0
             if len(request) > 1:
-                self._requests.appendleft(unanswered)
+                self._requests.appendleft(unanswered_passages)
         elif len(request) == self._max_passages:
             self._num_complete_answers += 1
             if self._num_complete_answers == self._answers_to_grow:

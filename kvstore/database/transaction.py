@@ -118,7 +118,7 @@ class Transaction(OwnedTransaction):
     def _apply_large_batch(self) -> None:
         """Apply the pending changes if there are many."""
         if self._changes.is_large:
-            self._apply(more_follow=True)
+            self._apply(expect_more=True)
 
     @in_owner_thread
     def set_origins(self, origins: Mapping[str, str | None]) -> int:

@@ -210,12 +210,12 @@ def _load_store(
         environment.close()
         raise
     # The settings that the language of the first documents decides.
-    undecided = frozenset(LANGUAGE_SETTINGS) - creation_settings.keys() if is_new else frozenset()
-    if "language" in undecided:
+    undecided_settings = frozenset(LANGUAGE_SETTINGS) - creation_settings.keys() if is_new else frozenset()
+    if "language" in undecided_settings:
         _warn_without_english(settings)
     if not creation_settings.keys().isdisjoint(("dimension", "weights")):  # chosen for the default embedder
-        undecided -= {"embedder"}
-    return OpenStore(environment, settings, own_embedder, undecided)
+        undecided_settings -= {"embedder"}
+    return OpenStore(environment, settings, own_embedder, undecided_settings)
 
 
 def _warn_without_english(settings: FixedSettings) -> None:

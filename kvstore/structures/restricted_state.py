@@ -302,7 +302,7 @@ class RestrictedFilter(EntityFilter):
         entry, _ = visible_entry
         return entry
 
-    def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
+    def find_entities(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
         """Return the entity of each name; 0 for a hidden or unknown name."""
         entities, _ = self.lookup_many(keys)
         return entities

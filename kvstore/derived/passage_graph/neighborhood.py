@@ -229,7 +229,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     def fetch(self, state: State) -> NamedNeighborhoods:
         """Look up the entities of the names, and the rows (edges) of entities in at most ``max_chunks`` chunks."""
         # A filter restricted to the allowed documents would lack names that only imported triples contain.
-        entities = state.unrestricted.filter.find_many(self.names)
+        entities = state.unrestricted.filter.find_entities(self.names)
         distinct = merge_distinct(entities[entities > 0])  # an unknown name has entity 0
         degrees = state.get_part(GRAPH).read_degrees(distinct)
         request = replace(

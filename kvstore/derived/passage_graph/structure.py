@@ -115,7 +115,7 @@ class GraphMaintainer:
             return
         pair = find_title_pair(record.title, self._state.settings.name_words)
         if pair is not None:
-            full_title, short_title = map(int, self._state.filter.find_many(pair))
+            full_title, short_title = map(int, self._state.filter.find_entities(pair))
             self._graph.change_link(full_title, short_title, TITLE_LINK, change)
 
 

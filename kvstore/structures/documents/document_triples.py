@@ -110,8 +110,8 @@ def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
     if not triples:
         return []
     key_pairs = sorted(set(triples.list_key_pairs()))
-    first_entities = entity_filter.find_many([first_key for first_key, _ in key_pairs]).tolist()
-    second_entities = entity_filter.find_many([second_key for _, second_key in key_pairs]).tolist()
+    first_entities = entity_filter.find_entities([first_key for first_key, _ in key_pairs]).tolist()
+    second_entities = entity_filter.find_entities([second_key for _, second_key in key_pairs]).tolist()
     return list(zip(first_entities, second_entities, strict=True))
 
 

@@ -118,38 +118,38 @@ class BlockLists:
         """
         view = cast(WriteView, self.view)
         totals = dict.fromkeys(changes, ChangeCounts(0, 0))
-        pending = {entity: change for entity, change in changes.items() if any(change)}
-        written: dict[bytes, bytes | None] = {}
-        while pending:
+        pending_changes = {entity: change for entity, change in changes.items() if any(change)}
+        new_blocks: dict[bytes, bytes | None] = {}
+        while pending_changes:
             # Work from the end: the block of the largest remaining number takes all changes at or above its first
             # number. Numbers below the first block are changed in the first block.
-            ranges = locate_last_blocks(pending)
+            ranges = locate_last_blocks(pending_changes)
             blocks = view.get_last_many(self._table, ranges)
             if None in blocks:
-                if written:  # which can contain the first block
-                    view.change_many(self._table, written)
-                    written.clear()
+                if new_blocks:  # which can contain the first block
+                    view.change_many(self._table, new_blocks)
+                    new_blocks.clear()
                     blocks = view.get_last_many(self._table, ranges)
                 blocks = [
                     next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
                     if block is None
                     else block
-                    for entity, block in zip(pending, blocks, strict=True)
+                    for entity, block in zip(pending_changes, blocks, strict=True)
                 ]
             block_changes: dict[bytes, bytes | None] = {}
-            changed = self._change_blocks(pending, blocks, _MIN_BLOCK, block_changes)
-            for entity, (num_removed, num_new) in zip(pending, changed.counts, strict=True):
+            outcome = self._change_blocks(pending_changes, blocks, _MIN_BLOCK, block_changes)
+            for entity, (num_removed, num_new) in zip(pending_changes, outcome.counts, strict=True):
                 totals[entity] = ChangeCounts(
                     totals[entity].num_removed + num_removed, totals[entity].num_new + num_new
                 )
-            if changed.small_blocks:
-                view.change_many(self._table, written)  # which can contain the next block
-                written.clear()
-            for entity, (key, size) in changed.small_blocks.items():
+            if outcome.small_blocks:
+                view.change_many(self._table, new_blocks)  # which can contain the next block
+                new_blocks.clear()
+            for entity, (key, size) in outcome.small_blocks.items():
                 self._merge_with_next_block(view, entity, key, size, block_changes)
-            written |= block_changes  # written together, because each write makes the next search slower
-            pending = changed.remaining
-        view.change_many(self._table, written)
+            new_blocks |= block_changes  # written together, because each write makes the next search slower
+            pending_changes = outcome.remaining
+        view.change_many(self._table, new_blocks)
         return totals
 
     def _merge_with_next_block(

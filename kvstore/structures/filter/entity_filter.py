@@ -191,7 +191,7 @@ class EntityFilter:
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)
 
-    def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
+    def find_entities(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
         """Return the entity of each name; 0 for an unknown name."""
         entities = np.empty(len(keys), np.uint32)
         with self._pin_snapshot():
@@ -307,7 +307,7 @@ class EntityFilter:
             raise InputError(f"an entity's id is from 1 to {_MAX_U32}, not {min(entities)} or {max(entities)}")
         if len(set(keys)) != len(keys):
             raise InputError("a name was given twice; give each name once")
-        present_indexes = np.flatnonzero(self.find_many(keys))
+        present_indexes = np.flatnonzero(self.find_entities(keys))
         if len(present_indexes):
             raise InputError(
                 f"the name {keys[present_indexes[0]]!r} is in the filter already; add to its addresses instead"
@@ -328,13 +328,13 @@ class EntityFilter:
 
         Raises EntityNotFoundError if the name is absent.
         """
-        return self.add_many([key], [_as_addresses(addresses)])
+        return self.add_address_lists([key], [_as_addresses(addresses)])
 
     def remove_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
         """Remove addresses (places of occurrence) from a name and return how many existed (0 for an absent name)."""
-        return self.remove_many([key], [_as_addresses(addresses)])
+        return self.remove_address_lists([key], [_as_addresses(addresses)])
 
-    def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
+    def add_address_lists(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """Add to each name in ``keys`` its addresses (places of occurrence); return how many were new.
 
         Raises EntityNotFoundError if a name is absent.
@@ -345,7 +345,7 @@ class EntityFilter:
             raise EntityNotFoundError(f"the name {keys[absent_index]!r} is not in the filter; insert it first")
         return num_changed
 
-    def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
+    def remove_address_lists(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """Remove from each name in ``keys`` its addresses (places of occurrence); return how many existed in total.
 
         Absent names are ignored.

@@ -37,7 +37,7 @@ _COUNT_FIELD = 2
 
 
 class Slot(NamedTuple):
-    """A spelling and a kind of a name, and the number of statements that introduce the name so.
+    """A spelling and a kind of a name, and the number of statements that introduce the name with both.
 
     A free slot has the spelling "".
     """
@@ -72,13 +72,13 @@ class EntityRecord:
 
     @property
     def is_introduced(self) -> bool:
-        """True if a document, an edge, a triple or an alias makes the name known (introduces it)."""
+        """True if any document, edge, triple or alias still makes the name known (introduces it)."""
         return bool(self.row)  # free slots at the end are removed, so a row without introductions is empty
 
     @property
     def key(self) -> str:
         """The normal form of the entity's name, which all its spellings have."""
-        if len(self.row) == _SLOT_LENGTH:  # one slot, which is never free: the case of most entities
+        if len(self.row) == _SLOT_LENGTH:  # a single slot, which is never free; most entities have only one
             return to_entity_key(self.row[0])
         spellings, counts = self.row[::_SLOT_LENGTH], self.row[_COUNT_FIELD::_SLOT_LENGTH]
         # A free slot has no spelling and the count 0.
@@ -96,19 +96,19 @@ class EntityRecord:
 
     @property
     def name(self) -> str:
-        """The spelling that most statements introduce; ties go to the first in code-point order."""
-        # A single slot has a single spelling. This is the case of most entities.
-        return self.row[0] if len(self.row) == _SLOT_LENGTH else _select_most_frequent(self.spellings)
+        """The most frequent spelling of the name in the statements that make it known; ties in code-point order."""
+        has_single_slot = len(self.row) == _SLOT_LENGTH  # most entities have only one spelling and kind
+        return self.row[0] if has_single_slot else _select_most_frequent(self.spellings)
 
     @property
     def kind(self) -> str:
-        """The kind of name that most statements introduce; ties go to the first in code-point order."""
+        """The most frequent kind of the name in the statements that make it known; ties in code-point order."""
         return _select_most_frequent(self.kinds)
 
     def get_slot_index(self, spelling: str, kind: str) -> int:
-        """Return the index of the slot that counts the statements that introduce a spelling as a kind of name.
+        """Return the index of the slot for a spelling and a kind of name; raise CorruptionError if it is missing.
 
-        Raises CorruptionError if it is missing.
+        The slot counts the statements that introduce the name with both (make it known).
         """
         slot_index = self._find_slot(spelling, _KIND_NUMBERS[kind])
         if slot_index is None:
@@ -135,7 +135,7 @@ class EntityRecord:
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Subtract 1 from the count of a slot: of statements that introduce the entity with one spelling and kind.
+        """Subtract 1 from the count of a slot, because a statement that made the name known is removed.
 
         The slot is freed at 0. Raises CorruptionError if it is free already.
         """
