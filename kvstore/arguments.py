@@ -57,7 +57,7 @@ class Choice:
     description: str
 
     def parse_choice(self, label: str, value: object) -> str:
-        """Return the choice equal to ``value``, ignoring case; raise InputError, which calls the option ``label``."""
+        """Return the choice equal to ``value``, ignoring case; raise InputError, which names the option ``label``."""
         word = value.lower() if isinstance(value, str) else str(value)
         if word not in self.choices:
             suggestion = suggest(word, self.choices)
@@ -112,15 +112,15 @@ def skip_retired_option(owner: str, name: str) -> bool:
 def check_arguments(function: Function, name: str | None = None) -> Function:
     """Return ``function`` with a check of its arguments against their annotations before each call.
 
-    An invalid argument raises ArgumentError, which calls the function ``name`` (default: its own name). An unknown name
-    of an argument raises TypeError, which suggests the nearest name. A missing argument, and too many arguments without
-    names, also raise TypeError.
+    ``name`` is the function's name in error messages (None: ``function.__name__``). An invalid argument raises
+    ArgumentError. An unknown keyword argument raises TypeError, which suggests the nearest name. A missing argument or
+    too many positional arguments also raise TypeError.
     """
     label = name or function.__name__
     parameters = inspect.signature(function).parameters
-    has_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    found_checks = ((name, _find_check(str(parameter.annotation))) for name, parameter in parameters.items())
-    checks = {name: check for name, check in found_checks if check is not None}
+    accepts_any_keyword = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    optional_checks = ((name, _find_check(str(parameter.annotation))) for name, parameter in parameters.items())
+    checks = {name: check for name, check in optional_checks if check is not None}
     if not checks:
         return function
     positional_kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -146,7 +146,7 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
             check = checks.get(name)
             if check is not None and (expected := check(value)):
                 raise _make_error(label, name, expected, value)
-            if check is None and not has_any_name and name not in parameters:
+            if check is None and not accepts_any_keyword and name not in parameters:
                 raise _make_name_error(label, name, public_names)
         if len(args) > len(positional) and varargs_name is None:
             raise _make_count_error(label, len(args), positional, public_names)
@@ -166,9 +166,10 @@ def check_methods(cls: type) -> None:
 
 
 def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
-    """Raise TypeError for a clause that a method does not have, and ArgumentError for a clause of the wrong kind.
+    """Raise TypeError for an unknown keyword argument of a method, and ArgumentError for a value of the wrong type.
 
-    ``clauses`` are keyword arguments by name, and ``parameters`` has the annotation of each valid clause.
+    ``clauses`` are the keyword arguments, named like the clauses of a statement (``top``, ``where``). ``parameters``
+    has the annotation of each valid one.
     """
     for name, value in clauses.items():
         if name not in parameters:
@@ -258,7 +259,7 @@ def _make_error(function: str, name: str, expected: str, value: Any) -> Argument
 
 
 def _make_name_error(function: str, name: str, names: Collection[str]) -> TypeError:
-    """Return the error for an argument ``name`` that a function does not have; ``names`` are those of its arguments."""
+    """Return the error for an unknown keyword argument ``name``; ``names`` are the names of all arguments."""
     suggestion = suggest(name, names)
     known_names = f"its {'argument is' if len(names) == 1 else 'arguments are'} {', '.join(names)}"
     hint = f"did you mean {suggestion!r}?" if suggestion else known_names
@@ -266,9 +267,9 @@ def _make_name_error(function: str, name: str, names: Collection[str]) -> TypeEr
 
 
 def _make_count_error(function: str, num_values: int, positional: list[str], names: Sequence[str]) -> TypeError:
-    """Return the error for a call with more values without names than the function has ``positional`` arguments.
+    """Return the error for a call with too many positional arguments; ``num_values`` is their number.
 
-    ``names`` are the names of all arguments; ``self`` is not counted.
+    ``positional`` are the names of the positional parameters, and ``names`` those of all parameters except ``self``.
     """
     num_self = int(positional[:1] == ["self"])
     expected_names = positional[num_self:]

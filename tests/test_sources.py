@@ -53,7 +53,7 @@ def test_a_folder_is_walked_in_order_and_hidden_files_are_passed_over(tree: Path
     ]
     assert len(sources) == 5
     assert sources.skipped == Counter({"suffix .png": 1, "no suffix": 1, "hidden": 3})
-    assert [covered.root for covered in sources.covered] == [str(tree)]
+    assert [coverage.root for coverage in sources.coverages] == [str(tree)]
     assert all(source.root == str(tree) and source.path == str(tree / source.key) for source in sources)
 
 
@@ -64,7 +64,7 @@ def test_a_format_narrows_a_folder_and_decides_for_a_file(tree: Path) -> None:
     assert (source.key, source.format, source.root) == ("Makefile", "markdown", None)
     (source,) = find_sources([tree / "Makefile"])
     assert source.format is None
-    assert find_sources([tree / "Makefile"]).covered == ()
+    assert find_sources([tree / "Makefile"]).coverages == ()
     with pytest.raises(InputError, match="did you mean html"):
         find_sources([tree], "htm")
 
@@ -141,7 +141,7 @@ def test_links_out_of_the_root_and_to_folders_are_not_followed(tree: Path) -> No
     linked = tree.parent / "linked"
     linked.symlink_to(tree)
     assert list_keys(linked) == list_keys(tree)
-    assert [covered.root for covered in find_sources([linked]).covered] == [str(tree)]
+    assert [coverage.root for coverage in find_sources([linked]).coverages] == [str(tree)]
     assert {source.root for source in find_sources([linked / "b" / ".." / "b" / "*.txt"])} == {str(tree / "b")}
 
 
@@ -215,8 +215,8 @@ def test_patterns_include_files_whatever_their_suffixes(tree: Path) -> None:
 
 
 def test_files_covered_by_a_folder_and_a_pattern(tree: Path) -> None:
-    (folder,) = find_sources([tree]).covered
-    (pattern,) = find_sources([tree / "**" / "*.md"]).covered
+    (folder,) = find_sources([tree]).coverages
+    (pattern,) = find_sources([tree / "**" / "*.md"]).coverages
     assert [folder.contains(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [
         True,
         False,

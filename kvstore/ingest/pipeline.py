@@ -148,7 +148,7 @@ class _IngestRun:
         self._duplicate_keys: list[str] = []
         self._languages = DocumentLanguages()
         #: The locations of files and folders that could not be read; their documents are not removed.
-        self._unread_locations: set[str] = set()
+        self._unreadable_locations: set[str] = set()
         #: The folders given for unchanged documents, by key.
         self._unchanged_origins: dict[str, str | None] = {}
         #: The facts about documents for the next commit, by key, and the keys of documents with committed facts.
@@ -238,8 +238,8 @@ class _IngestRun:
             sources_by_location |= {(source.key, source.location): source for source in path_sources.files}
             self.report.skipped_by += path_sources.skipped
             self.report.failures += [Failure(failure.place, failure.reason) for failure in path_sources.failures]
-            self._coverages += path_sources.covered
-            self._unread_locations.update(path_sources.unread)
+            self._coverages += path_sources.coverages
+            self._unreadable_locations.update(path_sources.unreadable_locations)
         self.report.skipped = self.report.skipped_by.total()
         return list(sources_by_location.values())
 
@@ -263,7 +263,7 @@ class _IngestRun:
                 self.report.remarks.append(f"{item.place}: {item.detail}")
         else:
             self.report.failures.append(item)
-            self._unread_locations.add(visit.location)
+            self._unreadable_locations.add(visit.location)
             visit.failed = True
 
     def _count_skipped(self, reason: str) -> None:
@@ -430,7 +430,7 @@ class _IngestRun:
         """True if a file of the ``root`` folder, or a folder that contains it, exists but could not be read."""
         # Older versions stored the path below the root as the location.
         path = location if location.startswith(root) else f"{root}/{location}"
-        while path and path not in self._unread_locations:
+        while path and path not in self._unreadable_locations:
             path = path.rpartition("/")[0]
         return bool(path)
 

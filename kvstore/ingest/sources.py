@@ -100,15 +100,15 @@ class Coverage:
 class Sources:
     """The sources in order; iterating yields them.
 
-    ``covered``: the folders that were named, completely or by a pattern. ``skipped``: the number of skipped files by
-    reason. ``failures``: folders and files that exist but cannot be accessed; ``unread``: their locations.
+    ``coverages``: the named folders, complete or restricted by a pattern. ``skipped``: the number of skipped files by
+    reason. ``failures``: folders and files that exist but cannot be accessed; ``unreadable_locations``: where they are.
     """
 
     files: tuple[Source, ...]
-    covered: tuple[Coverage, ...]
+    coverages: tuple[Coverage, ...]
     skipped: Counter[str]
     failures: tuple[ReadFailure, ...]
-    unread: tuple[str, ...]
+    unreadable_locations: tuple[str, ...]
 
     def __iter__(self) -> Iterator[Source]:
         return iter(self.files)
@@ -136,8 +136,8 @@ def find_sources(
     for path in paths:
         search.add_path(os.fspath(path))
     failures = tuple(search.failures)
-    unread = tuple(_get_location(Path(failure.place)) for failure in failures)
-    return Sources(tuple(search.files), tuple(search.covered), search.skipped, failures, unread)
+    unreadable_locations = tuple(_get_location(Path(failure.place)) for failure in failures)
+    return Sources(tuple(search.files), tuple(search.coverages), search.skipped, failures, unreadable_locations)
 
 
 def check_source(path: str, format: str | None = None) -> None:
@@ -194,7 +194,7 @@ class _FileSearch:
         take from folders, and ``exclude`` has patterns of the files and folders to skip.
         """
         self.files: list[Source] = []
-        self.covered: list[Coverage] = []
+        self.coverages: list[Coverage] = []
         self.skipped: Counter[str] = Counter()
         self.failures: list[ReadFailure] = []
         self._format = format
@@ -308,7 +308,7 @@ class _FileSearch:
 
     def _add_coverage(self, root: str, accepts: Callable[[str], bool]) -> None:
         """Record that the search covers the files in ``root`` that ``accepts`` accepts and no pattern excludes."""
-        self.covered.append(Coverage(root, lambda path: accepts(path) and not self._is_excluded(path)))
+        self.coverages.append(Coverage(root, lambda path: accepts(path) and not self._is_excluded(path)))
 
     def _add_matches(self, root: Path, pattern: str, requested: str) -> None:
         """Add the files below a folder that match a pattern; ``requested`` is the whole pattern for messages.

@@ -142,18 +142,18 @@ class WorkerPool:
 
     def _poll_workers(self) -> None:
         """Wait for messages of the workers and handle them; remove workers that died or are silent for too long."""
-        polled = {worker.handle: worker for worker in self._workers if self._is_polled(worker)}
-        ready_handles = self._engine.wait_for_output(list(polled), _MAX_WAIT_SECONDS)
+        polled_workers = {worker.handle: worker for worker in self._workers if self._is_polled(worker)}
+        ready_handles = self._engine.wait_for_output(list(polled_workers), _MAX_WAIT_SECONDS)
         now = time.monotonic()
         for handle in ready_handles:
-            worker = polled[handle]
-            data = handle.read()
-            if data:
+            worker = polled_workers[handle]
+            output = handle.read()
+            if output:
                 worker.last_heard = now
-                self._handle_messages(worker, data)
-            elif data is not None:  # empty: the worker has ended
+                self._handle_messages(worker, output)
+            elif output is not None:  # empty: the worker has ended
                 self._remove_worker(worker, self._explain_worker_exit(handle.kill()), culprit=None)
-        for worker in polled.values():
+        for worker in polled_workers.values():
             is_silent = worker.current_file is not None and now - worker.last_heard > self._limits.seconds
             if is_silent and worker in self._workers:
                 worker.handle.kill()

@@ -347,11 +347,11 @@ class DataFile:
         """
         if not self.is_short():
             return
-        findings = self.verify()
-        if findings:
+        faults = self.verify()
+        if faults:
             raise CorruptionError(
                 f"{self.path}: only {self.size} bytes long, but its last used page ends at byte {self.used_bytes}, so "
-                f"it was truncated ({findings[0]}); restore a backup (`kvstore backup STORE COPY` makes one)"
+                f"it was truncated ({faults[0]}); restore a backup (`kvstore backup STORE COPY` makes one)"
             )
         if not self.readonly:
             self.extend_to_used_pages()

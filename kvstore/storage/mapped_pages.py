@@ -100,7 +100,7 @@ def _find_no_table(table: str) -> None:
     """Return None for every table, because the file has no tables yet."""
 
 
-class WrittenTable:
+class WritableTable:
     """A table in a write transaction."""
 
     __slots__ = ("handle", "is_changed", "tree")
@@ -133,30 +133,30 @@ class VerifiedTransaction:
         self.lmdb = transaction
         self._pages = pages
         self._handles = handles
-        self._tables: dict[str, WrittenTable] = {}
+        self._tables: dict[str, WritableTable] = {}
         #: The number of the commit that this transaction makes.
         self.change = change
 
-    def find_table(self, name: str) -> WrittenTable | None:
+    def find_table(self, name: str) -> WritableTable | None:
         """Return a table by name, which is described on first use; None if it does not exist."""
         table = self._tables.get(name)
         if table is None and name in self._handles:
             tree = None if self._pages is None else self._pages.get(name)
-            table = self._tables[name] = WrittenTable(self._handles[name], tree)
+            table = self._tables[name] = WritableTable(self._handles[name], tree)
         return table
 
-    def add_table(self, name: str, handle: Handle) -> WrittenTable:
+    def add_table(self, name: str, handle: Handle) -> WritableTable:
         """Register a table that was created within this transaction, and return it."""
-        self._tables[name] = WrittenTable(handle, None)
+        self._tables[name] = WritableTable(handle, None)
         return self._tables[name]
 
-    def get_tables(self) -> dict[str, WrittenTable]:
+    def get_tables(self) -> dict[str, WritableTable]:
         """Return all tables, by name."""
         names = [*self._handles, *(name for name in self._tables if name not in self._handles)]
         tables = ((name, self.find_table(name)) for name in names)
         return {name: table for name, table in tables if table is not None}
 
-    def get(self, key: bytes, *, table: WrittenTable) -> memoryview | None:
+    def get(self, key: bytes, *, table: WritableTable) -> memoryview | None:
         """Return the value of a key, or None if it is missing."""
         # LMDB reads a changed table, because only LMDB knows the changed pages.
         if table.tree is not None:
@@ -165,26 +165,26 @@ class VerifiedTransaction:
             table.tree.verify_path(key)
         return self.lmdb.get(key, db=table.handle)
 
-    def make_reader(self, table: WrittenTable) -> Callable[[bytes], memoryview | None]:
+    def make_reader(self, table: WritableTable) -> Callable[[bytes], memoryview | None]:
         """Return a function that maps a valid key to its value, or to None if the key is missing.
 
         The function is usable until this transaction changes the table.
         """
         return partial(self.get, table=table) if table.tree is None or table.is_changed else table.tree.get
 
-    def cursor(self, table: WrittenTable) -> VerifiedCursor | Cursor:
+    def cursor(self, table: WritableTable) -> VerifiedCursor | Cursor:
         """Return a cursor over a table: over its verified pages, or over LMDB if this transaction changed the table."""
         if table.tree is not None and not table.is_changed:
             return table.tree.cursor()
         return VerifiedCursor(self.lmdb.cursor(db=table.handle), table.tree)
 
-    def get_many(self, keys: Sequence[bytes], *, table: WrittenTable) -> list[memoryview | None]:
+    def get_many(self, keys: Sequence[bytes], *, table: WritableTable) -> list[memoryview | None]:
         """Return the value of each key, None for a missing key."""
         # The cursor finds keys near its position without descending the tree again.
         with self.cursor(table) as cursor:
             return [cursor.get(key) for key in keys]
 
-    def scan_prefixes(self, prefixes: Sequence[bytes], *, table: WrittenTable) -> list[list[Record]]:
+    def scan_prefixes(self, prefixes: Sequence[bytes], *, table: WritableTable) -> list[list[Record]]:
         """Return for each prefix the records with keys that begin with it, in key order."""
         if table.tree is not None and not table.is_changed:
             return table.tree.scan_prefixes(list(prefixes))
@@ -200,22 +200,22 @@ class VerifiedTransaction:
                     has_record = cursor.next()
         return records_by_prefix
 
-    def count(self, table: WrittenTable) -> int:
+    def count(self, table: WritableTable) -> int:
         """Return the number of records of a table."""
         return self.lmdb.stat(table.handle)["entries"]
 
-    def statistics(self, table: WrittenTable) -> dict[str, int]:
+    def statistics(self, table: WritableTable) -> dict[str, int]:
         """Return the counts of a table's pages and records."""
         return dict(self.lmdb.stat(table.handle))  # type: ignore[arg-type]
 
-    def put(self, key: bytes, value: bytes | bytearray | memoryview, *, table: WrittenTable) -> bool:
+    def put(self, key: bytes, value: bytes | bytearray | memoryview, *, table: WritableTable) -> bool:
         """Store a value, after verifying the pages that lead to its key; return True, as LMDB does."""
         table.is_changed = True
         if table.tree is not None:
             table.tree.verify_path(key)
         return self.lmdb.put(key, value, db=table.handle)
 
-    def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], table: WrittenTable) -> None:
+    def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], table: WritableTable) -> None:
         """Store many records, given in key order, after verifying the pages that lead to their keys."""
         table.is_changed = True
         if table.tree is not None:
@@ -223,14 +223,14 @@ class VerifiedTransaction:
         with self.lmdb.cursor(db=table.handle) as cursor:
             cursor.putmulti(records)
 
-    def delete(self, key: bytes, *, table: WrittenTable) -> bool:
+    def delete(self, key: bytes, *, table: WritableTable) -> bool:
         """Remove a key; return False if it is missing."""
         table.is_changed = True
         if table.tree is not None:
             table.tree.verify_path(key, siblings=True)  # LMDB may merge a page with a sibling after a deletion
         return self.lmdb.delete(key, db=table.handle)
 
-    def clear(self, table: WrittenTable) -> None:
+    def clear(self, table: WritableTable) -> None:
         """Remove every record of a table."""
         table.is_changed = True
         if table.tree is not None:

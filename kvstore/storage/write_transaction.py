@@ -30,7 +30,7 @@ from .change_buffer import (
     pack_segments,
 )
 from .lmdb_errors import MAX_KEY_BYTES, READ_ERRORS, make_key_error, translate_error
-from .mapped_pages import VerifiedTransaction, WrittenTable
+from .mapped_pages import VerifiedTransaction, WritableTable
 from .view import LmdbView, Record
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class WriteTransaction(LmdbView):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Commit, or roll back if the block raised an error."""
         if kind is None and self._transaction is not None:
@@ -247,7 +247,7 @@ class WriteTransaction(LmdbView):
             self._committed_buffer, buffer = buffer, buffer.copy()
             self._cached_buffer = buffer
         self._num_changes += 1
-        committed = self._committed_buffer.get_table(table)
+        committed_buffer = self._committed_buffer.get_table(table)
         own_changes = self._own_changes.setdefault(table, {})
         chains: TableChanges = {}
         read_stored = self._make_table_reader(table)
@@ -256,7 +256,13 @@ class WriteTransaction(LmdbView):
             # Adds the new value or a patch of each change to ``own_changes``, and the resulting version chain, which
             # is all that the buffer has for the record, to ``chains``.
             self._own_bytes += record_changes(
-                changes, committed.newer, committed.older, read_stored, change_buffer.MAX_PATCHES, own_changes, chains
+                changes,
+                committed_buffer.newer,
+                committed_buffer.older,
+                read_stored,
+                change_buffer.MAX_PATCHES,
+                own_changes,
+                chains,
             )
         except ValueError as error:
             raise make_chain_error(table, error) from error
@@ -293,11 +299,11 @@ class WriteTransaction(LmdbView):
     def _write_appends(self, table: str, changes: Mapping[bytes, Bytes | None]) -> Mapping[bytes, Bytes | None]:
         """Write the changes beyond the last key of a table directly to it; return the other changes, to be buffered."""
         last_key, buffered_changes = self._find_last_key(table), self._get_buffer().get_table(table)
-        appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered_changes}
-        if not appended:
+        appends = {key: value for key, value in changes.items() if key > last_key and key not in buffered_changes}
+        if not appends:
             return changes
-        self._write_records(table, appended)
-        return {key: value for key, value in changes.items() if key not in appended}
+        self._write_records(table, appends)
+        return {key: value for key, value in changes.items() if key not in appends}
 
     def _is_append(self, table: str, key: bytes) -> bool:
         """True if a record is written to its table directly, because its key is beyond the table's last key.
@@ -341,10 +347,10 @@ class WriteTransaction(LmdbView):
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
-    def _ensure_table(self, table: str) -> WrittenTable:
+    def _ensure_table(self, table: str) -> WritableTable:
         """Return a table, and create it if it is missing; the commit registers created tables with the data file."""
         transaction = self._get_transaction()
-        stored_table: WrittenTable | None = transaction.find_table(table)
+        stored_table: WritableTable | None = transaction.find_table(table)
         if stored_table is None:
             handle = self._owner.data.environment.open_db(table.encode(), txn=transaction.lmdb, create=True)
             self._created_tables[table] = handle
@@ -371,8 +377,8 @@ class WriteTransaction(LmdbView):
         self._owner.page_releaser.count_reads(1)
         self._num_changes += 1
         try:
-            removed: bool = transaction.delete(key, table=stored_table)
-            return removed
+            was_present: bool = transaction.delete(key, table=stored_table)
+            return was_present
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 

@@ -32,8 +32,8 @@ class DisplayEntities:
 
     def list_merged_entities(self, entity: int) -> list[int]:
         """Return the entities that are shown as ``entity``: first itself, then its aliases."""
-        merged = (other for other, display_entity in self._display_by_entity.items() if display_entity == entity)
-        return [entity, *(other for other in merged if other != entity)]
+        aliases = (other for other, display_entity in self._display_by_entity.items() if display_entity == entity)
+        return [entity, *(other for other in aliases if other != entity)]
 
     @property
     def shown_entities(self) -> set[int]:

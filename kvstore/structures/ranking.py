@@ -80,12 +80,12 @@ def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
     tail_chunks = ([chunk for chunk, _ in tail] for tail in tails)
     # The first chunk of each tail, then the second of each, and so on; each chunk once.
     candidates = dict.fromkeys(chunk for turn in zip_longest(*tail_chunks) for chunk in turn if chunk is not None)
-    added = [chunk for chunk in candidates if chunk not in ranked][: top - len(ranking)]
+    added_chunks = [chunk for chunk in candidates if chunk not in ranked][: top - len(ranking)]
     (_, last_score), size = ranking[-1], len(ranking)
     # A negative score would increase if it were multiplied by the ratio of ranks, so it is used unchanged.
     return [
         *ranking,
-        *((chunk, min(last_score, last_score * size / rank)) for rank, chunk in enumerate(added, size + 1)),
+        *((chunk, min(last_score, last_score * size / rank)) for rank, chunk in enumerate(added_chunks, size + 1)),
     ]
 
 

@@ -171,23 +171,23 @@ class Forest(ViewReader):
         return self._iter_neighbors(tables.EDGES_DOWN, node)
 
     def iter_refused_parents(self, node: int) -> Iterator[int]:
-        """Yield the node's parents by refused edges: stated, but redundant or closing a cycle."""
+        """Yield the node's parents whose edges were refused, because they are redundant or close a cycle."""
         return self._iter_neighbors(tables.REFUSED_UP, node)
 
     def iter_refused_children(self, node: int) -> Iterator[int]:
-        """Yield the node's children by refused edges: stated, but redundant or closing a cycle."""
+        """Yield the node's children whose edges were refused, because they are redundant or close a cycle."""
         return self._iter_neighbors(tables.REFUSED_DOWN, node)
 
     def iter_stated_parents(self, node: int) -> Iterator[int]:
-        """Yield all stated parents of the node, also by edges refused as redundant or as closing a cycle."""
+        """Yield all parents of the node, including those whose edges were refused (redundant or closing a cycle)."""
         return chain(self.iter_parents(node), self.iter_refused_parents(node))
 
     def iter_stated_children(self, node: int) -> Iterator[int]:
-        """Yield all stated children of the node, also by edges refused as redundant or as closing a cycle."""
+        """Yield all children of the node, including those whose edges were refused (redundant or closing a cycle)."""
         return chain(self.iter_children(node), self.iter_refused_children(node))
 
     def iter_cycle_parents(self, node: int) -> Iterator[int]:
-        """Yield the parents by edges that lie on a cycle of stated edges (in a strongly connected component)."""
+        """Yield the node's parents whose edges lie on a cycle of stated edges (in a strongly connected component)."""
         return self._iter_neighbors(tables.LOOPED_EDGES, node)
 
     def iter_edges(self) -> Iterator[Edge]:
@@ -265,13 +265,13 @@ class Forest(ViewReader):
         on no cycle, because only the strengths of edges on cycles are stored.
         """
         strengths = {edge: self.get_strength(*edge) for edge in edges}
-        ordered: list[Edge] = []
+        sorted_edges: list[Edge] = []
         for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
             equally_strong = list(group)
             if len(equally_strong) > 1:  # names are read only if they decide
                 equally_strong.sort(key=lambda edge: [self.get_key(node) for node in edge])
-            ordered += equally_strong
-        return ordered
+            sorted_edges += equally_strong
+        return sorted_edges
 
     def get_key(self, node: int) -> str:
         """Return the normal form of the name of a node's entity."""
@@ -287,8 +287,8 @@ class Forest(ViewReader):
         # One lookup per node, because another thread may clear the cache.
         keys = {node: key for node in nodes if (key := self._key_cache.get(node)) is not None}
         if len(keys) < len(nodes):
-            missing = [node for node in nodes if node not in keys]
-            missing_keys = dict(zip(missing, self._read_keys(missing), strict=True))
+            missing_nodes = [node for node in nodes if node not in keys]
+            missing_keys = dict(zip(missing_nodes, self._read_keys(missing_nodes), strict=True))
             if len(self._key_cache) + len(missing_keys) > _MAX_KEYS:
                 self._key_cache.clear()
             self._key_cache.update(missing_keys)
@@ -398,12 +398,12 @@ class Forest(ViewReader):
                     queue.append((parent, distance + 1))
         return 0
 
-    def _decode_node(self, expected: Node, value: bytes | memoryview) -> int:
-        """Decode the id of the ``expected`` node; raise CorruptionError if the node has another tree or entity."""
+    def _decode_node(self, expected_node: Node, value: bytes | memoryview) -> int:
+        """Decode the id of ``expected_node``; raise CorruptionError if the node has another tree or entity."""
         node = int(records.U64.unpack(value)[0])
-        if self.get_node(node) != expected:
+        if self.get_node(node) != expected_node:
             raise CorruptionError(
-                f"entity {expected.entity} of tree {expected.tree} leads to the node of another; run CHECK"
+                f"entity {expected_node.entity} of tree {expected_node.tree} leads to the node of another; run CHECK"
             )
         return node
 

@@ -131,7 +131,7 @@ def _get_all_vectors(state: State, cache: VectorCache) -> list[VectorBatch]:
         batches = _update_vectors(state, cache, max_vectors=_MAX_CACHED_SHARE * chunks + _MAX_CACHED_SURPLUS)
         if batches is None:
             num_bytes = chunks * state.vectors.dimension * 4  # of components in float32
-            can_cache = not state.lmdb.writable and num_bytes <= cache.limit
+            can_cache = not state.lmdb.writable and num_bytes <= cache.max_bytes
             is_cache_newer = cache.vectors is not None and cache.vectors.coverage[-1].change > change
             if not can_cache or is_cache_newer:
                 return list(state.vectors.scan())

@@ -107,7 +107,7 @@ class VectorCache:
         """Create a cache of these vectors; None for an empty one."""
         self.vectors = vectors
         #: The maximum size in bytes. The vectors of a larger store are not cached, but read for every search.
-        self.limit = 1 << 30
+        self.max_bytes = 1 << 30
         self.lock = threading.Lock()
 
 
