@@ -92,7 +92,7 @@ class ChatStream:
         for an error that the server reports, ConnectionError if the stream ends too early, and ValueError if an event
         violates the protocol.
         """
-        finished = False
+        is_finished = False
         for event in self._iter_events():
             if event.get("error"):
                 raise StreamError(json.dumps({"error": event["error"]}))
@@ -109,9 +109,9 @@ class ChatStream:
             if text or reasoning:
                 self._deadline = time.monotonic() + self._next_timeout
                 yield text, reasoning
-            finished = finished or choice.get("finish_reason") is not None
+            is_finished = is_finished or choice.get("finish_reason") is not None
             self.is_truncated = self.is_truncated or choice.get("finish_reason") == "length"
-        if not finished:
+        if not is_finished:
             raise ConnectionError("the stream ended before the answer did")
 
     def _iter_events(self) -> Iterator[dict[str, Any]]:
@@ -141,15 +141,15 @@ class ChatStream:
             yield data
 
 
-def _split_events(received: Iterator[bytes]) -> Iterator[bytes]:
+def _split_events(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the data of each server-sent event (HTML Living Standard, section 9.2.6); other fields are dropped.
 
-    ``received`` yields the bytes of the stream, which can be cut anywhere.
+    ``blocks`` yields the bytes of the stream in blocks, which can end anywhere.
     """
     buffer = bytearray()  # the line that is not complete yet
     lines: list[bytes] = []
-    for data in received:
-        buffer += data
+    for block in blocks:
+        buffer += block
         *complete_lines, remainder = buffer.replace(b"\r\n", b"\n").split(b"\n")
         buffer = bytearray(remainder)
         for line in complete_lines:
@@ -248,8 +248,8 @@ class _ReasoningSplitter:
             elif not _THINK_START.startswith(stripped):
                 self._state = "in_answer"
         if self._state == "in_reasoning":
-            reasoning, closing, answer = self._buffer.partition(_THINK_END)
-            if closing:
+            reasoning, end_tag, answer = self._buffer.partition(_THINK_END)
+            if end_tag:
                 self._state, self._buffer = "before_answer", answer
             else:
                 overlap = _count_overlap(reasoning, _THINK_END)

@@ -128,12 +128,12 @@ def open_recorded_embedder(name: str, weights: str) -> Embedder:
 
         return OriginalMiniLM(name)
     embedder = open_embedder(name)
-    installed = find_weights_digest(embedder)
-    if installed != weights:
+    installed_digest = find_weights_digest(embedder)
+    if installed_digest != weights:
         raise EmbedderError(
             f"this store was created with other weights of {name} (digest {weights or 'none'}; installed: "
-            f"{installed or 'none'}); open it with the version of kvstore that made it, or export its documents and "
-            "import them into a new store"
+            f"{installed_digest or 'none'}); open it with the version of kvstore that made it, or export its documents "
+            "and import them into a new store"
         )
     return embedder
 
@@ -238,9 +238,9 @@ class EmbeddingCache:
             vectors.update((text, row.copy()) for text, row in zip(missing, compute(missing), strict=True))
         with self._lock:
             for text, vector in vectors.items():
-                replaced = self._vectors.pop(text, None)
+                old_vector = self._vectors.pop(text, None)
                 self._vectors[text] = vector
-                self._num_bytes += vector.nbytes - (0 if replaced is None else replaced.nbytes)
+                self._num_bytes += vector.nbytes - (0 if old_vector is None else old_vector.nbytes)
             while self._num_bytes > self._max_bytes:
                 self._num_bytes -= self._vectors.pop(next(iter(self._vectors))).nbytes
         return np.stack([vectors[text] for text in texts])

@@ -62,8 +62,8 @@ def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -
                 "environment"
             )
         parts.port  # noqa: B018 (raises ValueError if it is not a number)
-        visible = url.isascii() and url.isprintable() and " " not in url
-        if visible and parts.scheme in ("http", "https") and parts.hostname:
+        is_printable = url.isascii() and url.isprintable() and " " not in url
+        if is_printable and parts.scheme in ("http", "https") and parts.hostname:
             return
     raise error(f"{name} is not an address of an endpoint; write http://HOST:PORT/v1 or https://...")
 

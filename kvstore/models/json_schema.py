@@ -81,8 +81,8 @@ def parse_json(text: str) -> Any:
         raise ValueError("the JSON is nested too deeply") from None
     except json.JSONDecodeError as problem:
         raise ValueError(f"the answer is not JSON: {problem.msg} at character {problem.pos}") from None
-    joined = join_surrogates(encoded)  # an escape in a string can be half of a surrogate pair
-    return value if joined == encoded else json.loads(joined)
+    joined_text = join_surrogates(encoded)  # an escape in a string can be half of a surrogate pair
+    return value if joined_text == encoded else json.loads(joined_text)
 
 
 def parse_beginning(text: str, schema: Mapping[str, Any]) -> Any:

@@ -204,18 +204,18 @@ class LanguageModel:
         self.sent_tokens += max(estimated_tokens, answer.prompt_tokens)
         self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
 
-    def _receive_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
+    def _receive_piece(self, pieces: Iterator[Piece], earlier_texts: Sequence[str]) -> Piece | None:
         """Wait for the next piece of an answer, and return it; return None at the end of the answer.
 
-        ``received`` are the texts of the earlier pieces. If the answer breaks off, raises ModelUnavailableError with
-        their total length.
+        ``earlier_texts`` are the texts of the earlier pieces. If the answer breaks off, raises ModelUnavailableError
+        with their total length.
         """
         try:
             return next(pieces, None)
         except (OSError, StreamError, ValueError) as problem:
             message = self._endpoint.extract_message(str(problem)) or type(problem).__name__
         # Raised outside of the except clause, because the cause can contain what the server repeated.
-        failure = f"{self.url}: the answer broke off after {sum(map(len, received))} characters ({message})"
+        failure = f"{self.url}: the answer broke off after {sum(map(len, earlier_texts))} characters ({message})"
         remedy = "SET token_timeout or answer_timeout if it was too slow"
         raise self._add_model_name(ModelUnavailableError(f"{failure}; ask again, or {remedy}"))
 

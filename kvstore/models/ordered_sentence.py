@@ -37,7 +37,7 @@ class WordSpan(NamedTuple):
 
 
 #: The span of a subject that only the title of the text names, before a sentence that begins with its verb.
-IMPLIED = WordSpan(-1, -1)
+IMPLIED_SUBJECT = WordSpan(-1, -1)
 
 
 @frozen_dataclass
@@ -58,12 +58,12 @@ class OrderedSentence:
         If no span has them, the last stems are left out one by one, but at least half of ``stems`` must be in a span. A
         span has at most ``max_other_words`` other words between its first and last word.
         """
-        present = [stem for stem in stems if stem in self.stems]
-        starts = [position for position, stem in enumerate(self.stems) if stem in present[:1]]
+        present_stems = [stem for stem in stems if stem in self.stems]
+        starts = [position for position, stem in enumerate(self.stems) if stem in present_stems[:1]]
         min_length = (len(stems) + 1) // 2
         # Without its last stems, if they are elsewhere: "Ann of Oslo" is "Ann" in "Ann is Queen of Oslo".
-        for length in range(len(present), min_length - 1, -1):
-            matches = (self._match_stems(present[:length], start, max_other_words) for start in starts)
+        for length in range(len(present_stems), min_length - 1, -1):
+            matches = (self._match_stems(present_stems[:length], start, max_other_words) for start in starts)
             if spans := [span for span in matches if span is not None]:
                 return spans
         return []
@@ -111,7 +111,7 @@ class OrderedSentence:
 
         True for the implied subject, and for a term whose last word is in lower case.
         """
-        if span == IMPLIED or not self.written_words[span.last][0].isupper():
+        if span == IMPLIED_SUBJECT or not self.written_words[span.last][0].isupper():
             return True
         neighbors = []  # the positions next to the name, without a punctuation mark between
         if span.first > 0 and span.first - 1 not in self.phrase_ends:

@@ -32,8 +32,9 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
     >>> list(iter_clauses(["Oak Lake", "which is deep", "froze"], ["", ", ", ", "]))
     [['Oak Lake', 'is deep']]
     """
-    present = [index for index, phrase in enumerate(phrases) if split_written_words(phrase)]
-    phrases, connectives = [phrases[index] for index in present], [connectives[index] for index in present]
+    nonempty_indexes = [index for index, phrase in enumerate(phrases) if split_written_words(phrase)]
+    phrases = [phrases[index] for index in nonempty_indexes]
+    connectives = [connectives[index] for index in nonempty_indexes]
     words = list(map(split_written_words, phrases))
     main_verb_place = _find_main_verb(words)
     if main_verb_place is None:

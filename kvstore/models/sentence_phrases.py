@@ -243,20 +243,20 @@ def _consists_of_whole_phrases(
     replace a pronoun.
     """
     stems = [stem for phrase in statement.phrases for stem in phrase.word_stems]
-    are_used = [_uses_phrase(set(stems), phrase) for phrase in phrases]
+    used_flags = [_uses_phrase(set(stems), phrase) for phrase in phrases]
     # The same for the phrases with content words only.
-    are_content_used = [is_used for phrase, is_used in zip(phrases, are_used, strict=True) if phrase.content_stems]
+    content_used_flags = [is_used for phrase, is_used in zip(phrases, used_flags, strict=True) if phrase.content_stems]
     num_last_content_phrases = sum(bool(phrase.content_stems) for phrase in phrases[-num_last_phrases:])
-    if not any(are_content_used[:1]) or not any(are_content_used[-num_last_content_phrases:]):
+    if not any(content_used_flags[:1]) or not any(content_used_flags[-num_last_content_phrases:]):
         return False
     # A phrase joined by a conjunction alone ("red and blue") must not be separated from the phrase before it.
-    if any(phrase.is_joined and are_used[index] != are_used[index - 1] for index, phrase in enumerate(phrases)):
+    if any(phrase.is_joined and used_flags[index] != used_flags[index - 1] for index, phrase in enumerate(phrases)):
         return False
-    if not all(are_content_used) and not _WHOLE_SENTENCE_WORDS.isdisjoint(statement.words):
+    if not all(content_used_flags) and not _WHOLE_SENTENCE_WORDS.isdisjoint(statement.words):
         return False
-    if any(phrase.governs_sentence and not is_used for phrase, is_used in zip(phrases, are_used, strict=True)):
+    if any(phrase.governs_sentence and not is_used for phrase, is_used in zip(phrases, used_flags, strict=True)):
         return False
-    used_phrases = [phrase for phrase, is_used in zip(phrases, are_used, strict=True) if is_used]
+    used_phrases = [phrase for phrase, is_used in zip(phrases, used_flags, strict=True) if is_used]
     return _equals_except_names(stems, [stem for phrase in used_phrases for stem in phrase.word_stems], name_stems)
 
 

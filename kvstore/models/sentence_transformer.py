@@ -28,7 +28,7 @@ from .onnx_export import export_model, get_models_folder
 from .onnx_runtime import OnnxRuntime
 from .packaged_embedder import ORIGINAL_DIGEST
 from .protocol import EXPORT_PACKAGES, INSTALL_MODELS, Embeddings, Runtime, RuntimeEmbedder
-from .torch_export import write_traced
+from .torch_export import export_by_tracing
 from .torch_runtime import TorchRuntime
 
 #: The version of the format and the method of an export; raise it when either changes.
@@ -122,7 +122,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         try:
             self._write_bert(folder)
         except EmbedderError:
-            write_traced(self._load_original(), folder)
+            export_by_tracing(self._load_original(), folder)
 
     def _write_bert(self, folder: Path) -> None:
         """Write the model to ``folder`` from its weights; raises EmbedderError if it is not a BERT in a folder."""

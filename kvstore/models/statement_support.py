@@ -67,7 +67,7 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
 
 
 @frozen_dataclass
-class _StatedClause:
+class _StatementClause:
     """A clause of a statement: the stems of its content words, and those of its names and numbers (``names``).
 
     ``tenses`` are "present" and "past", if the clause has such a form of "be" before an article.
@@ -83,13 +83,13 @@ class _StatedClause:
 class _WordOrder:
     """The content words of a statement in order, as stems.
 
-    ``repeated`` maps each stem that occurs several times to its number of occurrences, and ``names`` are the stems of
-    names. ``has_by`` is True if the statement has the word "by", as passive sentences do. If ``is_title``, all words
+    ``repeat_counts`` maps each stem that occurs several times to its number of occurrences, and ``names`` are the stems
+    of names. ``has_by`` is True if the statement has the word "by", as passive sentences do. If ``is_title``, all words
     must be in order.
     """
 
     stems: Sequence[str]
-    repeated: Mapping[str, int]
+    repeat_counts: Mapping[str, int]
     names: Set[str]
     has_by: bool
     is_title: bool
@@ -103,7 +103,7 @@ class _WordOrder:
         """
         counts = Counter(words)
         num_pronouns = sum(counts[pronoun] for pronoun in PRONOUNS)
-        for stem, count in self.repeated.items():
+        for stem, count in self.repeat_counts.items():
             min_count = count - (num_pronouns if stem in self.names else 0)
             if 0 < counts[stem] < min_count:
                 return False
@@ -112,10 +112,10 @@ class _WordOrder:
         if not (self.is_title or is_order_known):
             return True
         min_fraction = 1 if self.is_title else _MIN_ORDERED_FRACTION
-        return _count_common_in_order(shared_stems, words) >= min_fraction * len(shared_stems)
+        return _compute_lcs_length(shared_stems, words) >= min_fraction * len(shared_stems)
 
 
-def _count_common_in_order(first: Sequence[str], second: Sequence[str]) -> int:
+def _compute_lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
     """Return the length of the longest common subsequence of two sequences of words.
 
     Source: Hunt and Szymanski, "A Fast Algorithm for Computing Longest Common Subsequences", 1977.
@@ -135,7 +135,7 @@ def _count_common_in_order(first: Sequence[str], second: Sequence[str]) -> int:
 class _PassageSentence:
     """A sentence of a passage: ``stems`` of its words and of the headings, and ``words``, its stems in order.
 
-    ``earlier_names`` has the names of each earlier sentence, for which its pronouns can stand. ``denied_stems`` has
+    ``earlier_names`` has the names of each earlier sentence, for which its pronouns can stand. ``negated_stems`` has
     the first content word after each of its negations. ``tenses`` are those of its forms of "be" before an article,
     "present" or "past". ``refers_back`` is True if the sentence has, or may have, a pronoun.
     """
@@ -144,19 +144,19 @@ class _PassageSentence:
     words: Sequence[str]
     parsed: ParsedSentence
     earlier_names: Sequence[set[str]]
-    denied_stems: set[str]
+    negated_stems: set[str]
     is_negated: bool
     tenses: set[str]
     refers_back: bool
 
-    def count_missing_words(self, clause: _StatedClause) -> float:
+    def count_missing_words(self, clause: _StatementClause) -> float:
         """Return how many words of a statement's clause this sentence lacks; infinity if it cannot support the clause.
 
         The sentence cannot support it if it lacks a name of the clause, or disagrees about a negation or the tense of
         "be". The names of one earlier sentence count as words of this one, because its pronouns can stand for them.
         """
         has_other_tense = clause.tenses and self.tenses and clause.tenses.isdisjoint(self.tenses)
-        has_other_negation = not self.is_negated if clause.is_negated else clause.stems & self.denied_stems
+        has_other_negation = not self.is_negated if clause.is_negated else clause.stems & self.negated_stems
         if has_other_tense or has_other_negation:
             return math.inf
         missing_stems = clause.stems - self.stems
@@ -194,7 +194,7 @@ class _ParsedPassage:
 
 
 @frozen_dataclass
-class _CheckedStatement:
+class _WrittenStatement:
     """A statement to check. ``parsed`` has it as parsed by the rules of each language of the passages.
 
     At most ``max_missing`` of its content words can be missing in a sentence. Of a title, only words and their order
@@ -202,7 +202,7 @@ class _CheckedStatement:
     sentence between punctuation marks or conjunctions.
     """
 
-    clauses: Sequence[_StatedClause]
+    clauses: Sequence[_StatementClause]
     order: _WordOrder
     parsed: Mapping[str | None, ParsedSentence]
     max_missing: int
@@ -270,7 +270,7 @@ class SourcePassages:
             raise ValueError("the answer repeats its words")
         languages = {passage.language for passage in self._passages}
         clauses = map(_parse_clause, _CLAUSE_PATTERN.split(statement))
-        checked = _CheckedStatement(
+        written_statement = _WrittenStatement(
             clauses=[clause for clause in clauses if clause.stems],
             order=_parse_order(statement, is_title=is_title),
             parsed={language: parse_sentence(statement, language) for language in languages},
@@ -278,8 +278,8 @@ class SourcePassages:
             is_title=is_title,
             must_keep_phrases=must_keep_phrases,
         )
-        indices = [index for index, passage in enumerate(self._passages) if checked.is_supported_by(passage)]
-        if not checked.clauses or not indices:
+        indices = [index for index, passage in enumerate(self._passages) if written_statement.is_supported_by(passage)]
+        if not written_statement.clauses or not indices:
             remedy = "copy whole clauses" if must_keep_phrases else "use their words"
             raise ValueError(f"no sentence of the passages says what the answer says; {remedy}")
         return indices
@@ -312,7 +312,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
                 words=stems,
                 parsed=parse_sentence(sentence, known_language),
                 earlier_names=tuple(earlier_names) if refers_back else (),
-                denied_stems=_list_denied_stems(words),
+                negated_stems=_list_negated_stems(words),
                 is_negated=not NEGATIONS.isdisjoint(words),
                 tenses=_find_tenses(words),
                 refers_back=refers_back,
@@ -322,15 +322,15 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
     return _ParsedPassage(sentences, known_language, heading_stems)
 
 
-def _list_denied_stems(words: Sequence[str]) -> set[str]:
+def _list_negated_stems(words: Sequence[str]) -> set[str]:
     """Return the stem of the first content word after each negation of a sentence.
 
-    >>> _list_denied_stems("the mill was not sold".split())
+    >>> _list_negated_stems("the mill was not sold".split())
     {'sold'}
     """
     negations = (index for index, word in enumerate(words) if word in NEGATIONS)
-    denied_words = (list_content_words(" ".join(words[index + 1 :]))[:1] for index in negations)
-    return {to_stem(word) for first_words in denied_words for word in first_words}
+    negated_words = (list_content_words(" ".join(words[index + 1 :]))[:1] for index in negations)
+    return {to_stem(word) for first_words in negated_words for word in first_words}
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
@@ -341,17 +341,17 @@ def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
     stems = list_content_stems(statement)
     return _WordOrder(
         stems=stems,
-        repeated={stem: count for stem, count in Counter(stems).items() if count > 1},
+        repeat_counts={stem: count for stem, count in Counter(stems).items() if count > 1},
         names=_find_names(statement),
         has_by="by" in segment_words(statement),
         is_title=is_title,
     )
 
 
-def _parse_clause(text: str) -> _StatedClause:
+def _parse_clause(text: str) -> _StatementClause:
     """Return the content words, names, negation and tenses of a statement's clause, to compare with its source."""
     words = segment_words(text)
-    return _StatedClause(
+    return _StatementClause(
         stems=set(list_content_stems(text)),
         names=_find_names(text),
         is_negated=not NEGATIONS.isdisjoint(words),
@@ -378,9 +378,9 @@ def _repeats_words(statement: str) -> bool:
     """
     words = split_written_words(statement)
     sequences = Counter(tuple(words[start : start + _SEQUENCE_WORDS]) for start in range(len(words)))
-    repeated = [list_content_words(" ".join(sequence)) for sequence, count in sequences.items() if count > 1]
+    repeated_words = [list_content_words(" ".join(sequence)) for sequence, count in sequences.items() if count > 1]
     # Content words are in lower case, so a capitalized word of a name is not among the words as written.
-    return any(len(content_words) > 1 and not set(words).isdisjoint(content_words) for content_words in repeated)
+    return any(len(content_words) > 1 and not set(words).isdisjoint(content_words) for content_words in repeated_words)
 
 
 def _find_names(text: str) -> set[str]:

@@ -33,7 +33,7 @@ SAMPLES = [
 ]
 
 
-def write_traced(original: TorchRuntime, folder: Path) -> None:
+def export_by_tracing(original: TorchRuntime, folder: Path) -> None:
     """Write the model that torch runs to ``folder`` in ONNX; torch records its operations on sample texts (tracing).
 
     Raises EmbedderError if it cannot be exported or the export gives other vectors, or OSError.

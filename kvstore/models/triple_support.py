@@ -34,7 +34,7 @@ from .english_words import (
     is_common_verb,
     is_past_form,
 )
-from .ordered_sentence import IMPLIED, OrderedSentence, WordSpan
+from .ordered_sentence import IMPLIED_SUBJECT, OrderedSentence, WordSpan
 from .statement_support import PRONOUNS, list_content_stems, to_stem
 
 #: The marks at which a noun phrase ends.
@@ -187,7 +187,7 @@ def _find_subjects(
         candidates = sentence.words if lacks_subject else sentence.words[:1]
         spans += [WordSpan(position, position) for position, word in enumerate(candidates) if word in _SUBJECT_PRONOUNS]
     if is_titled and lacks_subject:
-        spans.append(IMPLIED)  # nothing stands for the subject
+        spans.append(IMPLIED_SUBJECT)  # nothing stands for the subject
         if sentence.words[0] in ("the", "this") and not predicate_nouns.isdisjoint(sentence.words[1:2]):
             spans.append(WordSpan(0, 1))
     return spans
@@ -240,13 +240,13 @@ def _group_names(words: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
     Yields True and the words of a name, or False and the words between two names. "of" between two names, and an
     article after it, belong to them, as in "University of the Arts".
     """
-    are_names = [_can_be_in_name(word) for word in words]
+    name_flags = [_can_be_in_name(word) for word in words]
     for position in range(1, len(words) - 1):
         next_name = position + (2 if words[position + 1].lower() in ARTICLES else 1)
-        is_between_names = are_names[position - 1] and any(are_names[next_name : next_name + 1])
+        is_between_names = name_flags[position - 1] and any(name_flags[next_name : next_name + 1])
         if words[position] == "of" and is_between_names:
-            are_names[position:next_name] = [True] * (next_name - position)
-    for is_name, positions in groupby(range(len(words)), key=are_names.__getitem__):
+            name_flags[position:next_name] = [True] * (next_name - position)
+    for is_name, positions in groupby(range(len(words)), key=name_flags.__getitem__):
         yield is_name, [words[position] for position in positions]
 
 
@@ -341,7 +341,7 @@ def _is_joined_by_function_words(
         is_apposition = object_.last + 1 == subject.first and object_.last not in sentence.phrase_ends
         return is_copula and is_apposition and sentence.written_words[subject.first][0].isupper()
     words_between = sentence.words[subject.last + 1 : object_.first]
-    if is_copula and subject != IMPLIED and words_between and ARTICLES.issuperset(words_between):
+    if is_copula and subject != IMPLIED_SUBJECT and words_between and ARTICLES.issuperset(words_between):
         return sentence.find_preposition(subject.first) is None
     start = max(subject.last + 1, object_.first - _MAX_LINK_GAP)
     link_positions = [position for position in range(start, object_.first) if sentence.words[position] in links]
