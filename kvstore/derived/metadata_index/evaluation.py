@@ -51,8 +51,8 @@ from .metadata_encoding import (
     AFTER_TEXT,
     ELEMENT,
     FIELD,
+    NOT_NULL,
     NUMBER,
-    PRESENT,
     TEXT,
     UNCLEAR,
     UNINDEXED_KEY,
@@ -205,13 +205,13 @@ class Evaluation:
         """Return the documents whose field is not NULL, or None if the index does not cover the field."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
-                return _NonNullDocuments(self._index.find_key(encode_column_prefix(field.name) + PRESENT))
+                return _NonNullDocuments(self._index.find_key(encode_column_prefix(field.name) + NOT_NULL))
             return _NonNullDocuments(self._all_documents) if field.name in _NEVER_NULL else None
         prefix = encode_field_prefix(FIELD, field.names)
         if prefix is None or field.elements:
             return None
         unindexed = self._unindexed_documents
-        return _NonNullDocuments(self._index.find_key(prefix + PRESENT), unindexed if unindexed.any() else None)
+        return _NonNullDocuments(self._index.find_key(prefix + NOT_NULL), unindexed if unindexed.any() else None)
 
     # Words -----------------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
 #: The column that only the index has.
 LANGUAGE_COLUMN = "language"
 #: The kind, after the names: a value that is not null, an unclear value, a number, a text.
-PRESENT, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
+NOT_NULL, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
 #: Sorts after every kind of value.
 AFTER_TEXT = b"\x21"
 #: The end of a path or text, and the separator of the names in a path.
@@ -66,8 +66,8 @@ def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
     """
     if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
         return None
-    joined = _SEPARATOR.join(name.encode() for name in names)
-    return space + joined + _TERMINATOR if len(joined) <= _MAX_NAME_BYTES else None
+    path = _SEPARATOR.join(name.encode() for name in names)
+    return space + path + _TERMINATOR if len(path) <= _MAX_NAME_BYTES else None
 
 
 def encode_column_prefix(name: str) -> bytes:
@@ -182,7 +182,7 @@ def _make_value_keys(field_prefix: bytes, encoded_value: bytes | None) -> tuple[
 
     Values that cannot be indexed (``encoded_value`` is None) share one key.
     """
-    return field_prefix + PRESENT, field_prefix + (UNCLEAR if encoded_value is None else encoded_value)
+    return field_prefix + NOT_NULL, field_prefix + (UNCLEAR if encoded_value is None else encoded_value)
 
 
 def _is_plain(name: str) -> bool:
@@ -205,7 +205,7 @@ def _to_sortable_bits(number: float) -> int:
 DOCUMENTS_PER_CONTAINER = 8192
 #: Bytes at the end of a container's key that hold the container's index.
 CONTAINER_INDEX_BYTES = 4
-_LISTED, _RUNS, _BITS = 0, 1, 2
+_LIST, _RUNS, _BITS = 0, 1, 2
 #: The first byte of containers with runs and with bits.
 _RUNS_BYTE, _BITS_BYTE = bytes((_RUNS,)), bytes((_BITS,))
 _BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
@@ -230,7 +230,7 @@ def pack_container(offsets: Iterable[int]) -> bytes:
     num_runs = len(ordered) - differences.count(1)  # a difference of 1 continues a run
     # A list if it is no larger than runs and smaller than a bitmap: two bytes per offset, four bytes per run.
     if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
-        return records.seal(struct.pack(f"<B{len(ordered)}H", _LISTED, *ordered))
+        return records.seal(struct.pack(f"<B{len(ordered)}H", _LIST, *ordered))
     flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
     flags[ordered] = True
     return _pack_bits(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))
@@ -247,7 +247,7 @@ def _pack_bits(bits: int) -> bytes:
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
         return records.seal(_BITS_BYTE + bits.to_bytes(_BITMAP_BYTES, "little"))
     if list_bytes <= run_bytes:
-        return records.seal(struct.pack(f"<B{list_bytes // 2}H", _LISTED, *_list_bits(bits)))
+        return records.seal(struct.pack(f"<B{list_bytes // 2}H", _LIST, *_list_bits(bits)))
     runs = chain.from_iterable(zip(_list_bits(run_starts), _list_bits(run_ends), strict=True))
     return records.seal(struct.pack(f"<B{run_bytes // 2}H", _RUNS, *runs))
 
@@ -265,18 +265,18 @@ def _list_bits(bits: int) -> list[int]:
 
 
 def change_container(
-    old_container: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
+    old_container: memoryview | None, added_offsets: set[int], removed_offsets: set[int], table: str, key: bytes
 ) -> bytes | None:
     """Return the new bytes of a container (a set of document offsets) after a change, or None if it becomes empty.
 
-    The offsets ``removed`` are removed before the offsets ``added`` are added. ``old_container`` is None for a new set.
+    ``removed_offsets`` are removed before ``added_offsets`` are added. ``old_container`` is None for a new set.
     Raises CorruptionError, with ``table`` and ``key``, if it is damaged. A container has one of three forms: a list of
     offsets, runs of offsets, or one bit for each offset.
     """
     encoding = b"" if old_container is None else bytes(old_container[:1])
     if old_container is not None and encoding == _RUNS_BYTE:
         boundaries = _unpack_boundaries(old_container, table, key)
-        for is_added, offsets in ((False, removed), (True, added)):
+        for is_added, offsets in ((False, removed_offsets), (True, added_offsets)):
             for offset in offsets:
                 # An offset in a run is after an odd number of boundaries.
                 if (bisect_right(boundaries, offset) % 2 == 1) != is_added:
@@ -285,14 +285,14 @@ def change_container(
     if old_container is not None and encoding == _BITS_BYTE:
         # One integer, because Python changes and counts a few of its bits much faster than numpy does.
         bits = _unpack_bits(old_container, table, key)
-        for offset in removed:
+        for offset in removed_offsets:
             bits &= ~(1 << offset)
-        for offset in added:
+        for offset in added_offsets:
             bits |= 1 << offset
         return _pack_bits(bits) if bits else None
     old_offsets = [] if old_container is None else unpack_container(old_container, table, key).tolist()
-    remaining = {*old_offsets} - removed | added
-    return pack_container(remaining) if remaining else None
+    new_offsets = {*old_offsets} - removed_offsets | added_offsets
+    return pack_container(new_offsets) if new_offsets else None
 
 
 def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
@@ -306,7 +306,7 @@ def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: in
     for key, container in containers:
         first_document = records.U32.unpack_from(key, len(key) - CONTAINER_INDEX_BYTES)[0] * DOCUMENTS_PER_CONTAINER
         # Most containers have one document. Decoding them here is faster.
-        if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LISTED:
+        if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LIST:
             body = container[: _SINGLE_NUMBER.size]
             (checksum,) = records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER.size)
             if zlib.crc32(body) == checksum:
@@ -325,7 +325,7 @@ def unpack_container(container: memoryview, table: str, key: bytes) -> Container
     body = records.unseal(container, table, key)
     encoding = body[0] if len(body) else -1
     try:
-        if encoding == _LISTED:
+        if encoding == _LIST:
             return np.frombuffer(body, "<u2", offset=1)
         if encoding == _BITS and len(body) == 1 + _BITMAP_BYTES:
             bits = np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little")

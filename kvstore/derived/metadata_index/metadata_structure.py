@@ -240,8 +240,8 @@ class MetadataMaintainer:
         keys = sorted(self._set_changes)
         changes: dict[bytes, bytes | None] = {}
         for key, value in zip(keys, self._write_view.get_many(METADATA_SETS, keys), strict=True):
-            added, removed = self._set_changes[key]
-            container = encoding.change_container(value, added, removed, METADATA_SETS, key)
+            added_offsets, removed_offsets = self._set_changes[key]
+            container = encoding.change_container(value, added_offsets, removed_offsets, METADATA_SETS, key)
             if container is not None or value is not None:
                 changes[key] = container
         self._write_view.change_many(METADATA_SETS, changes)

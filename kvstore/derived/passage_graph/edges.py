@@ -45,7 +45,7 @@ SYNONYM_LINK = 4
 
 
 def mask_informative(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
-    """Return the mask of the edges whose chunk names the entity in another way than in lower case.
+    """Return the mask of the edges whose chunk does not name the entity only in lower case.
 
     A name in lower case is often an ordinary word. ``mention_bits`` say how the chunk of each edge names the entity.
     """
@@ -54,7 +54,7 @@ def mask_informative(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.boo
 
 
 class ChunkRows(NamedTuple):
-    """The rows of some chunks, concatenated: the entities that chunk *i* names, and for each the bits that say how.
+    """The rows of some chunks, concatenated: the entities that chunk *i* names, each with its mention bits.
 
     Row *i* is the slice from ``bounds[i]`` to ``bounds[i + 1]``.
     """
@@ -65,7 +65,7 @@ class ChunkRows(NamedTuple):
 
 
 class EntityRows(NamedTuple):
-    """The rows of some entities, concatenated: the chunks that name entity *i*, and for each the bits that say how.
+    """The rows of some entities, concatenated: the chunks that name entity *i*, each with its mention bits.
 
     Row *i* is the slice from ``bounds[i]`` to ``bounds[i + 1]``.
     """

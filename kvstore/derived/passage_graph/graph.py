@@ -70,7 +70,7 @@ _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
 _COUNT = struct.Struct("<I")
 
 
-#: The row of a chunk: each entity that it names, with bits that say how.
+#: The row of a chunk: each entity that it names, with mention bits, which say how the chunk names it.
 _ChunkRow = set[tuple[int, int]]
 
 
@@ -100,7 +100,7 @@ class PassageGraph(ViewReader):
         self._page_indexes: dict[int, int] = {}
 
     def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
-        """Return the entities that each chunk names, with bits that say how; an unknown chunk has an empty row."""
+        """Return the entities that each chunk names, with mention bits; an unknown chunk has an empty row."""
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
@@ -124,7 +124,7 @@ class PassageGraph(ViewReader):
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return a row for each of ``entities``: the chunks that name it, with bits that say how.
+        """Return a row for each of ``entities``: the chunks that name it, with mention bits.
 
         ``entities`` can be in any order, and ``degrees`` are their numbers of chunks. A row is in order of chunk ids;
         it is empty if the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its
@@ -163,7 +163,7 @@ class PassageGraph(ViewReader):
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Yield every chunk that names any entity, with its entities, each with bits that say how it is named."""
+        """Yield every chunk that names any entity, with its entities, each with its mention bits."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
@@ -236,13 +236,13 @@ class GraphWriter(ViewWriter, PassageGraph):
         """Start without changes; the graph is read and written through ``view``."""
         super().__init__(view)
         #: By entity, the packed edges (chunk and mention bits) added to its row and removed from it.
-        self._added: dict[int, list[int]] = {}
-        self._removed: dict[int, list[int]] = {}
+        self._added_edges: dict[int, list[int]] = {}
+        self._removed_edges: dict[int, list[int]] = {}
         #: By entity, other entity and kind, the change of the count of a link.
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Replace the rows of chunks: the entities that each chunk names, with bits that say how.
+        """Replace the rows of chunks: the entities that each chunk names, with mention bits (how it names them).
 
         The record of a chunk with an empty row is deleted.
         """
@@ -261,8 +261,8 @@ class GraphWriter(ViewWriter, PassageGraph):
     def put_mentions(self, counts: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
         """Replace the counts of mentions in the rows of chunks: how often and how each chunk mentions its entities.
 
-        ``counts`` has, by chunk and entity, bits with the new counts. The stored bits that say that a title, a heading
-        or a triple names the entity stay. ``removed_entities`` are no longer in any row.
+        ``counts`` has, by chunk and entity, mention bits with the new counts. The stored mention bits for names in a
+        title, a heading or a triple stay. ``removed_entities`` are no longer in any row.
         """
 
         def merge_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
@@ -278,8 +278,7 @@ class GraphWriter(ViewWriter, PassageGraph):
     def _change_chunks(self, chunks: Iterable[int], update_row: Callable[[int, _ChunkRow], _ChunkRow]) -> None:
         """Write new rows of some chunks, and collect the changes for the rows of their entities.
 
-        ``update_row(chunk, old_row)`` returns the new row of a chunk: a set of (entity, bits that say how the chunk
-        names it).
+        ``update_row(chunk, old_row)`` returns the new row of a chunk: a set of (entity, mention bits).
         """
         remaining_chunks = iter(chunks)
         while batch := list(islice(remaining_chunks, CHUNKS_PER_BATCH)):
@@ -298,9 +297,11 @@ class GraphWriter(ViewWriter, PassageGraph):
     def _collect_edge_changes(self, chunk: int, old_row: _ChunkRow, new_row: _ChunkRow) -> None:
         """Collect the edges that the new row of a chunk adds and removes, by entity; :meth:`flush` writes them."""
         # Most rows are new or removed; these need no set differences.
-        removed, added = (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
+        removed_edges, added_edges = (
+            (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
+        )
         packed_chunk = chunk << CHUNK_EDGE_SHIFT
-        for changes, edges in ((self._removed, removed), (self._added, added)):
+        for changes, edges in ((self._removed_edges, removed_edges), (self._added_edges, added_edges)):
             for entity, mention_bits in edges:
                 changes.setdefault(entity, []).append(packed_chunk | mention_bits)
 
@@ -319,7 +320,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             if change:
                 changes_by_entity.setdefault(entity, {})[other_entity, kind] = change
         has_links = self._flush_links(changes_by_entity) if changes_by_entity else {}
-        entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
+        entities = sorted(self._added_edges.keys() | self._removed_edges.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
         degrees = self._flush_chunks(old_degrees)
         pages: dict[bytes, bytes | None] = {}
@@ -334,8 +335,8 @@ class GraphWriter(ViewWriter, PassageGraph):
                 has_degrees |= degree > 0
             pages[records.encode_u32(page_number)] = _encode_page(page) if has_degrees or page.any() else None
         self._write_view.change_many(ENTITY_DEGREES, pages)
-        self._added.clear()
-        self._removed.clear()
+        self._added_edges.clear()
+        self._removed_edges.clear()
         self._link_changes.clear()
 
     def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
@@ -347,28 +348,28 @@ class GraphWriter(ViewWriter, PassageGraph):
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in old_degrees.items():
-            removed, added = self._removed.get(entity, []), self._added.get(entity, [])
+            removed_edges, added_edges = self._removed_edges.get(entity, []), self._added_edges.get(entity, [])
             has_list = degree & SEVERAL_FLAG
             only_edge = 0 if has_list else degree & PAYLOAD_MASK  # 0: the degree itself contains no chunk
             is_without_chunks = not has_list and not only_edge
             # Two frequent cases first: a new name in one chunk, and a name whose only chunk is removed.
-            if is_without_chunks and not removed and len(added) <= 1:
-                degrees[entity] = added[0] if added else 0
+            if is_without_chunks and not removed_edges and len(added_edges) <= 1:
+                degrees[entity] = added_edges[0] if added_edges else 0
                 continue
-            if not added and not has_list and removed == [only_edge]:
+            if not added_edges and not has_list and removed_edges == [only_edge]:
                 degrees[entity] = 0
                 continue
-            removed.sort()
-            added.sort()
-            if has_list or (is_without_chunks and not removed):  # change the list, or create one for a new name
-                lists[entity] = removed, added
+            removed_edges.sort()
+            added_edges.sort()
+            if has_list or (is_without_chunks and not removed_edges):  # change the list, or create one for a new name
+                lists[entity] = removed_edges, added_edges
                 if not has_list:
-                    degrees[entity] = encode_degree(len(added), count_informative(added))
+                    degrees[entity] = encode_degree(len(added_edges), count_informative(added_edges))
                 continue
             old_edges = {only_edge} if only_edge else set[int]()
-            if not old_edges.issuperset(removed):
+            if not old_edges.issuperset(removed_edges):
                 raise _make_chunk_error(entity)
-            new_edges = sorted(old_edges.difference(removed).union(added))
+            new_edges = sorted(old_edges.difference(removed_edges).union(added_edges))
             if len(new_edges) > 1:
                 lists[entity] = [], new_edges
                 degrees[entity] = encode_degree(len(new_edges), count_informative(new_edges))
@@ -390,12 +391,12 @@ class GraphWriter(ViewWriter, PassageGraph):
         for entity, list_change in self._lists.change_many(lists).items():
             if not old_degrees[entity] & SEVERAL_FLAG:  # a new list
                 continue
-            removed, added = lists[entity]
-            if list_change.num_removed != len(removed):
+            removed_edges, added_edges = lists[entity]
+            if list_change.num_removed != len(removed_edges):
                 raise _make_chunk_error(entity)
             total = (old_degrees[entity] & TOTAL_MASK) + list_change.num_new - list_change.num_removed
             informative = (old_degrees[entity] & PAYLOAD_MASK) >> INFORMATIVE_SHIFT
-            informative += count_informative(added) - count_informative(removed)
+            informative += count_informative(added_edges) - count_informative(removed_edges)
             degrees[entity] = encode_degree(total, informative)
             if total < 2:
                 short_lists.append(entity)
@@ -445,7 +446,7 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _list_edges(row: bytes) -> list[tuple[int, int]]:
-    """Return (entity, bits that say how the chunk names it) for each edge in ``row``, packed as u64."""
+    """Return (entity, mention bits) for each edge in ``row``, packed as u64."""
     return [(number >> NUM_MENTION_BITS, number & _MENTION_MASK) for number in memoryview(row).cast("Q")]
 
 

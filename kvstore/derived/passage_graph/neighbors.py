@@ -235,9 +235,9 @@ def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entiti
 
 
 def _find_first_chunks(state: State, chunks: dict[int, UInt64Array]) -> dict[int, tuple[str, int]]:
-    """Return the document key and ordinal of the first of each entity's chunks, given by entity.
+    """Return, by entity, the document key and the ordinal of the first of its chunks.
 
-    Entities without chunks are omitted.
+    ``chunks`` has the chunks of each entity; entities without chunks are omitted.
     """
     all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
     # The sort key of a chunk is its document key and its id.

@@ -69,7 +69,7 @@ class RestrictedPassageGraph(PassageGraph):
         return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """Return the links of entities, except links that only documents state which the query excludes."""
+        """Return the links of entities, except links stated only by documents that the query excludes."""
         links = super().read_link_rows(entities)
         link_tuples = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
         is_visible = np.array([self._is_link_visible(*link) for link in link_tuples], np.bool_)

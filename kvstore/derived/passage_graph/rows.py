@@ -81,7 +81,7 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}  # by section (-1: none) and entity
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
-        """Return the entities that a chunk names, each with bits that say how it is named.
+        """Return the entities that a chunk names, each with mention bits, which say how the chunk names it.
 
         A chunk names the entities in its text, title and headings. It also names both entities of a triple of the
         document if it mentions one of them. ``unmentioned`` are the pairs whose entities no chunk mentions; the
@@ -100,7 +100,7 @@ class DocumentRows:
         return mention_bits
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
-        """Return the entities in the headings of a section and its ancestors, each with bits that say how; cached.
+        """Return the entities in the headings of a section and its ancestors, each with mention bits; cached.
 
         The bits say whether the name is a whole heading or a part of one.
         """

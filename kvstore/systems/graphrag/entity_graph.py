@@ -134,12 +134,12 @@ def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], IntArray]:
     return chunks, np.repeat(np.arange(len(groups)), [len(group) for group in groups])
 
 
-#: Parallel arrays of mentions: index of the chunk, id of the entity, bits that say how the chunk mentions it.
+#: Parallel arrays of mentions: index of the chunk, id of the entity, mention bits (how the chunk mentions it).
 _MentionArrays = tuple[IntArray, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
-    """Return the mentions of entities in chunks as arrays: chunk index, entity, and bits that say how.
+    """Return the mentions of entities in chunks as arrays: chunk index, entity, and mention bits.
 
     Mentions only in lower case are omitted.
     """
@@ -292,8 +292,9 @@ def compute_edge_weights(num_nodes: int, cooccurrences: Edges, links: Edges, deg
     the product of the ends' degrees. A degree is the number of chunks of a node. Weights are integers in units of
     2^-16.
     """
-    present = (edges for edges in (cooccurrences, links) if len(edges.first))
-    summed_edges = _sum_edges(num_nodes, [(edges.first * num_nodes + edges.second, edges.weights) for edges in present])
+    nonempty_edges = (edges for edges in (cooccurrences, links) if len(edges.first))
+    coded_edges = [(edges.first * num_nodes + edges.second, edges.weights) for edges in nonempty_edges]
+    summed_edges = _sum_edges(num_nodes, coded_edges)
     chunk_counts = degrees.astype(np.float64)
     # sqrt and division are correctly rounded, so the integer is the same on every platform.
     degree_norms = np.sqrt(chunk_counts[summed_edges.first] * chunk_counts[summed_edges.second])
