@@ -261,12 +261,12 @@ def _compute_walk_factors(
     term in the question.
     """
     stem = query.stem
-    informative = get_informative_terms(query.question, stem)
+    informative_terms = get_informative_terms(query.question, stem)
     remainder = decomposition.remainder
-    remainder_terms = get_informative_terms(remainder, stem) if remainder != query.question else informative
-    total_rarity = math.fsum(rarity for term, rarity in hybrid.rarities.items() if term in informative)
+    remainder_terms = get_informative_terms(remainder, stem) if remainder != query.question else informative_terms
+    total_rarity = math.fsum(rarity for term, rarity in hybrid.rarities.items() if term in informative_terms)
     remainder_rarities = [
-        rarity for term, rarity in hybrid.rarities.items() if term in informative and term in remainder_terms
+        rarity for term, rarity in hybrid.rarities.items() if term in informative_terms and term in remainder_terms
     ]  # one per informative word outside the names
     remainder_fraction = math.fsum(remainder_rarities) / total_rarity if total_rarity else 0.0
     # The names that occur in chunks and that the question writes as names, each as (estimated number of chunks, name).
@@ -320,18 +320,18 @@ def _add_triple_chunks(
     best_chunks = [chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_JOINING_CHUNKS)]
     vector, question_key = query.embed_part(decomposition.remainder), to_entity_key(query.question)
     with query.trace.step("names that triples join") as step:
-        joined = query.reading.fetch(JoinedChunksRequest(best_chunks, question_key, rarities, vector, query.stem))
-        pair_texts = [" → ".join(pair) for pair in joined.pairs]  # the two names of each chunk's triple
+        answer = query.reading.fetch(JoinedChunksRequest(best_chunks, question_key, rarities, vector, query.stem))
+        pair_texts = [" → ".join(pair) for pair in answer.pairs]  # the two names of each chunk's triple
         step.detail = "; ".join(dict.fromkeys(pair_texts)) or "none"
-        step.count = len(joined.chunks)
-    is_allowed = query.mask_allowed(joined.chunks)
-    joined_chunks = joined.chunks[is_allowed]
-    cosine_factors = scale_to_best(joined.cosines[is_allowed]) ** _JOINED_EXPONENT
-    bonuses = _JOINED_BONUS * joined.matches[is_allowed] * cosine_factors
+        step.count = len(answer.chunks)
+    is_allowed = query.mask_allowed(answer.chunks)
+    joined_chunks = answer.chunks[is_allowed]
+    cosine_factors = scale_to_best(answer.cosines[is_allowed]) ** _JOINED_EXPONENT
+    bonuses = _JOINED_BONUS * answer.matches[is_allowed] * cosine_factors
     candidates = set(chunks.tolist())
     paths = {
         chunk: f"triple: {pair_text}"
-        for chunk, pair_text in zip(joined.chunks.tolist(), pair_texts, strict=True)
+        for chunk, pair_text in zip(answer.chunks.tolist(), pair_texts, strict=True)
         if chunk not in candidates
     }
     all_chunks = merge_distinct(chunks, joined_chunks)

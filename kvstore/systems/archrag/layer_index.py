@@ -147,7 +147,7 @@ class _NodeLayers:
 
     def build_arrays(
         self,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Callable[[int, int], None] = lambda num_done, total: None,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
         """Build the search graph (C-HNSW); return the arrays of its index file, or None if cancelled.

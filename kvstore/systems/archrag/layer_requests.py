@@ -97,17 +97,17 @@ class NearestNodes(ReadRequest[LayerSearch]):
         num_layers = 1 + min(communities.levels, self.levels)
         reported_layers = _group_reported_communities(communities)  # by layer
         # Communities with a report by a model are ranked again below, so one more node is requested for each of them.
-        counts = [self.count + len(reported) for reported in reported_layers[:num_layers]]
+        counts = [self.count + len(community_ids) for community_ids in reported_layers[:num_layers]]
         counts += [0] * (len(graph.nodes) - num_layers)  # the other layers are not searched
         layers: list[RankedNodes] = []
         for _ in range(_MAX_RETRIES + 1):
             nearest = graph.find_nearest(self.vector, counts, self.ef)[:num_layers]
-            layers = [_select_existing(state, communities, layer, nodes) for layer, nodes in enumerate(nearest)]
+            layers = [_select_existing_nodes(state, communities, layer, nodes) for layer, nodes in enumerate(nearest)]
             # A layer needs more if too few of its nodes exist, and not all were returned yet. Only the first layers of
             # the graph are searched.
             needs_more_flags = [
-                len(existing) < min(self.count, len(layer_nodes)) and len(nodes) < len(layer_nodes)
-                for existing, nodes, layer_nodes in zip(layers, nearest, graph.nodes, strict=False)
+                len(existing_nodes) < min(self.count, len(layer_nodes)) and len(nodes) < len(layer_nodes)
+                for existing_nodes, nodes, layer_nodes in zip(layers, nearest, graph.nodes, strict=False)
             ]
             if not any(needs_more_flags):
                 break
@@ -116,13 +116,13 @@ class NearestNodes(ReadRequest[LayerSearch]):
                 for count, needs_more in zip(counts, needs_more_flags, strict=False)
             ]
         layers = [
-            _merge_reported(communities, layer, reported, self.vector) if reported else layer
-            for layer, reported in zip(layers, reported_layers, strict=False)
+            _merge_reported_communities(communities, layer, community_ids, self.vector) if community_ids else layer
+            for layer, community_ids in zip(layers, reported_layers, strict=False)
         ]
         return [layer[: self.count] for layer in layers]
 
 
-def _select_existing(
+def _select_existing_nodes(
     state: State, communities: Communities, layer: int, nodes: Sequence[tuple[int, float]]
 ) -> RankedNodes:
     """Return the existing nodes among the ``nodes`` of a layer, with rounded cosines, in the same order.
@@ -131,10 +131,10 @@ def _select_existing(
     """
     ids = [node for node, _ in nodes]
     if layer:  # layer 0 has the entities, and the others have communities
-        existing = set(communities.filter_visible(np.array(ids, np.int64)).tolist())
+        existing_ids = set(communities.filter_visible(np.array(ids, np.int64)).tolist())
     else:
-        existing = {node for node, exists in zip(ids, state.entities.has_many(ids), strict=True) if exists}
-    return [(node, _round_cosine(cosine)) for node, cosine in nodes if node in existing]
+        existing_ids = {node for node, exists in zip(ids, state.entities.has_many(ids), strict=True) if exists}
+    return [(node, _round_cosine(cosine)) for node, cosine in nodes if node in existing_ids]
 
 
 def _group_reported_communities(communities: Communities) -> list[list[int]]:
@@ -149,7 +149,7 @@ def _group_reported_communities(communities: Communities) -> list[list[int]]:
     return layers
 
 
-def _merge_reported(
+def _merge_reported_communities(
     communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Vector
 ) -> RankedNodes:
     """Return the communities of a layer, best first, with ``reported_communities`` ranked by their reports.
@@ -157,12 +157,12 @@ def _merge_reported(
     A language model wrote these reports. The cosine of such a community is that of the report's vector with ``vector``,
     the question's vector. Other communities have the cosine of their centroid, which is in ``layer``.
     """
-    visible = communities.filter_visible(np.array(reported_communities, np.int64))
-    cosines = communities.compute_cosines(visible, vector).tolist()
+    visible_communities = communities.filter_visible(np.array(reported_communities, np.int64))
+    cosines = communities.compute_cosines(visible_communities, vector).tolist()
     ranked = [
         # Nodes whose report a model wrote are among ``reported_communities``.
         *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),
-        *((node, _round_cosine(cosine)) for node, cosine in zip(visible.tolist(), cosines, strict=True)),
+        *((node, _round_cosine(cosine)) for node, cosine in zip(visible_communities.tolist(), cosines, strict=True)),
     ]
 
     def get_sort_key(ranked_node: tuple[int, float]) -> tuple[float, str]:
@@ -250,9 +250,9 @@ class NodeLabels(ReadRequest[list[NodeLabel]]):
         # The community of an entity is the finest one that contains it, if any.
         node_communities = [node if layer else finest[node] for layer, node in self.nodes]
         community_ids = np.array(list({community for community in node_communities if community is not None}), np.int64)
-        visible = communities.filter_visible(community_ids).tolist()
-        communities.preload(visible)
-        titles = zip(visible, communities.get_titles(visible), strict=True)
+        visible_communities = communities.filter_visible(community_ids).tolist()
+        communities.preload(visible_communities)
+        titles = zip(visible_communities, communities.get_titles(visible_communities), strict=True)
         labels = {community: (title, communities.get(community).level) for community, title in titles}
         return [
             NodeLabel(None if layer else names[node], None if community is None else labels.get(community))

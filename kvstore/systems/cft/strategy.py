@@ -90,7 +90,7 @@ def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention])
             cosines = np.array([chunk_relations[chunk].cosine for chunk in ids], np.float32)
             ranking = best(query.reading, ids, cosines, _NUM_FUSED)
         step.detail, step.count = "by cosine with the question", len(chunk_relations)
-    return ranking, {chunk: stated.relation for chunk, stated in chunk_relations.items()}
+    return ranking, {chunk: scored_relation.relation for chunk, scored_relation in chunk_relations.items()}
 
 
 def _fuse_rankings(state: SortKeySource, rankings: Sequence[tuple[str, Ranking]]) -> tuple[Ranking, dict[int, str]]:

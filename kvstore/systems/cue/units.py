@@ -116,7 +116,7 @@ class _DocumentUnits:
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return the unit (sentence) with the number ``number`` (from 0) in the chunk with the ordinal ``ordinal``.
+        """Return unit ``number`` (a sentence, counted from 0) of the chunk with the ordinal ``ordinal``.
 
         A unit that a model wrote has the span of its chunk.
         """

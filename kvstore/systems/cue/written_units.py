@@ -35,7 +35,7 @@ _TASK = (
 
 
 class _WrittenUnits(WrittenListFact):
-    """The facts of the statement EXTRACT units: short statements that a language model writes in place of sentences."""
+    """The texts that ``EXTRACT units`` writes: short statements that a language model writes in place of sentences."""
 
     name = "units"
     plural = "written_units"
@@ -82,12 +82,12 @@ class _WrittenUnits(WrittenListFact):
 
         text = replace_quotes(to_printable(passage.text))
         sentences = [" ".join(sentence.split()) for sentence in iter_written_sentences(text)] or [text]
-        usable = select_usable_indexes(sentences, range(len(sentences)))[:_MAX_SENTENCES]
+        usable_indexes = select_usable_indexes(sentences, range(len(sentences)))[:_MAX_SENTENCES]
         check_sentence = partial(check_text, sources=passage.list_source_texts(), prompt=SENTENCE_TASK)
         return build_sentence_prompt(
             self.kind,
-            [sentences[index] for index in usable],
-            lambda written: {passage.digest: self.convert_entry(written, passage, check_sentence)},
+            [sentences[index] for index in usable_indexes],
+            lambda statements: {passage.digest: self.convert_entry(statements, passage, check_sentence)},
         )
 
     def split_output(self, output: Iterable[str]) -> Iterable[tuple[str, bool]]:

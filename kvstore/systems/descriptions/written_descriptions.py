@@ -43,7 +43,7 @@ _TASK = (
 
 
 class _WrittenDescriptions(WrittenListFact):
-    """The facts of the statement EXTRACT descriptions: what a language model writes about the entities of a chunk."""
+    """The texts that ``EXTRACT descriptions`` writes: what a language model writes about the entities of a chunk."""
 
     name = "descriptions"
     plural = "written_descriptions"

@@ -63,7 +63,7 @@ class _StateCache:
         """Start a cache of titles and visibility flags; ``count`` is the number of communities."""
         self.titles: dict[int, str] = {}
         #: 1 for visible communities, 0 for others, _UNKNOWN if not looked up yet.
-        self.visible: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
+        self.visibility: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
 
 
 class Communities(StoredCommunities):
@@ -128,11 +128,11 @@ class Communities(StoredCommunities):
         if self._is_current:
             return [list(entities) for entities in members]
         all_entities = list(dict.fromkeys(chain.from_iterable(members)))
-        existing = set(compress(all_entities, self._state.entities.has_many(all_entities)))
+        existing_entities = set(compress(all_entities, self._state.entities.has_many(all_entities)))
         # If one of the first members was deleted, further members are read.
         return [
             list(entities)
-            if existing.issuperset(entities)
+            if existing_entities.issuperset(entities)
             else [entity for entity, _ in islice(self._iter_existing_members(row), count)]
             for row, entities in zip(rows, members, strict=True)
         ]
@@ -164,8 +164,8 @@ class Communities(StoredCommunities):
         """Return, for each community, the existing chunks most of whose names belong to it, largest share first."""
         groups = self._list_stored_chunks(communities)
         if not self._is_current:
-            existing = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
-            groups = [[home_chunk for home_chunk in group if home_chunk.chunk in existing] for group in groups]
+            existing_chunks = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
+            groups = [[home_chunk for home_chunk in group if home_chunk.chunk in existing_chunks] for group in groups]
         return [
             sorted((*group, *self._newer_by_community.get(community, ())), key=lambda home_chunk: -home_chunk.share)
             for community, group in zip(communities, groups, strict=True)
@@ -221,8 +221,8 @@ class Communities(StoredCommunities):
         ]
         if self._is_current:
             return groups
-        existing = self._find_existing_chunks(span.chunk for spans in groups for span in spans)
-        return [[span for span in spans if span.chunk in existing] for spans in groups]
+        existing_chunks = self._find_existing_chunks(span.chunk for spans in groups for span in spans)
+        return [[span for span in spans if span.chunk in existing_chunks] for spans in groups]
 
     def get_written_text(self, community: int) -> WrittenText | None:
         """Return the report that a language model wrote on a community; None if there is no valid report.
@@ -295,7 +295,7 @@ class Communities(StoredCommunities):
         """
         if self._is_current:
             return communities
-        flags = self._cache.visible  # by community: 1 (visible), 0 (not) or _UNKNOWN
+        flags = self._cache.visibility  # by community: 1 (visible), 0 (not) or _UNKNOWN
         unknown = communities[flags[communities] == _UNKNOWN]
         if len(unknown):
             flags[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)

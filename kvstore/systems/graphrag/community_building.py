@@ -49,6 +49,7 @@ class CommunityTree:
     vectors: Matrix
 
     def __len__(self) -> int:
+        """Return the number of communities of all levels."""
         return len(self.levels)
 
     @property

@@ -150,10 +150,10 @@ def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
         has_home = homes != NO_COMMUNITY
         np.add.at(chunk_counts, homes[has_home], 1)
         homes = np.where(has_home, tree.parents[homes], NO_COMMUNITY)
-    counted = set()
+    counted_pairs = set()
     for home, document in set(zip(tree.homes.tolist(), tree.graph.documents.tolist(), strict=True)):
-        while home != NO_COMMUNITY and (home, document) not in counted:
-            counted.add((home, document))
+        while home != NO_COMMUNITY and (home, document) not in counted_pairs:
+            counted_pairs.add((home, document))
             document_counts[home] += 1
             home = int(tree.parents[home])
     return chunk_counts.tolist(), document_counts.tolist()

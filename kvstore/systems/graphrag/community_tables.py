@@ -41,7 +41,7 @@ def get_community_text(state: State, communities: Communities, community: int) -
     return " ".join(map(format_summary_sentence, pieces))
 
 
-def _iter_visible(reader: TableReader) -> TableRows:
+def _iter_visible_communities(reader: TableReader) -> TableRows:
     """Yield the rows of the ``communities`` SQL table: the ids of communities that still have members and chunks.
 
     There are none without a ``communities`` index.
@@ -111,14 +111,14 @@ COMMUNITY_TABLE = SqlTable(
         "written_by": _make_column("TEXT", _get_report_model),
         "text": _make_column("TEXT", get_community_text),
     },
-    scan=_iter_visible,
+    scan=_iter_visible_communities,
     equal={"community": _find_by_key},
 )
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[int, int, float]]:
     """Yield all rows of ``community_members``: the ids of a community and of a member, and its edge weight there."""
-    for community in _iter_visible(reader):
+    for community in _iter_visible_communities(reader):
         yield from _iter_members(reader, community)
 
 

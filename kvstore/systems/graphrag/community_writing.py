@@ -165,16 +165,16 @@ def _check_findings(
     problem: ValueError | None = None
     num_findings = 0
     for finding in findings:
-        cited = [source_texts[number - 1] for number in dict.fromkeys(finding["sources"])]
+        cited_sources = [source_texts[number - 1] for number in dict.fromkeys(finding["sources"])]
         fields = {field: trim_to_sentences(finding[field]) for field in ("summary", "explanation")}
         try:
-            sources = [*names, *(source.text for source in cited)]
+            sources = [*names, *(source.text for source in cited_sources)]
             for text in fields.values():
                 check_text(text, sources, name="a finding", prompt=_TASK)
         except ValueError as error:
             problem = problem or error  # the first one is reported
             continue
         num_findings += 1
-        yield {**fields, "sources": list(dict.fromkeys(source.span_index for source in cited))}
+        yield {**fields, "sources": list(dict.fromkeys(source.span_index for source in cited_sources))}
     if problem is not None and not num_findings:
         raise problem

@@ -140,7 +140,7 @@ class _CommunityScoring:
         covers_many = query.within is not None or query.asks_for_overview
         unassigned = placement.unassigned[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
         num_omitted = len(placement.unassigned) - len(unassigned)
-        return cls(query, rarities, placement.allowed, placement.newer, unassigned, num_omitted)
+        return cls(query, rarities, placement.allowed, placement.newer_chunks, unassigned, num_omitted)
 
     def score_children(self, parents: IntArray | None) -> ScoredCommunities:
         """Return the children of communities with their scores for the question (None: the coarsest communities)."""

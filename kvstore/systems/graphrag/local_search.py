@@ -219,9 +219,9 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
     chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]
     no_entities = np.empty(0, np.uint32)
     requests = [NeighborhoodRequest(chunks, no_entities, max_chunks=0, with_links=False) for chunks in chunk_lists]
-    for ranking, (in_chunks, _) in zip(rankings, query.reading.fetch_all(requests), strict=True):
+    for ranking, (neighborhood, _) in zip(rankings, query.reading.fetch_all(requests), strict=True):
         max_score = max(score for _, score in ranking) or 1.0  # not 0, because it is a divisor
-        for (_, score), mentions in zip(ranking, _iter_own_mentions(query, in_chunks), strict=True):
+        for (_, score), mentions in zip(ranking, _iter_own_mentions(query, neighborhood), strict=True):
             for entity, rarity in mentions:
                 if entity not in excluded:
                     scores[entity] = scores.get(entity, 0.0) + rarity * max(0.0, score) / max_score

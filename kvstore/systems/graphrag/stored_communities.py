@@ -89,6 +89,7 @@ class StoredCommunities:
         self._records: dict[int, list[Any]] = {}
 
     def __len__(self) -> int:
+        """Return the number of communities of all levels."""
         return self._count
 
     def get_cached(self, name: str, make: Callable[[], Value]) -> Value:

@@ -38,13 +38,13 @@ _MAX_CACHED_TERMS = 1 << 14
 class ChunkPlacement(NamedTuple):
     """The chunks that are reported apart from the communities, and the communities that may be shown.
 
-    ``unassigned`` are the chunks in no community, then the ``newer`` ones, which were added after the build.
+    ``unassigned`` are the chunks in no community, then ``newer_chunks``, which were added after the build.
     ``allowed`` is the mask of the communities with a chunk that matches the query's condition on documents; it is None
     if the query has no condition.
     """
 
     unassigned: list[int]
-    newer: frozenset[int]
+    newer_chunks: frozenset[int]
     allowed: npt.NDArray[np.bool_] | None
 
 
@@ -65,12 +65,12 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
         """
         communities, allowed = require_communities(state), state.allowed
         allowed_chunks: list[int] = []
-        newer = np.array(communities.list_newer_chunks(), np.uint64)
+        newer_ids = np.array(communities.list_newer_chunks(), np.uint64)
         if allowed is not None:
             documents = state.documents.get_many(allowed.documents.tolist())
             allowed_chunks = [chunk for record in documents.values() for chunk in record.chunk_ids()]
-            newer = newer[allowed.get_chunk_mask(newer)]
-        newer_chunks: list[int] = newer.tolist()
+            newer_ids = newer_ids[allowed.get_chunk_mask(newer_ids)]
+        newer_chunks: list[int] = newer_ids.tolist()
         candidates = list(dict.fromkeys((*self.near_chunks, *allowed_chunks)))
         communities_by_chunk = dict(zip(candidates, communities.find_by_chunks(candidates), strict=True))
         is_allowed = None
@@ -81,7 +81,7 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
         unassigned = [chunk for chunk, path in communities_by_chunk.items() if not path or chunk in newer_set]
         return ChunkPlacement(
             unassigned=list(dict.fromkeys((*unassigned, *newer_chunks))),
-            newer=newer_set,
+            newer_chunks=newer_set,
             allowed=is_allowed,
         )
 

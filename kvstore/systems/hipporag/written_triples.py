@@ -47,7 +47,7 @@ _TASK = (
 
 
 class _WrittenTriples(WrittenListFact):
-    """The facts of the statement EXTRACT triples: the triples that a language model extracts from passages."""
+    """The texts that ``EXTRACT triples`` writes: the triples that a language model extracts from passages."""
 
     name = "written_triples"
     plural = "written_triples"
@@ -141,9 +141,10 @@ class _WrittenTriples(WrittenListFact):
         parse_triple(text.split("\t"))
 
     def list_introductions(self, value: ModelTexts) -> Iterable[tuple[str, str]]:
-        """Return (name, kind of entity) for each subject and object of the triples in ``value``, which become entities.
+        """Return (name, kind of entity) for each subject and object of the triples in ``value``.
 
-        The name is as the model wrote it; the kind says that a triple introduced it.
+        The triples introduce these names: each becomes an entity, if it is not known yet. The name is as the model
+        wrote it, and the kind says that a triple introduced it.
         """
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_spellings_by_key().values())
 

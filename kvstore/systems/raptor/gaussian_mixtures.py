@@ -92,10 +92,10 @@ def _split_recursively(mixture_class: Any, nodes: Points, members: IntArray, siz
     groups = _split_once(mixture_class, nodes, members, counts)
     if len(groups) == 1 or any(len(group) == len(members) for group in groups):
         return [members]  # the split separated nothing
-    finished: list[IntArray] = []
+    final_groups: list[IntArray] = []
     for group in groups:
-        finished += _split_recursively(mixture_class, nodes, group, size) if len(group) > size else [group]
-    return finished
+        final_groups += _split_recursively(mixture_class, nodes, group, size) if len(group) > size else [group]
+    return final_groups
 
 
 def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Sequence[int]) -> list[IntArray]:

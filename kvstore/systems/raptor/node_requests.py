@@ -413,8 +413,8 @@ class _NodeReader:
         ):
             topics, topic = self._bound_topics, node.id.number
             if spans:
-                related = " on related content" if topics.is_in_related_tree(topic) else ""
-                path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
+                tree_note = " on related content" if topics.is_in_related_tree(topic) else ""
+                path = f"topic of {topics.count_chunks(topic)} chunks{tree_note}: cosine {node.cosine:.3f}"
                 text, title = topics.get_text(topic), topics.get_title(topic) or None
                 hits[node.id] = build_composed_hit("summary", spans, text, path, title=title, score=node.cosine)
         return hits

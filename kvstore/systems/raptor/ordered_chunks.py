@@ -101,6 +101,7 @@ class OrderedChunks:
         return ordered_chunks, vectors
 
     def __len__(self) -> int:
+        """Return the number of chunks."""
         return len(self.ids)
 
     def read_text(self, chunk_index: int, start: int = 0, end: int | None = None) -> bytes:

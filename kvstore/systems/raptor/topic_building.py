@@ -97,9 +97,11 @@ class _Groups:
         return _Groups(order, np.searchsorted(labels[order], np.arange(count + 1)))
 
     def __len__(self) -> int:
+        """Return the number of groups."""
         return len(self._starts) - 1
 
     def __getitem__(self, group: int) -> IntArray:
+        """Return the members of a group, ascending."""
         return self._members[self._starts[group] : self._starts[group + 1]]
 
 
@@ -126,6 +128,7 @@ class _TopicLevel:
         self.parents = None if coarser_labels is None else _map_to_parents(labels, coarser_labels)
 
     def __len__(self) -> int:
+        """Return the number of topics of the level."""
         return len(self.chunk_indexes)
 
 

@@ -69,16 +69,16 @@ class TopicIndex(GenerationIndex[Topics]):
         ``states()`` opens the snapshot, ``record`` has the options of the index, and ``tools`` reports progress. The
         rows are built one by one as the caller stores them. Vectors are freed as soon as possible.
         """
-        with_related, soft = record.get_int_option("relatedness"), record.get_float_option("soft")
+        has_related_tree, soft = record.get_int_option("relatedness"), record.get_float_option("soft")
         with states() as state:
             counters = state.counters
             chunks, vectors = OrderedChunks.from_state(state)
-            mentions = EntityMentions.from_state(state, chunks) if with_related else None
+            mentions = EntityMentions.from_state(state, chunks) if has_related_tree else None
             open_indexes = state.open_indexes
         if open_indexes is not None:
             open_indexes.environment.release_pages()  # the whole file was read
         method, size = record.get_str_option("method"), record.get_int_option("size")
-        retained_vectors = vectors if with_related or soft else None
+        retained_vectors = vectors if has_related_tree or soft else None
         second_topics: IntArray | None = None
         if method == "gmm":
             partitions, second_topics = fit_partitions(vectors, size, _MAX_LEVELS)
@@ -151,8 +151,8 @@ class TopicIndex(GenerationIndex[Topics]):
         tree = topics.tree
         for topic in tree.levels.nonzero()[0].tolist():  # above the finest level
             children = tree.list_children(topic)
-            own_tree = tree.is_in_related_tree(topic)
-            if not children or any(tree.is_in_related_tree(child) != own_tree for child in children):
+            is_in_related_tree = tree.is_in_related_tree(topic)
+            if not children or any(tree.is_in_related_tree(child) != is_in_related_tree for child in children):
                 yield f"topic {topic} has no children, or children of the other tree: {children}"
         for _ in topics.iter_stored():  # raises CorruptionError if one is missing
             pass

@@ -204,11 +204,11 @@ def _select_sentences(
 
 def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:
     """Yield the words without digits; skip a word that differs from an earlier one only by final ``s``."""
-    seen: set[str] = set()
+    seen_stems: set[str] = set()
     for word in words:
         stem = word.rstrip("s")
-        if stem not in seen and not any(character.isdigit() for character in word):
-            seen.add(stem)
+        if stem not in seen_stems and not any(character.isdigit() for character in word):
+            seen_stems.add(stem)
             yield word
 
 

@@ -115,6 +115,7 @@ class StoredTopicTrees:
         return tree
 
     def __len__(self) -> int:
+        """Return the number of topics of both trees."""
         return len(self.levels)
 
     def is_in_related_tree(self, topic: int) -> bool:

@@ -99,7 +99,7 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
     These are the texts from which the extractive summary (without a model) took sentences. ``texts`` are all texts of
     the topic that the first prompt showed.
     """
-    indexes = _select_summarized(topic, texts)
+    indexes = _select_summarized_texts(topic, texts)
     selected_texts = [texts[index] for index in indexes]
 
     def check(sentences: Sequence[str]) -> Mapping[str, Any]:
@@ -110,7 +110,7 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
     return build_sentence_prompt("topic", selected_texts, check)
 
 
-def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
+def _select_summarized_texts(topic: Topic, texts: Sequence[str]) -> list[int]:
     """Return the sorted indexes of the texts to ask a model about after an invalid answer, at least one.
 
     ``texts`` are the texts that the first prompt for a summary of the topic showed. The selected ones are the texts

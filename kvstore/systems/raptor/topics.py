@@ -68,6 +68,7 @@ class Topics:
         self._leaf_changed: dict[int, bool] = {}
 
     def __len__(self) -> int:
+        """Return the number of topics as built, visible or not."""
         return len(self.tree)
 
     def iter_stored(self) -> Iterator[tuple[int, Topic]]:
@@ -420,8 +421,9 @@ class Topics:
             if len(vectors) > _MAX_SEARCHES
             else [self._find_nearest_older(vector) for vector in vectors]
         )
-        pairs = [(chunk, older) for chunk, older in zip(self._newer_chunks, nearest, strict=True) if older is not None]
-        leaves_by_pair = self._find_leaves([older for _, older in pairs])
+        chunk_pairs = zip(self._newer_chunks, nearest, strict=True)
+        pairs = [(chunk, older_chunk) for chunk, older_chunk in chunk_pairs if older_chunk is not None]
+        leaves_by_pair = self._find_leaves([older_chunk for _, older_chunk in pairs])
         return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaves_by_pair, strict=True) if leaves}
 
     def _find_nearest_older(self, vector: Vector) -> int | None:
@@ -431,9 +433,9 @@ class Topics:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
             chunks = [chunk for chunk, _ in ranking]
             # A chunk that was added after the build is in no topic.
-            older = [chunk for chunk, leaves in zip(chunks, self._find_leaves(chunks), strict=True) if leaves]
-            if older or len(ranking) < count:
-                return older[0] if older else None
+            older_chunks = [chunk for chunk, leaves in zip(chunks, self._find_leaves(chunks), strict=True) if leaves]
+            if older_chunks or len(ranking) < count:
+                return older_chunks[0] if older_chunks else None
             count *= _NEIGHBORS_FACTOR
 
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:

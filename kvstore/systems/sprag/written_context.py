@@ -34,7 +34,7 @@ _ENTRY_SCHEMA = build_object_schema(
 
 
 class _WrittenContext(WrittenFact):
-    """The facts of the statement EXTRACT context: a title and a sentence about documents and sections, by a model."""
+    """The texts that ``EXTRACT context`` writes: a title and a sentence about documents and sections, by a model."""
 
     name = "context"
     gives_context = True
