@@ -352,7 +352,7 @@ def write_reports(store: Store) -> int:
     model = store.language_model("scribe")
     assert model is not None
     writer = StructuredModel(model)
-    store._session.store.indexing.refresh("communities", None, writer)
+    store._session.store.index_manager.refresh("communities", None, writer)
     return writer.num_calls
 
 

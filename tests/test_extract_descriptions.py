@@ -199,7 +199,7 @@ def write_reports(store: kvstore.Store, server: Server) -> list[list[str]]:
     server.requests.clear()
     model = store.language_model("scribe")
     assert model is not None
-    store._session.store.indexing.refresh("communities", None, StructuredModel(model))
+    store._session.store.index_manager.refresh("communities", None, StructuredModel(model))
     return [list_quoted_texts(request)[1:] for request in server.requests]
 
 

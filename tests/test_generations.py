@@ -369,7 +369,7 @@ def write_titles(store: kvstore.Store, limit: int | None = None) -> int:
     model = store.language_model("scribe")
     assert model is not None
     writer = StructuredModel(model, limit)
-    store._session.store.indexing.refresh("toy_groups", None, writer)
+    store._session.store.index_manager.refresh("toy_groups", None, writer)
     return writer.num_calls
 
 
@@ -392,12 +392,12 @@ def test_a_model_writes_only_missing_texts(toy_store: kvstore.Store, server: Ser
 
 def test_the_largest_first_within_some_tokens(toy_store: kvstore.Store, server: Server) -> None:
     server.respond = answer_writing
-    forecast = toy_store._session.store.indexing.forecast("toy_groups")["toy_groups"]
+    forecast = toy_store._session.store.index_manager.forecast("toy_groups")["toy_groups"]
     assert (forecast.texts, forecast.written, forecast.calls) == (2, 0, 2)
     assert write_titles(toy_store, limit=0) == 0
     assert write_titles(toy_store, limit=forecast.tokens - 1) == 1
     assert get_titles(toy_store).keys() == {"t"}
-    left = toy_store._session.store.indexing.forecast("toy_groups")["toy_groups"]
+    left = toy_store._session.store.index_manager.forecast("toy_groups")["toy_groups"]
     assert (left.texts, left.written, left.calls) == (2, 1, 1)
     assert write_titles(toy_store, limit=left.tokens) == 1
     assert get_titles(toy_store).keys() == {"m", "t"}
@@ -487,7 +487,7 @@ def test_expand_draws_it(toy_store: kvstore.Store) -> None:
 
 def test_a_forecast_is_of_the_next_generation_and_changes_nothing(toy_store: kvstore.Store) -> None:
     toy_store.put("jam", "It is sweet.")
-    forecast = toy_store._session.store.indexing.forecast("toy_groups")["toy_groups"]
+    forecast = toy_store._session.store.index_manager.forecast("toy_groups")["toy_groups"]
     assert (forecast.described, forecast.calls) == ("3 groups, 0 written", 3)
     assert show_index(toy_store) == ("ready", 1, "2 groups, 0 written")
 

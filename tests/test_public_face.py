@@ -197,6 +197,6 @@ def test_the_log_is_silent_without_a_handler(
         lambda *_: (_ for _ in ()).throw(kvstore.errors.IndexUnavailableError("no room for the index")),
     )
     with caplog.at_level(logging.INFO, "kvstore"):
-        store._session.store.indexing._extend_files([VECTOR_INDEX])
+        store._session.store.index_manager._extend_files([VECTOR_INDEX])
     assert "in the background" in caplog.text
     assert "no room for the index" in caplog.text

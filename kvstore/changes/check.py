@@ -259,12 +259,12 @@ class _Checker:
         self, record: DocumentRecord, sections: list[Section], occurrences: list[HeadingOccurrence]
     ) -> Iterator[str]:
         """Yield a sentence if the stored ``occurrences`` differ from the names in a document's title and headings."""
-        expected: set[HeadingOccurrence] = set()
+        expected_occurrences: set[HeadingOccurrence] = set()
         for heading in iter_headed_abstracts(record, sections):
             mentions = find_mentions(self._state.filter, fold(heading.text), self._state.settings.name_words)
-            expected.update(heading.make_occurrence(mention.entity, mention.key) for mention in mentions)
+            expected_occurrences.update(heading.make_occurrence(mention.entity, mention.key) for mention in mentions)
         is_stored_twice = len(set(occurrences)) < len(occurrences)
-        if expected != set(occurrences) or is_stored_twice:
+        if expected_occurrences != set(occurrences) or is_stored_twice:
             yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
 
     def _count_introduction(self, entity: int, slot: int) -> None:

@@ -47,9 +47,11 @@ def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettin
         else chunk_document(document.content, settings)
         for document in documents
     ]
-    derived = iter(derive_chunked([content for content in contents if isinstance(content, ChunkedDocument)], settings))
+    derived_contents = iter(
+        derive_chunked([content for content in contents if isinstance(content, ChunkedDocument)], settings)
+    )
     return [
-        replace(document, content=next(derived) if isinstance(content, ChunkedDocument) else content)
+        replace(document, content=next(derived_contents) if isinstance(content, ChunkedDocument) else content)
         for document, content in zip(documents, contents, strict=True)
     ]
 

@@ -53,7 +53,7 @@ class SourceDocument:
 
 
 class _StatedDocuments(Fact[str, SourceDocument]):
-    """The documents as the user supplied them, by document key."""
+    """The kind of fact with the documents as the user supplied them, by document key."""
 
     name = "document"
     plural = "documents"
@@ -156,7 +156,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
 
 
 class _StatedTriples(DocumentFact[DocumentTriples]):
-    """The triples of documents, by document key."""
+    """The kind of fact with the triples of documents, by document key."""
 
     name = "triples"
     plural = "triples"
@@ -206,7 +206,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
 
 
 class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
-    """The edges that the user stated, by tree and the normal forms of both names."""
+    """The kind of fact with the edges that the user stated, by tree and the normal forms of both names."""
 
     name = "edge"
     plural = "edges"
@@ -296,7 +296,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
 
 
 class _StatedAliases(StatedFact[str, Alias]):
-    """The aliases and merges that the user stated, by the normal form of the alias."""
+    """The kind of fact with the aliases and merges that the user stated, by the normal form of the alias."""
 
     kinds = (ALIAS,)
     name = "alias"
@@ -340,11 +340,11 @@ class _StatedAliases(StatedFact[str, Alias]):
     def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
         """Yield a statement, and the values of its ``?``, for each alias and merge whose names are known now."""
         # An alias comes after the aliases that make its entity known. Aliases form no cycle, so the loop ends.
-        remaining = {key: alias for key, alias in self.scan(state) if self._is_expressible(state, alias)}
-        while remaining:
-            for key, alias in list(remaining.items()):
-                if alias.target not in remaining:
-                    del remaining[key]
+        remaining_aliases = {key: alias for key, alias in self.scan(state) if self._is_expressible(state, alias)}
+        while remaining_aliases:
+            for key, alias in list(remaining_aliases.items()):
+                if alias.target not in remaining_aliases:
+                    del remaining_aliases[key]
                     statement = "ALIAS ? FOR ?" if alias.kind == ALIAS else "MERGE ENTITY ? INTO ?"
                     yield statement, (alias.name, alias.entity)
 

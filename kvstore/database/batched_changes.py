@@ -57,7 +57,7 @@ class BatchedChanges:
         #: True if a batch was applied.
         self.has_applied = False
         #: Applied batches, kept to apply them again in a larger map; empty if the map has enough room.
-        self._applied: list[PendingChanges] = []
+        self._applied_batches: list[PendingChanges] = []
         #: True if applied batches are kept, because the transaction may outgrow LMDB's map of the file.
         self.keeps_batches = transaction.may_outgrow_map
 
@@ -82,30 +82,36 @@ class BatchedChanges:
         Other facts about the document, such as triples, are kept if they remain valid for its text.
         """
         key = document.document.key
-        existing = self.find_document(key)
+        existing_document = self.find_document(key)
         valid_facts = []
-        if existing is not None:
-            if existing.digest == document.document.digest:
+        if existing_document is not None:
+            if existing_document.digest == document.document.digest:
                 return False
-            if self.put_metadata(existing, document):
+            if self.put_metadata(existing_document, document):
                 return True
-            valid_facts = self._select_valid_facts(existing, document)
+            valid_facts = self._select_valid_facts(existing_document, document)
         self.pending.put(document)
         for fact_kind, value in valid_facts:
             self.pending.put_fact(fact_kind, key, value)
         return True
 
-    def put_metadata(self, existing: ValidDocument | DocumentRecord, document: PendingDocument) -> bool:
+    def put_metadata(self, existing_document: ValidDocument | DocumentRecord, document: PendingDocument) -> bool:
         """Store the new metadata of a document if nothing else of it changes, and return True; otherwise return False.
 
-        ``existing`` is the pending or stored document with the same key. All data derived from a stored document stays,
-        so a change of its language or of the name of its tree, which metadata can state, is not possible here.
+        ``existing_document`` is the pending or stored document with the same key. All data derived from a stored
+        document stays, so a change of its language or of the name of its tree, which metadata can state, is not
+        possible here.
         """
-        if not (isinstance(existing, DocumentRecord) and changes_only_metadata(self.state, existing, document)):
+        if not (
+            isinstance(existing_document, DocumentRecord)
+            and changes_only_metadata(self.state, existing_document, document)
+        ):
             return False
-        self._record_digest(existing.key)
-        self.pending.put_metadata(existing.key, MetadataChange(document.document.meta, document.document.digest))
-        self.set_origin(existing.key, document.origin)
+        self._record_digest(existing_document.key)
+        self.pending.put_metadata(
+            existing_document.key, MetadataChange(document.document.meta, document.document.digest)
+        )
+        self.set_origin(existing_document.key, document.origin)
         return True
 
     def delete_documents(self, keys: Sequence[str]) -> int:
@@ -134,20 +140,20 @@ class BatchedChanges:
         return True
 
     def _select_valid_facts(
-        self, existing: ValidDocument | DocumentRecord, document: PendingDocument
+        self, existing_document: ValidDocument | DocumentRecord, document: PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
-        """Return the stated facts, such as triples, that stay valid if ``document`` replaces the document ``existing``.
+        """Return the stated facts, such as triples, that stay valid if ``document`` replaces an existing one.
 
-        Each fact is a pair of its kind and its value, which is adapted to the new text. ``existing`` is the pending or
-        stored document with the same key.
+        Each fact is a pair of its kind and its value, which is adapted to the new text. ``existing_document`` is the
+        pending or stored document with the same key.
         """
         valid_document = document.document
-        if PAIRS_FORMAT in (existing.format, valid_document.format):
+        if PAIRS_FORMAT in (existing_document.format, valid_document.format):
             return []  # a document of pairs has no text to state facts about
         stated_facts = self._list_facts(valid_document.key)
         if not stated_facts:
             return []
-        is_same_text = has_same_text(self.state, existing, valid_document)
+        is_same_text = has_same_text(self.state, existing_document, valid_document)
         adapted_facts = [
             (fact_kind, fact_kind.fit_to_document(value, lambda: self._chunk_document(document), is_same_text))
             for fact_kind, value in stated_facts
@@ -200,12 +206,14 @@ class BatchedChanges:
         if anything changes. The document of a fact about a document must exist. Raises InputError if the fact
         contradicts existing facts.
         """
-        existing = self.find_fact(fact_kind, key)
+        existing_value = self.find_fact(fact_kind, key)
         is_merged = keep_existing or fact_kind.is_cumulative
-        new_value: Value | None = value if existing is None or not is_merged else fact_kind.merge(existing, value)
+        new_value: Value | None = (
+            value if existing_value is None or not is_merged else fact_kind.merge(existing_value, value)
+        )
         if isinstance(fact_kind, DocumentFact):
             new_value = fact_kind.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), same_text=True)
-        if new_value == existing or not (new_value or existing):  # nothing to change, or to delete
+        if new_value == existing_value or not (new_value or existing_value):  # nothing to change, or to delete
             return False
         if new_value is not None:
             fact_kind.check_consistency(new_value, partial(self.find_fact, fact_kind))
@@ -259,7 +267,7 @@ class BatchedChanges:
         pending, self.pending = self.pending, PendingChanges()
         self.has_applied = True
         if self.keeps_batches:
-            self._applied.append(pending)
+            self._applied_batches.append(pending)
         self._changes.apply(pending, expect_more=expect_more)
         if self.keeps_batches:
             pending.release()
@@ -284,7 +292,7 @@ class BatchedChanges:
         Raises TransactionError if another writer has changed a document whose metadata or facts the batches change.
         """
         changes = self._open_changes(transaction)
-        for pending in self._applied:
+        for pending in self._applied_batches:
             for key, digest in pending.stored_digests.items():
                 record = changes.documents.find_by_key(key)
                 if record is None or record.digest != digest:

@@ -412,7 +412,7 @@ class Database(Handle):
         >>> [index.state for index in store.indexes() if index.kind == "synonyms"]
         ['ready']
         """
-        self._session.store.indexing.create(kind, options or {}, progress)
+        self._session.store.index_manager.create(kind, options or {}, progress)
 
     def drop_index(self, kind: str) -> None:
         """Remove an index and its contents; raises InputError if it does not exist. If interrupted, call it again.
@@ -420,7 +420,7 @@ class Database(Handle):
         >>> store.create_index("vectors", {"exact_below": 50_000})
         >>> store.drop_index("vectors")
         """
-        self._session.store.indexing.drop(kind)
+        self._session.store.index_manager.drop(kind)
 
     def refresh(
         self,
@@ -449,14 +449,14 @@ class Database(Handle):
         if within is not None:
             check_integer("within", within, 1)
         elif model is None:
-            return self._session.store.indexing.refresh(kind, progress)
+            return self._session.store.index_manager.refresh(kind, progress)
         from ..models.structured import StructuredModel
 
         language_model = self._session.get_language_model(model)
         if language_model is None:
             raise InputError("no language model is named; give MODEL 'name', or SET model = 'name'")
         try:
-            return self._session.store.indexing.refresh(kind, progress, StructuredModel(language_model, within))
+            return self._session.store.index_manager.refresh(kind, progress, StructuredModel(language_model, within))
         finally:
             self._record_spending("REFRESH", language_model)
 
@@ -469,7 +469,7 @@ class Database(Handle):
         >>> store.forecast_refresh("topics")["topics"].calls
         1
         """
-        return self._session.store.indexing.forecast(kind)
+        return self._session.store.index_manager.forecast(kind)
 
     # Counts
 
@@ -494,4 +494,4 @@ class Database(Handle):
 
         with self.state() as state:
             file_statistics = self._session.environment.statistics()
-            return collect_statistics(state, file_statistics) | self._session.store.indexing.measure_sizes()
+            return collect_statistics(state, file_statistics) | self._session.store.index_manager.measure_sizes()

@@ -91,6 +91,7 @@ class Handle(ClosedOnExit, Queryable):
             store.handles.add(self)
 
     def __repr__(self) -> str:
+        """Return the class, the path of the store, and the handle's state: closed, read-only or neither."""
         if self.closed:
             return f"<kvstore.{type(self).__name__} {str(self.path)!r}, closed>"
         return f"<kvstore.{type(self).__name__} {str(self.path)!r}{', read-only' if self.readonly else ''}>"

@@ -58,7 +58,7 @@ class IndexManager:
         self._file_builder = IndexBuilder(open_indexes.environment, settings, embed)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._stopped = threading.Event()
+        self._stop_requested = threading.Event()
         #: For each kind, the next chunk id below which an extension cannot be due yet.
         self._next_due_chunk: dict[str, int] = {}
 
@@ -81,13 +81,13 @@ class IndexManager:
         def create_record(view: WriteView) -> None:
             """Store the records of the index and of its companion indexes; raise InputError if the index exists."""
             require_maintained(view)
-            existing = Indexes(view).get(index)
-            if existing is not None and existing.is_created:
+            existing_record = Indexes(view).get(index)
+            if existing_record is not None and existing_record.is_created:
                 raise InputError(
                     f"index {index.name} already exists; REFRESH brings it up to date, DROP INDEX removes it"
                 )
             # Keep the record of a default index, so that its file can be reused if it is built the same way.
-            record = replace(existing or IndexRecord(index), options=valid_options, is_created=True)
+            record = replace(existing_record or IndexRecord(index), options=valid_options, is_created=True)
             IndexWriter(view).put(index.start_record(record, view))
             for companion in _list_companions(index):
                 IndexWriter(view).put(companion.start_record(IndexRecord(companion), view))
@@ -175,13 +175,13 @@ class IndexManager:
         """
         due_indexes = [index for index in list_automatic_indexes() if self._may_be_due(index, next_chunk)]
         with self._lock:
-            if due_indexes and self._thread is None and not self._stopped.is_set():
+            if due_indexes and self._thread is None and not self._stop_requested.is_set():
                 self._thread = MaintenanceThread(target=self._extend_files, args=(due_indexes,), name="kvstore index")
                 self._thread.start()
 
     def stop(self) -> None:
         """Stop the background thread and wait for it; the work it has finished is kept."""
-        self._stopped.set()
+        self._stop_requested.set()
         with self._lock:
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -235,7 +235,7 @@ class IndexManager:
     def _is_cancelled(self) -> bool:
         """True if the background thread must end: it was stopped, or the program is exiting."""
         # A program that exits without closing its store must not wait for an index.
-        return self._stopped.is_set() or not threading.main_thread().is_alive()
+        return self._stop_requested.is_set() or not threading.main_thread().is_alive()
 
     def _refresh(self, index: Index, progress: ReportProgress | None) -> bool:
         """Bring an index up to date with the last commit; return True if that changed anything.
@@ -244,7 +244,7 @@ class IndexManager:
         """
         if index.automatic:
             self.stop()  # the refresh does the background thread's work
-            self._stopped.clear()  # it may be started again
+            self._stop_requested.clear()  # it may be started again
         return self._find_builder(index).refresh(index, progress)
 
     def _find_builder(self, index: Index) -> IndexFiller:

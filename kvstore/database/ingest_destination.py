@@ -95,10 +95,10 @@ class IngestDestination:
     def write(
         self,
         batch: Sequence[BatchedDocument],
-        deleted: Sequence[str] = (),
+        deleted_keys: Sequence[str] = (),
         files: Sequence[CompletedFile] = (),
     ) -> None:
-        """Store a batch of documents, delete the documents with the keys ``deleted``, and record files, in one commit.
+        """Store a batch of documents, delete the documents ``deleted_keys``, and record files, in one commit.
 
         ``files`` are ingested files with the digests of their documents.
         """
@@ -110,7 +110,7 @@ class IngestDestination:
         with self._handle.transaction(models=False) as transaction:
             for document in documents:
                 transaction._put(document)
-            transaction.delete_many(deleted)
+            transaction.delete_many(deleted_keys)
             transaction._record_files(files)
         self._session.environment.release_pages()
 

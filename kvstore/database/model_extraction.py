@@ -195,20 +195,20 @@ class ModelExtraction:
             self._store_texts({key: texts})
         counts = _RunningCounts(num_passages=plan.forecast.copied, num_copied=plan.forecast.copied)
         structured_model = StructuredModel(model, max_tokens=plan.forecast.room)
-        pending = RequestQueue(plan.requests)
+        pending_requests = RequestQueue(plan.requests)
         num_done = 0
-        while pending:
+        while pending_requests:
             if progress is not None:
-                progress(self._make_progress(num_done, num_done + len(pending), structured_model))
+                progress(self._make_progress(num_done, num_done + len(pending_requests), structured_model))
             num_done += 1
             try:
-                self._send_next_request(pending, plan.document_keys, structured_model, counts)
+                self._send_next_request(pending_requests, plan.document_keys, structured_model, counts)
             except TokenLimitError:
                 break
             except ModelError as error:
                 raise _add_progress(error, counts.num_passages) from None
         if progress is not None:
-            num_requests = num_done + len(pending)
+            num_requests = num_done + len(pending_requests)
             progress(self._make_progress(num_requests, num_requests, structured_model))
         # The passages that had no text before, minus the passages that have one now.
         num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - counts.num_passages
@@ -224,17 +224,17 @@ class ModelExtraction:
 
     def _send_next_request(
         self,
-        pending: RequestQueue,
+        pending_requests: RequestQueue,
         document_keys: Mapping[bytes, Sequence[str]],
         model: StructuredModel,
         counts: _RunningCounts,
     ) -> None:
-        """Send the next of the ``pending`` requests to a model, store the answer, and count it in ``counts``.
+        """Send the next of ``pending_requests`` to a model, store the answer, and count it in ``counts``.
 
         ``document_keys`` has, by the digest of each passage, the keys of the documents that contain it. Raises the
         model's errors, and InvalidAnswerError or PromptTooLongError only after several consecutive unusable answers.
         """
-        request = pending.take_next()
+        request = pending_requests.take_next()
         sources = self._read_sources(request)
         if not sources:  # the documents changed meanwhile
             return
@@ -248,11 +248,11 @@ class ModelExtraction:
                 counts.failures.append(f"document {next(iter(request.values()))!r}: {error}")
             if model.num_failures >= MAX_FAILURES:
                 raise
-            pending.record_answer(request, ())
+            pending_requests.record_answer(request, ())
             return
         texts_by_document = self._group_by_document(answers, document_keys, model.model.name)
         self._store_answer(texts_by_document)
-        pending.record_answer(request, answers)
+        pending_requests.record_answer(request, answers)
         num_stored = sum(len(texts.by_digest) for texts in texts_by_document.values())
         counts.num_passages += num_stored
         # An answer is stored in every document with its passage; all but one of these texts are copies.
@@ -325,21 +325,23 @@ class ModelExtraction:
             token_budget = self._compute_token_budget(passages, overhead)
             unwritten_passages = [passage for passage in passages if not passage.is_written]
             scores = self._score_passages(state, unwritten_passages, token_budget, overhead)
-        selected = self._select_within_budget(unwritten_passages, scores, token_budget, overhead)
+        selected_passages = self._select_within_budget(unwritten_passages, scores, token_budget, overhead)
         score_by_digest = {passage.digest: score for passage, score in zip(unwritten_passages, scores, strict=True)}
         groups = sorted(
-            self._group_passages(selected),
+            self._group_passages(selected_passages),
             key=lambda group: -max(score_by_digest[passage.digest] for passage in group),
         )
         # A text is stored in every document that contains its passage; all but one of them are copies.
-        num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected)
-        num_left = sum(len(passage.document_keys) for passage in unwritten_passages) - len(selected) - num_to_copy
+        num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected_passages)
+        num_left = (
+            sum(len(passage.document_keys) for passage in unwritten_passages) - len(selected_passages) - num_to_copy
+        )
         forecast = ExtractionForecast(
             kind=self._text_kind.kind,
             documents=num_documents,
-            passages=len(selected) + num_to_copy,
+            passages=len(selected_passages) + num_to_copy,
             calls=len(groups),
-            tokens=self._estimate_cost(selected, overhead),
+            tokens=self._estimate_cost(selected_passages, overhead),
             written=len(passages) - len(unwritten_passages),
             copied=sum(len(texts.by_digest) for texts in copied_texts.values()),
             left=num_left,
@@ -397,7 +399,7 @@ class ModelExtraction:
         return _CollectedPassages(list(passages_by_digest.values()), num_documents, copied_texts)
 
     def _find_texts(self, state: State, key: str) -> Mapping[bytes, PassageTexts]:
-        """Return the texts of a document by passage digest, each with the model that wrote them; empty without any."""
+        """Return the texts of a document by passage digest, with the model that wrote each; empty if it has none."""
         texts = self._text_kind.find(state, key)
         return {} if texts is None else texts.by_digest
 
@@ -475,10 +477,10 @@ class ModelExtraction:
         # with the lowest score per token are dropped.
         indexes.sort(key=lambda index: (scores[index] / passages[index].tokens, -index), reverse=True)
         while True:
-            selected = [passages[index] for index in sorted(indexes)]
-            excess = self._estimate_cost(selected, overhead) - token_budget
+            selected_passages = [passages[index] for index in sorted(indexes)]
+            excess = self._estimate_cost(selected_passages, overhead) - token_budget
             if excess <= 0:
-                return selected
+                return selected_passages
             while indexes and excess > 0:
                 excess -= weights[indexes.pop()]
 

@@ -81,6 +81,7 @@ class HitCounts:
             raise
 
     def __len__(self) -> int:
+        """Return the number of names with hits."""
         return len(self._counts)
 
 
@@ -126,7 +127,7 @@ class OpenStore:
         self.embedder = LazyEmbedder(environment.path, settings, embedder)
 
     @cached_property
-    def indexing(self) -> IndexManager:
+    def index_manager(self) -> IndexManager:
         """The object that creates and extends the indexes; created on first use, as reads never need it."""
         from .index_worker import IndexManager
 
@@ -166,8 +167,8 @@ class OpenStore:
 
         A step that fails, or for which another writer has the lock, is logged and left out.
         """
-        if "indexing" in vars(self):
-            self.indexing.stop()
+        if "index_manager" in vars(self):
+            self.index_manager.stop()
         # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
         last_steps: list[Callable[[], None]] = [
             partial(self.flush, timeout=0),
@@ -187,8 +188,8 @@ class OpenStore:
 
     def __del__(self) -> None:
         """Stop the background index thread after all handles were garbage-collected without being closed."""
-        if "indexing" in vars(self):
-            self.indexing.stop()
+        if "index_manager" in vars(self):
+            self.index_manager.stop()
 
     def _merge_buffer(self) -> None:
         """Merge the change buffer if it is large enough to slow down the next opening of the store."""
@@ -224,9 +225,9 @@ class OpenStore:
         """Record the use of language models in the store, in one commit, and forget what is recorded."""
         from ..structures.spending import add_spending
 
-        entries = list(self.spending)
-        self.environment.write_with_growth(lambda view: add_spending(view, entries), timeout)
-        for _ in entries:  # those that other threads have added meanwhile stay
+        uses = list(self.spending)
+        self.environment.write_with_growth(lambda view: add_spending(view, uses), timeout)
+        for _ in uses:  # keep the uses that other threads have added meanwhile
             self.spending.popleft()
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:
@@ -277,9 +278,9 @@ class OpenStore:
         if settings.embedder != self.settings.embedder:
             self.embedder.use_named(settings)
         self.settings = settings
-        if "indexing" in vars(self):  # it was created with the old settings
-            self.indexing.stop()
-            del self.indexing
+        if "index_manager" in vars(self):  # it was created with the old settings
+            self.index_manager.stop()
+            del self.index_manager
         return True
 
     def build_state(self, snapshot: View) -> State:

@@ -124,7 +124,7 @@ class OwnedTransaction(Queryable):
         if was_large:
             release_free_memory()
         if has_new_chunks:  # otherwise the previous commit has begun the extension, if one was due
-            self._session.store.indexing.extend_due_indexes(next_chunk)
+            self._session.store.index_manager.extend_due_indexes(next_chunk)
 
     def _write_changes(self, lookup_counts: Mapping[str, int], is_applied: bool) -> None:
         """Commit the changes; if LMDB's map of the file is too small, apply them again in a larger one.
@@ -162,6 +162,7 @@ class OwnedTransaction(Queryable):
                 self._close()
 
     def __enter__(self) -> Self:
+        """Return the transaction itself, which has begun already."""
         return self
 
     def __exit__(

@@ -31,6 +31,7 @@ class RequestQueue:
         self._answers_to_grow = _ANSWERS_TO_GROW
 
     def __len__(self) -> int:
+        """Return the number of requests in the queue."""
         return len(self._requests)
 
     def take_next(self) -> Request:

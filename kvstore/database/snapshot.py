@@ -34,6 +34,7 @@ class Snapshot(ClosedOnExit, Queryable):
         self._state = session.store.build_state(self._snapshot)
 
     def __repr__(self) -> str:
+        """Return the path of the store, and ``closed`` if the snapshot is closed."""
         closed = ", closed" if self._snapshot.closed else ""
         return f"<kvstore.Snapshot {str(self._session.environment.path)!r}{closed}>"
 
@@ -49,10 +50,10 @@ class Snapshot(ClosedOnExit, Queryable):
 
     def _start_measuring_pages(self) -> MeasuredView:
         """Reopen the state through a view that counts the pages of the data file read from now on; return the view."""
-        measured = MeasuredView(self._snapshot)
+        measured_view = MeasuredView(self._snapshot)
         self._state.close()
-        self._state = self._session.store.build_state(measured)
-        return measured
+        self._state = self._session.store.build_state(measured_view)
+        return measured_view
 
     @contextmanager
     def state(self) -> Iterator[State]:

@@ -36,6 +36,7 @@ class Transaction(OwnedTransaction):
     """
 
     def __repr__(self) -> str:
+        """Return the path of the store, and ``ended`` if the transaction has ended."""
         return f"<kvstore.Transaction {str(self._session.environment.path)!r}{'' if self.open else ', ended'}>"
 
     @in_owner_thread

@@ -13,7 +13,9 @@ class ClosedOnExit:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
+        """Return the object itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the object."""
         self.close()

@@ -265,9 +265,11 @@ class VerifiedCursor:
         self.value = cursor.value
 
     def __enter__(self) -> Self:
+        """Return the cursor itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the cursor."""
         self._cursor.close()
 
     def get(self, key: bytes) -> memoryview | None:

@@ -205,6 +205,7 @@ class WriteTransaction(LmdbView):
                 self._end()
 
     def __enter__(self) -> Self:
+        """Return the transaction itself, which has begun already."""
         return self
 
     def __exit__(

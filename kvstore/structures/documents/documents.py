@@ -408,7 +408,9 @@ class HeadedSection(Protocol):
     """A section of a document, stored or not yet stored: its title and its parent."""
 
     @property
-    def title(self) -> str: ...
+    def title(self) -> str:
+        """The text of the heading."""
+        ...
 
     @property
     def parent(self) -> int:
