@@ -139,13 +139,13 @@ class Destination(Protocol):
     def write(
         self,
         batch: Sequence[BatchedDocument],
-        deleted: Sequence[str] = (),
+        deleted_keys: Sequence[str] = (),
         files: Sequence[CompletedFile] = (),
     ) -> None:
         """Commit documents, and embed those without vectors.
 
-        The same commit deletes the documents with the keys ``deleted``, and records ``files`` as ingested, each with
-        the digests of its documents.
+        The same commit deletes the documents ``deleted_keys``, and records ``files`` as ingested, each with the digests
+        of its documents.
         """
         ...
 
@@ -191,6 +191,7 @@ class Ingestion(ClosedOnExit, Iterator[IngestProgress]):
         self.report = report
 
     def __repr__(self) -> str:
+        """Return the counts of the report so far."""
         return f"<kvstore.Ingestion: {self.report}>"
 
     def __next__(self) -> IngestProgress:

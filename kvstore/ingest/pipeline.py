@@ -67,7 +67,7 @@ def create_ingestion(
     its share of half of the machine's memory). Raises InputError for an invalid format, option or engine, and for an
     empty path; EngineError if the engine is unavailable or lost.
     """
-    path_list, (included, excluded) = list_paths(paths), list_ingest_patterns(include, exclude)
+    path_list, (include_patterns, exclude_patterns) = list_paths(paths), list_ingest_patterns(include, exclude)
     ReadOptions.parse(options)
     if format is not None:
         check_format(format)
@@ -85,7 +85,7 @@ def create_ingestion(
     reading_options = dict(options or {})
     limits = Limits(time_limit, memory_limit)
     reader = SourceReader(destination, format, reading_options, workers, engine, limits)
-    run = _IngestRun(destination, reader, format, included, excluded, reading_options)
+    run = _IngestRun(destination, reader, format, include_patterns, exclude_patterns, reading_options)
 
     def run_steps() -> Generator[IngestProgress, None, None]:
         """Run the ingest and yield its progress; then let the destination finish it."""
@@ -396,10 +396,10 @@ class _IngestRun:
             self._stored_fact_keys |= outcomes.keys()
             self._facts = {}
 
-    def _write_batch(self, deleted: Sequence[str] = ()) -> None:
-        """Commit the batch and the records of its files, delete the documents ``deleted`` (keys), and begin a batch."""
-        if self._batch.documents or deleted or self._files:
-            self._destination.write(self._batch.documents, deleted, self._files)
+    def _write_batch(self, deleted_keys: Sequence[str] = ()) -> None:
+        """Commit the batch and the records of its files, delete documents, and begin another batch."""
+        if self._batch.documents or deleted_keys or self._files:
+            self._destination.write(self._batch.documents, deleted_keys, self._files)
             self.report.documents += len(self._batch.documents)
             self.report.chunks += self._batch.num_chunks
             self._batch, self._files = DocumentBatch(), []
@@ -410,7 +410,7 @@ class _IngestRun:
 
         The documents of files that could not be read are stored until these files can be read or no longer exist.
         """
-        vanished: list[str] = []
+        vanished_keys: list[str] = []
         coverages_by_root: dict[str, list[Coverage]] = {}
         for coverage in self._coverages:
             coverages_by_root.setdefault(coverage.root, []).append(coverage)
@@ -421,12 +421,12 @@ class _IngestRun:
                         continue
                     location = record.source or record.key
                     is_covered = any(coverage.contains(location) for coverage in coverages)
-                    if is_covered and not self._is_unread(root, location):
-                        vanished.append(record.key)
-        self.report.removed += len(vanished)
-        return vanished
+                    if is_covered and not self._is_unreadable(root, location):
+                        vanished_keys.append(record.key)
+        self.report.removed += len(vanished_keys)
+        return vanished_keys
 
-    def _is_unread(self, root: str, location: str) -> bool:
+    def _is_unreadable(self, root: str, location: str) -> bool:
         """True if a file of the ``root`` folder, or a folder that contains it, exists but could not be read."""
         # Older versions stored the path below the root as the location.
         path = location if location.startswith(root) else f"{root}/{location}"
@@ -439,7 +439,7 @@ class _IngestRun:
 
         ``current_key`` is the key of the next file.
         """
-        elapsed = max(time.monotonic() - self._start_time, 1e-9)
+        elapsed_seconds = max(time.monotonic() - self._start_time, 1e-9)
         report, pace = self.report, self._pace
         # If more text was read than the file sizes predicted, the time left is unknown: the rows of a table, say,
         # become texts with their column names.
@@ -448,7 +448,7 @@ class _IngestRun:
             done=num_files_done,
             total=num_files,
             chunks=report.chunks,
-            chunks_per_second=report.chunks / elapsed,
+            chunks_per_second=report.chunks / elapsed_seconds,
             seconds_left=None if is_rest_unknown else pace.estimate_seconds_left(),
             current=current_key,
             known=report.known,

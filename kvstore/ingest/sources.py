@@ -111,9 +111,11 @@ class Sources:
     unreadable_locations: tuple[str, ...]
 
     def __iter__(self) -> Iterator[Source]:
+        """Iterate over the files in order."""
         return iter(self.files)
 
     def __len__(self) -> int:
+        """Return the number of files."""
         return len(self.files)
 
 
@@ -176,12 +178,12 @@ def format_skipped(skipped: Mapping[str, int]) -> str:
     >>> format_skipped({"links to folders": 1})
     '1 link to a folder'
     """
-    parts = []
+    counts = []
     for reason in sorted(skipped, key=lambda reason: (-skipped[reason], reason)):
         count = skipped[reason]
         noun = _SINGULARS.get(reason, reason) if count == 1 else reason
-        parts.append(f"{count:,} {noun.removeprefix('suffix ')}")
-    return ", ".join(parts)
+        counts.append(f"{count:,} {noun.removeprefix('suffix ')}")
+    return ", ".join(counts)
 
 
 class _FileSearch:
@@ -205,31 +207,31 @@ class _FileSearch:
         #: knows only escaped paths, and must not remove the documents of skipped files.
         self._is_excluded = make_exclusion(exclude)
 
-    def add_path(self, requested: str) -> None:
-        """Add the files of ``requested``, a path, address or pattern as the caller wrote it.
+    def add_path(self, requested_path: str) -> None:
+        """Add the files of ``requested_path``, a path, address or pattern as the caller wrote it.
 
         Raises ReaderError or InputError.
         """
-        if not requested:
+        if not requested_path:
             raise InputError("the path is empty; write . for the current folder")
-        if is_address(requested):
-            self._add_address(requested)
+        if is_address(requested_path):
+            self._add_address(requested_path)
             return
-        path = Path(os.path.expanduser(requested))
+        path = Path(os.path.expanduser(requested_path))
         if os.path.isdir(path):
             self._add_folder(path)
         elif os.path.isfile(path):
             self._add_file(str(path), path.name, None, _get_location(path))
-        elif "\0" not in requested and os.path.lexists(path):
-            raise ReaderError(f"{requested}: is a device or a broken link; name a file or a folder")
+        elif "\0" not in requested_path and os.path.lexists(path):
+            raise ReaderError(f"{requested_path}: is a device or a broken link; name a file or a folder")
         else:
             wildcard_index = next(
                 (index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None
             )
             if wildcard_index is None:
-                raise ReaderError(f"{requested!r}: {_explain_missing(path)}")
+                raise ReaderError(f"{requested_path!r}: {_explain_missing(path)}")
             root, pattern = Path(*path.parts[:wildcard_index]), "/".join(path.parts[wildcard_index:])
-            self._add_matches(root, pattern, requested)
+            self._add_matches(root, pattern, requested_path)
 
     def _add_file(self, path: str, relative_path: str, root: str | None, location: str) -> None:
         """Add a file; its content is inspected if neither the options nor its name determine the format.
@@ -310,13 +312,13 @@ class _FileSearch:
         """Record that the search covers the files in ``root`` that ``accepts`` accepts and no pattern excludes."""
         self.coverages.append(Coverage(root, lambda path: accepts(path) and not self._is_excluded(path)))
 
-    def _add_matches(self, root: Path, pattern: str, requested: str) -> None:
-        """Add the files below a folder that match a pattern; ``requested`` is the whole pattern for messages.
+    def _add_matches(self, root: Path, pattern: str, requested_path: str) -> None:
+        """Add the files below a folder that match a pattern; ``requested_path`` is the whole pattern for messages.
 
         Raises ReaderError if the folder does not exist, or if no file matches.
         """
         if not os.path.isdir(root):
-            raise ReaderError(f"{requested!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
+            raise ReaderError(f"{requested_path!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         glob = compile_glob(pattern)
         real_root = _escape_path(os.path.realpath(root))
         self._add_coverage(real_root, lambda relative_path: glob.fullmatch(relative_path) is not None)
@@ -326,7 +328,7 @@ class _FileSearch:
             if glob.fullmatch(relative_path):
                 self._add_file(str(path), relative_path, real_root, _get_location(path))
         if len(self.files) == num_files_before:
-            raise ReaderError(f"{requested!r}: no file matches this pattern; check it, or name the folder itself")
+            raise ReaderError(f"{requested_path!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _walk_folder(
         self, root: Path, max_depth: int | None, selects: Callable[[str], object] | None

@@ -88,9 +88,11 @@ class WorkerPool:
         self._current_source = 0
 
     def __enter__(self) -> Self:
+        """Return the pool itself; the first request for items starts workers."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Kill the workers."""
         for worker in self._workers:
             worker.handle.kill()
 
@@ -238,28 +240,28 @@ class WorkerPool:
         if next_task:
             # Reassign the next task unchanged: if one of its files killed the worker, the next worker dies at it too.
             self._tasks.appendleft(next_task)
-        unfinished = {file.number: file for file in task}
+        unfinished_files = {file.number: file for file in task}
         if not worker.is_ready or worker.is_loading:
             self._num_failed_starts += 1
             if self._num_failed_starts > self._engine.max_failed_starts:
                 raise self._build_start_error(reason, worker)
-            if unfinished:
-                self._tasks.appendleft(list(unfinished.values()))
+            if unfinished_files:
+                self._tasks.appendleft(list(unfinished_files.values()))
             return
-        if culprit is None and not next_task and len(unfinished) == 1:
-            (single_file_number,) = unfinished
+        if culprit is None and not next_task and len(unfinished_files) == 1:
+            (single_file_number,) = unfinished_files
             self._num_crashes[single_file_number] += 1
             if self._num_crashes[single_file_number] >= self._engine.max_attempts:
                 culprit = single_file_number
-        if culprit in unfinished:
-            failed_file = unfinished.pop(culprit)
+        if culprit in unfinished_files:
+            failed_file = unfinished_files.pop(culprit)
             self._fail_file(failed_file.source, failed_file.number, reason)
-            if unfinished:
-                self._tasks.appendleft(list(unfinished.values()))
+            if unfinished_files:
+                self._tasks.appendleft(list(unfinished_files.values()))
         else:
             # The worker reads one file while it extracts and embeds others, so each file is retried in its own task.
-            self._isolated_files |= unfinished.keys()
-            self._tasks.extendleft([single_file] for single_file in reversed(unfinished.values()))
+            self._isolated_files |= unfinished_files.keys()
+            self._tasks.extendleft([single_file] for single_file in reversed(unfinished_files.values()))
 
     def _skip_received(self, task: WorkerTask) -> WorkerTask:
         """Return a task whose next worker leaves out the documents and other items that were received so far."""

@@ -59,6 +59,7 @@ class ProcessEngine:
         """Do nothing: only workers were started."""
 
     def __enter__(self) -> Self:
+        """Return the engine itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -213,9 +213,11 @@ class RayEngine:
             self._ray.shutdown()
 
     def __enter__(self) -> Self:
+        """Return the engine itself, which is connected already."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the connection or cluster that this engine opened, and wait for that."""
         self.release()
         if self._release_thread is not None:
             self._release_thread.join(_LOST_SHUTDOWN_SECONDS if self.is_lost else None)
