@@ -32,13 +32,13 @@ def read_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from kvstore.ingest import file_documents
 
     names: list[str] = []
-    original = file_documents.read_opened
+    original = file_documents.read_stream
 
     def record_name(opened: Callable[[], BinaryIO], name: str, *rest: object) -> Iterator[Item]:
         names.append(Path(name).name)
         return original(opened, name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(file_documents, "read_opened", record_name)
+    monkeypatch.setattr(file_documents, "read_stream", record_name)
     return names
 
 
@@ -168,7 +168,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     """The text that was read is stored, but the file is not recorded as known: the next ingest reads it again."""
     from kvstore.ingest import file_documents
 
-    original = file_documents.read_opened
+    original = file_documents.read_stream
     page = folder / "two.txt"
 
     def read_and_change(opened: Callable[[], BinaryIO], name: str, *rest: object) -> Iterator[Item]:
@@ -180,7 +180,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
                 page.write_text("Captain Reid came." if change == "rewritten" else "Port")
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_documents, "read_opened", read_and_change)
+        patch.setattr(file_documents, "read_stream", read_and_change)
         store.ingest(folder)
     assert store.get("two.txt").text == "Port Ellen has pier two."  # type: ignore[union-attr]
     report = store.ingest(folder, prune=True)

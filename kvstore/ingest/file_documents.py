@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import InputError, KvstoreError, ReaderError
 from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all
 from ..extraction.validation import ValidDocument, validate
-from ..readers import NavigationPart, RawDocument, RawFact, SkippedPart, read_opened
+from ..readers import NavigationPart, RawDocument, RawFact, SkippedPart, read_stream
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
 from .sources import Source
@@ -101,7 +101,7 @@ def read_documents(
     source_format = source.format or format
     open_stream = source.open if content is None else partial(io.BytesIO, content)
     try:
-        for position, item in enumerate(read_opened(open_stream, path, source.key, source_format, options), 1):
+        for position, item in enumerate(read_stream(open_stream, path, source.key, source_format, options), 1):
             if isinstance(item, RawDocument):
                 label = path if position == 1 else f"{path}, document {position}"
                 yield _compare_document(item, location, label, get_stored_digest)

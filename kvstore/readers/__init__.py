@@ -266,7 +266,7 @@ def read(
     HTML), and the fallback is text. ``options`` are those of ``INGEST ... WITH (...)``, such as ``encoding``. Raises
     InputError for an unknown format or option, and ReaderError while iterating.
     """
-    return read_opened(lambda: open(path, "rb"), str(path), key, format, options)
+    return read_stream(lambda: open(path, "rb"), str(path), key, format, options)
 
 
 def read_bytes(
@@ -278,19 +278,19 @@ def read_bytes(
     of ``INGEST ... WITH (...)``, such as ``encoding``. Raises InputError for an unknown format or option, and
     ReaderError while iterating.
     """
-    return read_opened(partial(io.BytesIO, data), key, key, format, options)
+    return read_stream(partial(io.BytesIO, data), key, key, format, options)
 
 
-def read_opened(
+def read_stream(
     open_stream: Callable[[], BinaryIO],
     name: str,
     key: str,
     format: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Iterator[Item]:
-    """Read a seekable stream: yield its documents, and a failure for each invalid row.
+    """Read a file from a seekable stream: yield its documents, and a failure for each invalid row.
 
-    ``open_stream`` is called when the caller asks for the first document. ``name`` is the file name in messages; its
+    ``open_stream`` opens the stream when the first document is requested. ``name`` is the file name in messages; its
     suffix selects the format unless ``format`` names it. ``key`` is the document's key, or, in a file of many
     documents, the prefix of the keys of rows without a key. ``options`` are those of ``INGEST ... WITH (...)``. Raises
     InputError for an unknown format or option, and ReaderError while iterating.
@@ -307,11 +307,11 @@ def _iter_items(
     """Open a stream and yield its documents, facts about stored documents (triples), failures and skipped parts.
 
     ``format`` is the format of the file (None: its name determines it). Raises ReaderError if the file cannot be read.
-    This generator is separate from ``read_opened``, which checks its arguments before the iteration begins.
+    This generator is separate from ``read_stream``, which checks its arguments before the iteration begins.
     """
     try:
         with open_stream() as stream:
-            yield from _read_stream(stream, origin, format, options, _EnclosureState())
+            yield from _read_file(stream, origin, format, options, _EnclosureState())
     except OSError as error:
         raise ReaderError(f"{origin.name}: cannot be read: {error.strerror or error}") from None
 
@@ -324,7 +324,7 @@ class _EnclosureState:
     bytes_left: int = _MAX_ENCLOSED_BYTES
 
 
-def _read_stream(
+def _read_file(
     stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, enclosure: _EnclosureState
 ) -> Iterator[Item]:
     """Yield the documents, facts, failures and skipped parts of one file, and of the files nested in it.
@@ -369,45 +369,47 @@ def _load_reader(format: _Format) -> FormatReader:
     return cast(FormatReader, getattr(import_module(f".{format.module}", __package__), format.function))
 
 
-def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _EnclosureState) -> Iterator[Item]:
+def _read_enclosed(enclosed_file: EnclosedFile, options: ReadOptions, enclosure: _EnclosureState) -> Iterator[Item]:
     """Yield the documents of a nested file, such as a file of an archive; an unreadable file yields only a failure.
 
     ``enclosure`` counts the depth and the bytes of nested files, and is updated.
     """
-    enclosure.bytes_left -= enclosed.size
+    enclosure.bytes_left -= enclosed_file.size
     if enclosure.depth >= _MAX_ENCLOSED_DEPTH or enclosure.bytes_left < 0:
         limit = (
             f"{_MAX_ENCLOSED_DEPTH} levels"
             if enclosure.depth >= _MAX_ENCLOSED_DEPTH
             else f"{_MAX_ENCLOSED_BYTES:,} bytes in total"
         )
-        yield ReadFailure(enclosed.name, f"was not read: files within a file are limited to {limit}; unpack it")
+        yield ReadFailure(enclosed_file.name, f"was not read: files within a file are limited to {limit}; unpack it")
         return
     enclosure.depth += 1
     try:
-        content = enclosed.read_content()
-        if find_format(enclosed.name) is None and detect_format(content[:MAX_START_BYTES]) is None:
-            yield SkippedPart(enclosed.name, describe_skipped(enclosed.name))
+        content = enclosed_file.read_content()
+        if find_format(enclosed_file.name) is None and detect_format(content[:MAX_START_BYTES]) is None:
+            yield SkippedPart(enclosed_file.name, describe_skipped(enclosed_file.name))
             return
-        origin = Origin(enclosed.name, enclosed.key)
-        for item in _read_stream(io.BytesIO(content), origin, None, options, enclosure):
-            yield _add_enclosing_meta(item, enclosed) if isinstance(item, RawDocument) else item
+        origin = Origin(enclosed_file.name, enclosed_file.key)
+        for item in _read_file(io.BytesIO(content), origin, None, options, enclosure):
+            yield _add_enclosing_meta(item, enclosed_file) if isinstance(item, RawDocument) else item
     except ReaderError as error:
-        yield ReadFailure(enclosed.name, str(error).removeprefix(f"{enclosed.name}: "))
+        yield ReadFailure(enclosed_file.name, str(error).removeprefix(f"{enclosed_file.name}: "))
     except Exception as error:  # decompressors raise many kinds of exceptions
-        yield ReadFailure(enclosed.name, f"is damaged ({type(error).__name__}: {error}); unpack it and save it again")
+        yield ReadFailure(
+            enclosed_file.name, f"is damaged ({type(error).__name__}: {error}); unpack it and save it again"
+        )
     finally:
         enclosure.depth -= 1
 
 
-def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
-    """Return a document read from the nested file ``enclosed``, with the metadata of the file that contains it.
+def _add_enclosing_meta(document: RawDocument, enclosed_file: EnclosedFile) -> RawDocument:
+    """Return a document read from the nested file ``enclosed_file``, with the metadata of the file that contains it.
 
     The document's own metadata win. ``other_key`` is the key of a document whose ``key`` another file uses. If the
     document has none, it is derived from the ``other_key`` of the nested file: it replaces the key of that file at the
     beginning of the document's key.
     """
     other_key = document.other_key
-    if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):
-        other_key = enclosed.other_key + document.key.removeprefix(enclosed.key)
-    return replace(document, meta={**enclosed.meta, **document.meta}, other_key=other_key)
+    if other_key is None and enclosed_file.other_key is not None and document.key.startswith(enclosed_file.key):
+        other_key = enclosed_file.other_key + document.key.removeprefix(enclosed_file.key)
+    return replace(document, meta={**enclosed_file.meta, **document.meta}, other_key=other_key)

@@ -255,24 +255,24 @@ class _AsciiDocFile:
         self,
         lines: Sequence[str],
         start: int,
-        opening: re.Match[str],
+        delimiter_match: re.Match[str],
         depth: int,
         attributes: list[str],
         blocks: list[MarkdownBlock],
     ) -> int:
         """Append the block between two equal delimiter lines, such as ``----``; return the index of the line after it.
 
-        ``opening`` is the match of the first delimiter line, ``attributes`` has the attributes above the block, such as
+        ``delimiter_match`` is the match of the first line, ``attributes`` has the attributes above the block, such as
         ``source`` and ``python``, and ``depth`` counts the blocks around it. Comments and passthroughs are dropped.
         """
-        fence = opening[1]
+        fence = delimiter_match[1]
         end = find_line(lines, start + 1, fence.__eq__)
         body = list(lines[start + 1 : end])
         style = attributes[0] if attributes else ""
         if fence[0] == "/":
             return end + 1  # a comment
         if fence[0] in "-.`" and fence != "--":  # a listing or literal block
-            language = opening[2] or _get_language(attributes)
+            language = delimiter_match[2] or _get_language(attributes)
             if any(body):
                 blocks.append(
                     make_code_block("\n".join(body), language if re.fullmatch(r"[\w+#.-]+", language) else "")

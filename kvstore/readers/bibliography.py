@@ -84,12 +84,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 class _BibEntry:
     """One entry of a file, parsed up to the offset ``max_end``."""
 
-    def __init__(self, text: str, opening: re.Match[str], max_end: int) -> None:
-        """Prepare to parse the entry of ``text`` that begins with ``opening``, at most up to the offset ``max_end``."""
+    def __init__(self, text: str, entry_match: re.Match[str], max_end: int) -> None:
+        """Prepare to parse the entry of ``text`` that begins at ``entry_match``, up to the offset ``max_end``."""
         self._text = text
-        self._opening = opening  # the match of _ENTRY_PATTERN: the entry's type and its opening brace or parenthesis
+        self._entry_match = entry_match  # of _ENTRY_PATTERN: the entry's type and its opening brace or parenthesis
         self._max_end = max_end
-        self._offset = opening.end()  # everything before it is parsed
+        self._offset = entry_match.end()  # everything before it is parsed
         self.key = ""
 
     def read_fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
@@ -97,7 +97,7 @@ class _BibEntry:
 
         ``abbreviations`` has the values of ``@string`` names. Raises _UnclosedEntryError if a value is not closed.
         """
-        if self._opening[1].lower() != "string":
+        if self._entry_match[1].lower() != "string":
             key = self._match_next(_KEY_PATTERN)
             self.key = key[1] if key is not None else ""
         fields: dict[str, str] = {}
@@ -114,9 +114,9 @@ class _BibEntry:
         An entry in braces can have other text after its last field, which is skipped. An entry in parentheses ends
         after its last field.
         """
-        if self._match_next(_ENTRY_END_PATTERN) is not None or self._opening[2] == "(":
+        if self._match_next(_ENTRY_END_PATTERN) is not None or self._entry_match[2] == "(":
             return self._offset
-        return self._find_closing_brace(self._opening.end())
+        return self._find_closing_brace(self._entry_match.end())
 
     def _match_next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Return the match of a pattern at the current offset, and move the offset after it; None without a match."""

@@ -81,7 +81,7 @@ def _build_document(
     fields = {
         type.title(): title,
         **_build_time_fields(start, end),
-        "Due": due.formatted if due else "",
+        "Due": due.text if due else "",
         "Repeats": "; ".join(
             filter(None, (_describe_rule(property.value) for property in entry.list_properties("RRULE")))
         ),
@@ -147,20 +147,20 @@ class _Moment:
         return self.day.isoformat() + ("Z" if self.zone == "UTC" else "")
 
     @property
-    def formatted_day(self) -> str:
+    def day_text(self) -> str:
         """The day in words and in ISO 8601: ``Monday, 2 March 2026 (2026-03-02)``."""
         day = self.day
         return f"{_WEEKDAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]} {day.year} ({day:%Y-%m-%d})"
 
     @property
-    def formatted_time(self) -> str:
+    def time_text(self) -> str:
         """The time as HH:MM, or an empty string for an all-day entry."""
         return f"{self.day:%H:%M}" if isinstance(self.day, datetime) else ""
 
     @property
-    def formatted(self) -> str:
-        """The day, the time and the time zone, as far as they are known."""
-        return " ".join(filter(None, (self.formatted_day, self.formatted_time, self.zone)))
+    def text(self) -> str:
+        """The day, followed by the time and the time zone if they are known."""
+        return " ".join(filter(None, (self.day_text, self.time_text, self.zone)))
 
 
 def _parse_time(property: Property | None) -> _Moment | None:
@@ -203,10 +203,10 @@ def _build_time_fields(start: _Moment | None, end: _Moment | None) -> dict[str, 
     ``start`` and ``end`` are None if the entry does not state them; without a start, the text of ``When`` is empty.
     """
     if start is None or end is None or end.iso <= start.iso:
-        return {"When": start.formatted if start else ""}
-    if end.formatted_day != start.formatted_day:
-        return {"When": start.formatted, "Until": end.formatted}
-    return {"When": f"{start.formatted_day} {start.formatted_time} to {end.formatted_time} {end.zone}".rstrip()}
+        return {"When": start.text if start else ""}
+    if end.day_text != start.day_text:
+        return {"When": start.text, "Until": end.text}
+    return {"When": f"{start.day_text} {start.time_text} to {end.time_text} {end.zone}".rstrip()}
 
 
 def _describe_rule(rule: str) -> str:

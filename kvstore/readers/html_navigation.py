@@ -406,7 +406,7 @@ class NavigationFilter:
 
 
 def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_match: re.Match[str]) -> str | None:
-    """Return the reason that the class or id of an element gives to leave out its links, or None to keep them.
+    """Return the reason to leave out the links of an element because of its class or id, or None to keep them.
 
     ``class_and_id`` is its class and id in lowercase, and ``class_match`` the match of ``_NAVIGATION_NAME_PATTERN`` in
     them, whose named groups say the meaning of the name: ``contents``, ``navigation``, ``aside`` or ``footer``.

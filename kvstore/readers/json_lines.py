@@ -149,7 +149,7 @@ def _measure_size(value: JSON) -> int:
 
 
 def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
-    """Return a function that makes the document of an object.
+    """Return a function that creates the document of a JSON object.
 
     It remembers the keys of the file: only the first document with a key gets an alternative (``other_key``), because
     a key that occurs twice in a file is an error.
@@ -169,8 +169,9 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
 
 
 def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
-    """Yield what ``make_items`` makes of each JSON line's object (documents or triples); a failure for an invalid line.
+    """Yield the items that ``make_items`` creates from the object of each line, or a failure for an invalid line.
 
+    Items are documents or triples.
     Raises ReaderError if all lines are blank.
     """
     lines = _iter_lines(stream, origin, options)
@@ -183,7 +184,7 @@ def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options:
 
 
 def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
-    """Yield what ``make_items`` makes of each row's object (documents or triples), and a failure for each invalid row.
+    """Yield the items that ``make_items`` creates from the object of each row, or a failure for an invalid row.
 
     ``rows`` are pairs of a row number, from 1, and an object, a line of JSON, or the error of an undecodable line.
     """

@@ -324,7 +324,7 @@ def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 
 
 def _is_signature(block: MarkdownBlock) -> bool:
-    """True if a Markdown block is a mail signature, which the reader has made a quotation."""
+    """True if a Markdown block is a mail signature, which the reader renders as a quotation."""
     return block.text.startswith(f"> {_SIGNATURE_LABEL}")
 
 

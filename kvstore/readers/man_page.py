@@ -111,7 +111,7 @@ class _ManualPage(ManualBlocks):
         r"""Return the arguments of an mdoc macro as text.
 
         An argument that begins with ``\&`` is text even if it has the name of a macro. It gets a NUL at its end, so
-        that :class:`RunningText` takes it for text; the NUL is removed there.
+        that :class:`RunningText` treats it as text; the NUL is removed there.
         """
         tokens = split_arguments(macro_args)
         marks = ("\0" if token.startswith("\\&") and len(token) > 2 else "" for token in tokens)

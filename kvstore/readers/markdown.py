@@ -68,8 +68,8 @@ def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
             new_paragraphs.append(make_paragraph("\n".join(lines)).text)
     if not new_paragraphs:
         return text
-    opening = _OPENING_HEADING_PATTERN.match(text)
-    offset = opening.end() if opening is not None else 0
+    heading_match = _OPENING_HEADING_PATTERN.match(text)
+    offset = heading_match.end() if heading_match is not None else 0
     return "\n\n".join(
         block for block in (text[:offset].rstrip("\n"), *new_paragraphs, text[offset:].lstrip("\n")) if block
     )

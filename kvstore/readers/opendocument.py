@@ -104,7 +104,7 @@ def _is_markup(start: bytes) -> bool:
 
 
 def _read_trees(stream: BinaryIO, file_name: str, format_name: str) -> tuple[Element, ...]:
-    """Return the parsed XML of a file: its properties, styles and content, as far as it has these.
+    """Return the parsed XML of a file: those of its properties, styles and content that it has.
 
     Raises ReaderError if the file is locked with a password. ``format_name`` is the format in messages, such as ODT.
     """

@@ -37,7 +37,7 @@ class RawDocument:
 
     ``key`` is its key in the store. ``text`` is in the form that ``format`` names: ``text`` (plain, blank lines between
     paragraphs), ``markdown``, or ``pairs`` (one CSV line ``child,parent`` per edge, the tree's name in ``meta``).
-    ``left_out`` lists the parts that were taken for navigation. ``other_key`` replaces ``key`` if another document of
+    ``left_out`` lists the parts that were removed as navigation. ``other_key`` replaces ``key`` if another document of
     the same ingest already has that key and different content.
     """
 

@@ -111,7 +111,7 @@ class RoffInterpreter:
         """Interpret the source ``text``; it cannot redefine the macros ``native_macros``."""
         # A backslash at the end of a line joins the next line to it, unless another backslash escapes it.
         joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
-        self._pending = deque(joined_text.split("\n"))  # the lines that are not read yet
+        self._pending_lines = deque(joined_text.split("\n"))  # not read yet
         self._native_macros = native_macros
         self._strings = dict(_PREDEFINED_STRINGS)
         self._registers = dict(_PREDEFINED_REGISTERS)
@@ -121,8 +121,8 @@ class RoffInterpreter:
 
     def iter_lines(self) -> Iterator[RoffLine]:
         """Yield the macros and lines of text, lazily, so that definitions apply to later lines."""
-        while self._pending:
-            line = self._pending.popleft()
+        while self._pending_lines:
+            line = self._pending_lines.popleft()
             control = _CONTROL_PATTERN.match(line)
             if control is None:
                 yield RoffLine("", _BLOCK_MARK_PATTERN.sub("", _strip_comment(line)))
@@ -150,10 +150,10 @@ class RoffInterpreter:
     def read_raw_lines(self, end: str) -> Iterator[str]:
         """Read and yield the lines up to the macro ``end`` without interpreting them.
 
-        They are tables (tbl) or formulas (eqn), which have languages of their own.
+        They are the source of a table (tbl) or a formula (eqn).
         """
-        while self._pending:
-            line = self._pending.popleft()
+        while self._pending_lines:
+            line = self._pending_lines.popleft()
             control = _CONTROL_PATTERN.match(line)
             if control is not None and control[1] == end:
                 return
@@ -209,7 +209,7 @@ class RoffInterpreter:
             if args.startswith("\\{"):
                 args = args[2:].lstrip()
             if args:
-                self._pending.appendleft(args)
+                self._pending_lines.appendleft(args)
         else:
             self._skip_block(args)
 
@@ -252,8 +252,8 @@ class RoffInterpreter:
     def _skip_block(self, args: str) -> None:
         """Skip the body of a false condition; ``args`` is the rest of the condition's line."""
         depth = args.count("\\{") - args.count("\\}")
-        while depth > 0 and self._pending:
-            line = self._pending.popleft()
+        while depth > 0 and self._pending_lines:
+            line = self._pending_lines.popleft()
             depth += line.count("\\{") - line.count("\\}")
 
     def _define_macro(self, request: str, args: str) -> None:
@@ -266,8 +266,8 @@ class RoffInterpreter:
         end_names = names[:1] if request == "ig" else names[1:2]
         end_line = "." + (end_names[0] if end_names else ".")
         body: list[str] = []
-        while self._pending:
-            line = self._pending.popleft()
+        while self._pending_lines:
+            line = self._pending_lines.popleft()
             if line.rstrip() == end_line or (line[:1] in ("'", ".") and "." + line[1:].strip() == end_line):
                 break
             body.append(line)
@@ -324,7 +324,7 @@ class RoffInterpreter:
 
         body = [re.sub(r"\\\\?\$([\d*@])", get_argument, line).replace("\\\\", "\\") for line in self._macros[name]]
         self._count_expansion(*body)
-        self._pending.extendleft(reversed(body))
+        self._pending_lines.extendleft(reversed(body))
 
     def _count_expansion(self, *expansions: str) -> None:
         """Subtract the cost of expanding a string, or a macro to several lines, from the limit of the page.
