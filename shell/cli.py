@@ -132,7 +132,7 @@ def plugins(mode: str | None) -> int:
     has a problem."""
     from .render import print_rows
 
-    plugin_list = [*kvstore.plugins(), *cli.installed.list_plugins()]
+    plugin_list = [*kvstore.plugins(), *cli.installed_plugins.list_plugins()]
     rows = [
         (plugin.kind, plugin.name, plugin.package, plugin.version, plugin.problem or "used") for plugin in plugin_list
     ]

@@ -97,7 +97,7 @@ class Console:
         #: True if a store that was created by a failed script and has no content is deleted at the end.
         self.deletes_unused_store = False
         #: True if anything failed, which decides the exit status.
-        self.failed = False
+        self.has_failed = False
         #: The file for the next result only (``.once``); later results go to ``out`` again.
         self.once_path: Path | None = None
         #: The number of nested scripts that are being run.
@@ -169,10 +169,10 @@ class Console:
 
     def repeat(self) -> bool:
         """Run the last statement again; return True on success, and report a failure."""
-        failed_before, self.failed = self.failed, False
+        failed_before, self.has_failed = self.has_failed, False
         self.run(ScriptItem(self.last_statement))
-        is_successful = not self.failed
-        self.failed = self.failed or failed_before
+        is_successful = not self.has_failed
+        self.has_failed = self.has_failed or failed_before
         return is_successful
 
     @contextmanager
@@ -331,7 +331,7 @@ class Console:
         if not isinstance(self._store, StoreOpener) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
             self.notify("the open transaction was rolled back")
-        if self.deletes_unused_store and self.failed and not isinstance(self._store, StoreOpener):
+        if self.deletes_unused_store and self.has_failed and not isinstance(self._store, StoreOpener):
             from kvstore.language import delete_unused_store
 
             delete_unused_store(self._store)
@@ -343,7 +343,7 @@ class Console:
 
     def fail(self, message: str | None = None) -> None:
         """Record a failure, and report ``message``, or nothing if None; raises Bail if ``bail`` is set."""
-        self.failed = True
+        self.has_failed = True
         if message is not None:
             self.notify(f"error: {message}")
         if self.bail:

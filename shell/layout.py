@@ -139,8 +139,8 @@ def wrap_cell(text: str, width: int) -> list[str]:
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
-def fit_widths(natural_widths: Sequence[int], are_fixed: Sequence[bool], available: int) -> list[int] | None:
-    """Return the widths of columns that fit in ``available`` cells.
+def fit_widths(natural_widths: Sequence[int], are_fixed: Sequence[bool], available_width: int) -> list[int] | None:
+    """Return the widths of columns whose sum is at most ``available_width``, in cells.
 
     The widest columns shrink first; those that ``are_fixed`` never shrink. Returns None if a column would become too
     narrow to read.
@@ -148,18 +148,18 @@ def fit_widths(natural_widths: Sequence[int], are_fixed: Sequence[bool], availab
     >>> fit_widths([3, 40, 80], [True, False, False], 63), fit_widths([3, 40, 80], [True, False, False], 20)
     ([3, 30, 30], None)
     """
-    if sum(natural_widths) <= available:
+    if sum(natural_widths) <= available_width:
         return list(natural_widths)
     # From the narrowest column on, each gets its natural width or an equal share of what is left.
     shrinkable = sorted((width, index) for index, width in enumerate(natural_widths) if not are_fixed[index])
     widths = list(natural_widths)
-    available -= sum(width for index, width in enumerate(natural_widths) if are_fixed[index])
+    available_width -= sum(width for index, width in enumerate(natural_widths) if are_fixed[index])
     for position, (width, index) in enumerate(shrinkable):
-        widths[index] = min(width, max(available, 0) // (len(shrinkable) - position))
-        available -= widths[index]
+        widths[index] = min(width, max(available_width, 0) // (len(shrinkable) - position))
+        available_width -= widths[index]
         if widths[index] < min(width, MIN_COLUMN_WIDTH):
             return None
-    return widths if available >= 0 else None
+    return widths if available_width >= 0 else None
 
 
 class Rule(NamedTuple):

@@ -55,7 +55,7 @@ class MaskedStream:
             self.write(line)
 
     @property
-    def unmasked(self) -> TextIO:
+    def unmasked_stream(self) -> TextIO:
         """The wrapped stream, without masking of control characters, for output that moves the cursor."""
         return self._stream
 

@@ -22,13 +22,13 @@ class CommandGroup(click.Group):
     """The built-in commands, followed by those of installed packages."""
 
     @cached_property
-    def installed(self) -> PluginGroup[click.Command]:
+    def installed_plugins(self) -> PluginGroup[click.Command]:
         """The commands of installed packages."""
         return PluginGroup("command", get_reserved_names=lambda: self.commands, convert=_require_click_command)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command from kvstore or an installed package, or None."""
-        return super().get_command(ctx, cmd_name) or self.installed.get(cmd_name)
+        return super().get_command(ctx, cmd_name) or self.installed_plugins.get(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -31,7 +31,7 @@ class ProgressLine:
     def __init__(self, stream: TextIO | MaskedStream, *, silent: bool = False) -> None:
         """Create a progress line on ``stream``; with ``silent``, nothing is written."""
         # The line needs carriage returns, so the stream is unmasked; text from documents is masked in the line itself.
-        self._stream = stream.unmasked if isinstance(stream, MaskedStream) else stream
+        self._stream = stream.unmasked_stream if isinstance(stream, MaskedStream) else stream
         self._silent = silent
         self._is_terminal = stream.isatty()
         self._next_time = 0.0 if self._is_terminal else time.monotonic() + _REPEAT_SECONDS

@@ -150,7 +150,7 @@ def shell(
         pass
     finally:
         console.finish()
-    return FAILED if console.failed else 0
+    return FAILED if console.has_failed else 0
 
 
 def _run_command(console: Console, line: str) -> None:
@@ -298,7 +298,7 @@ def ask(
         clause_values = {f"_{name}": value for name, value in {"QUESTION": question_text, **set_clauses}.items()}
         console = Console(opened_store, mode=mode, parameters=parameter_values | clause_values)
         console.run(ScriptItem(statement))
-        return FAILED if console.failed else 0
+        return FAILED if console.has_failed else 0
 
 
 @click.command()
@@ -348,4 +348,4 @@ def _run_statement(store: Path, statement: str, mode: str | None, *, readonly: b
     with open_store_at(store, readonly=readonly) as opened_store:
         console = Console(opened_store, mode=mode)
         console.run(ScriptItem(statement))
-        return FAILED if console.failed else 0
+        return FAILED if console.has_failed else 0

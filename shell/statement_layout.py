@@ -95,7 +95,7 @@ def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
 class _ExpandRow(NamedTuple):
     """A row of EXPAND: a name above (``level`` < 0) or below an entity in a tree, reached through ``via``.
 
-    A row of level 0 with the name ``…`` says in ``text`` what was omitted.
+    A row of level 0 with the name ``…`` is a note; its ``text`` describes the omitted rows.
     """
 
     entity: str

@@ -45,7 +45,7 @@ def make_metadata(project: dict[str, object]) -> tuple[str, str]:
 def forget_plugins() -> None:
     """Clear the caches of plugins, as in a new process."""
     entry_points._scan_packages.cache_clear()
-    for group in (EMBEDDERS, READERS, STRATEGY_PLUGINS, cli.installed):  # type: ignore[attr-defined]
+    for group in (EMBEDDERS, READERS, STRATEGY_PLUGINS, cli.installed_plugins):  # type: ignore[attr-defined]
         group._loaded.clear()
 
 
