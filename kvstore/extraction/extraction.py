@@ -82,9 +82,9 @@ class ChunkDraft:
 class ExtractedDocument(ValidDocument):
     """A document and everything derived from it alone.
 
-    ``tree`` has its abstracts (summaries), None if it consists of pairs. The introductions include both names of every
-    relation. ``parts`` has the data that systems derived from the document, by derivation. ``language`` is the name of
-    its language, or None if that is unknown.
+    ``tree`` has its abstracts (summaries), None if it consists of pairs. ``introductions`` are the names that it makes
+    known as entities, with both names of every relation. ``parts`` has the data that systems derived from the
+    document, by derivation. ``language`` is the name of its language, or None if that is unknown.
     """
 
     language: str | None = None

@@ -140,13 +140,13 @@ class NounPhrases:
         if not is_compound and (begins_with_verb or head.lemma in _EMPTY_NOUNS):
             return []
         first, last = self.find_phrase_bounds(index)
-        written = self._sentence.text[self._words[first].start : self._words[last].end]
+        phrase_text = self._sentence.text[self._words[first].start : self._words[last].end]
         is_clear = is_compound and self._is_clear_compound(first, last)
         # "client runs" could also be a noun and its verb.
         is_verbal = is_compound and head.text.endswith("s") and get_part_of_speech(head.text) == VERB
         return [
             Term(form, _MIN_TERM_USES, is_clear=is_clear, is_verbal=is_verbal)
-            for form in dict.fromkeys((name, " ".join(written.split())))
+            for form in dict.fromkeys((name, " ".join(phrase_text.split())))
         ]
 
     def _is_clear_compound(self, first: int, last: int) -> bool:

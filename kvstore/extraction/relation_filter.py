@@ -359,8 +359,8 @@ class RelationFilter:
             return None
         return _TERM if first < last or part_of_speech is None else _EVERYDAY_WORD
 
-    def _has_determiner(self, index: int, expected: frozenset[str]) -> bool:
-        """True if a word of the phrase of the noun at ``index`` has one of the ``expected`` determiners.
+    def _has_determiner(self, index: int, sought_determiners: frozenset[str]) -> bool:
+        """True if a word of the phrase of the noun at ``index`` has one of ``sought_determiners``.
 
         Determiners are compared by their lemmas; those of the noun itself also as written, in lower case.
         """
@@ -372,7 +372,7 @@ class RelationFilter:
             self._words[child].text.lower()
             for child in self._sentence.find_dependents(index, "det", "nmod:poss", "amod")
         }
-        return bool((determiners | words) & expected)
+        return bool((determiners | words) & sought_determiners)
 
     def _is_generic(self, index: int) -> bool:
         """True if the noun at ``index`` is generic: a plural without a determiner, or a singular with ``a``."""

@@ -275,7 +275,7 @@ def _list_maintained_names(system: System) -> list[str]:
 
 
 def _iter_systems_with(is_needed: Callable[[SystemManifest], object]) -> Iterator[System]:
-    """Import and yield the systems whose manifest makes ``is_needed`` true; yield all imported systems, too.
+    """Yield all imported systems; import and yield also those whose manifest satisfies ``is_needed``.
 
     A manifest has the names of what a system contains, so that other systems need not be imported.
     """
@@ -442,7 +442,7 @@ def get_index(name: str) -> Index:
 
 
 def get_description(name: str) -> Description:
-    """Return the object that answers ``DESCRIBE name 'key'``; ``name`` is a kind of thing, such as ``community``.
+    """Return the object that answers ``DESCRIBE name 'key'``; ``name`` is a kind of item, such as ``community``.
 
     Case is ignored. Raises InputError, with a suggestion, for an unknown name.
     """

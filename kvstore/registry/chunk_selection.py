@@ -68,8 +68,8 @@ def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, bu
             remaining_budget -= int(weight_array[index])
     exchange = _find_best_exchange(weight_array, value_array, selected, remaining_budget)
     if exchange is not None:
-        removed, inserted = exchange
-        selected[removed], selected[inserted] = False, True
+        removed_index, inserted_index = exchange
+        selected[removed_index], selected[inserted_index] = False, True
     return [int(index) for index in np.flatnonzero(selected)]
 
 
@@ -98,10 +98,10 @@ def _find_best_exchange(
     other_indexes, counts = other_indexes[counts > 0], counts[counts > 0]
     if not len(other_indexes):
         return None
-    removed = least_valuable[counts - 1]
-    gains = values[other_indexes] - values[removed]
+    removed_indexes = least_valuable[counts - 1]
+    gains = values[other_indexes] - values[removed_indexes]
     best = int(np.argmax(gains))
-    return (int(removed[best]), int(other_indexes[best])) if gains[best] > 0 else None
+    return (int(removed_indexes[best]), int(other_indexes[best])) if gains[best] > 0 else None
 
 
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:

@@ -52,20 +52,20 @@ class ChunkedText:
         return build_heading_path(self.sections, self.chunks[ordinal].section)
 
 
-def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:
-    """Build the chunked text of ``extracted``, a document that is not stored yet.
+def build_chunked_text(extracted_document: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:
+    """Build the chunked text of ``extracted_document``, a document that is not stored yet.
 
     ``facts`` has the data that users or models stated about it, such as triples, by kind.
     """
-    chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
+    chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted_document.chunks]
     return ChunkedText(
-        key=extracted.key,
-        title=extracted.title,
-        format=extracted.format,
-        text=extracted.text,
-        sections=extracted.sections,
+        key=extracted_document.key,
+        title=extracted_document.title,
+        format=extracted_document.format,
+        text=extracted_document.text,
+        sections=extracted_document.sections,
         chunks=chunks,
-        language=extracted.language,
+        language=extracted_document.language,
         facts=facts,
     )
 

@@ -279,10 +279,10 @@ def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
 
 @frozen_dataclass
 class Description:
-    """The answer of DESCRIBE for a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
+    """The answer of DESCRIBE for a kind of item that a system stores, such as a community: ``DESCRIBE name 'key'``.
 
-    ``describe`` returns the properties of the thing with a key. It raises InputError that suggests the nearest key if
-    there is no such thing.
+    ``describe`` returns the properties of the item with a key. For an unknown key, it raises an InputError that
+    suggests the nearest one.
     """
 
     name: str

@@ -118,37 +118,37 @@ def list_maintained_derivations(view: View) -> list[StoredDerivation]:
 
 
 def derive_parts(
-    extracted: ExtractedDocument,
+    extracted_document: ExtractedDocument,
     settings: FixedSettings,
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """Return a copy of the document ``extracted`` whose ``parts`` have the data that each derivation computes from it.
+    """Return a copy of ``extracted_document`` whose ``parts`` have the data that each derivation computes from it.
 
-    Data that ``extracted`` already has is not computed again, unless it depends on one of ``facts``. These are the
-    facts stated about the document, by kind (None: no facts).
+    Data that it already has is not computed again, unless it depends on one of ``facts``. These are the facts (such as
+    triples) that users or models stated about the document, by kind (None: no facts).
     """
     facts = facts or {}
     missing_derivations = [
         derivation
         for derivation in derivations
-        if derivation.label not in extracted.parts or not facts.keys().isdisjoint(derivation.derivation.facts)
+        if derivation.label not in extracted_document.parts or not facts.keys().isdisjoint(derivation.derivation.facts)
     ]
     if not missing_derivations:
-        return extracted
-    document = build_chunked_text(extracted, facts)
+        return extracted_document
+    document = build_chunked_text(extracted_document, facts)
     parts = {derivation.label: derivation.derive_part(document, settings) for derivation in missing_derivations}
-    return replace(extracted, parts={**extracted.parts, **parts})
+    return replace(extracted_document, parts={**extracted_document.parts, **parts})
 
 
 def collect_missing_texts(
-    extracted: ExtractedDocument,
+    extracted_document: ExtractedDocument,
     embedded_spaces: Container[str],
     settings: FixedSettings,
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """Return the texts of the document ``extracted`` that need vectors, by the name of the vector space.
+    """Return the texts of ``extracted_document`` that need vectors, by the name of the vector space.
 
     There is a vector space for the chunks, and one for each derivation, which is named by the derivation's label. Texts
     of ``embedded_spaces`` already have vectors and are omitted. ``facts`` has the document's facts, if any, by kind.
@@ -157,12 +157,12 @@ def collect_missing_texts(
     unembedded_derivations = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
     if chunk_space in embedded_spaces and not unembedded_derivations:
         return {}
-    document = build_chunked_text(extracted, facts or {})
+    document = build_chunked_text(extracted_document, facts or {})
     texts: dict[str, Sequence[str]] = {}
     if chunk_space not in embedded_spaces:
         texts[chunk_space] = build_embedding_texts(document, settings)
     for derivation in unembedded_derivations:
-        texts[derivation.label] = derivation.list_texts(extracted.parts[derivation.label], document, settings)
+        texts[derivation.label] = derivation.list_texts(extracted_document.parts[derivation.label], document, settings)
     return texts
 
 

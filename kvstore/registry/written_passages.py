@@ -85,20 +85,20 @@ class UnassignedText(NamedTuple):
 class ModelTexts:
     """The texts that language models wrote about the passages of one document, by the digest of the passage.
 
-    ``unassigned`` texts get a passage when they are stored.
+    ``unassigned_texts`` get a passage when they are stored.
     """
 
     by_digest: Mapping[bytes, PassageTexts] = field(default_factory=dict)
-    unassigned: tuple[UnassignedText, ...] = ()
+    unassigned_texts: tuple[UnassignedText, ...] = ()
 
     def __bool__(self) -> bool:
         """True if there is any text."""
-        return bool(self.by_digest or self.unassigned)
+        return bool(self.by_digest or self.unassigned_texts)
 
     def list_texts(self) -> list[str]:
         """Return all texts, in the order of the digests of their passages, then texts without a passage."""
         assigned_texts = (text for _, (_, texts) in sorted(self.by_digest.items()) for text in texts)
-        return [*assigned_texts, *(unassigned.text for unassigned in self.unassigned)]
+        return [*assigned_texts, *(unassigned_text.text for unassigned_text in self.unassigned_texts)]
 
     def get_texts(self, digest: bytes) -> PassageTexts | None:
         """Return the texts about the passage with this digest, and their model, or None if there are no texts."""
@@ -264,13 +264,13 @@ class WrittenFact(DocumentFact[ModelTexts]):
         """
         (rows,) = fields
         texts_by_digest: dict[bytes, PassageTexts] = {}
-        unassigned: list[UnassignedText] = []
+        unassigned_texts: list[UnassignedText] = []
         try:
             for digest, model, texts in rows:
                 if not all(isinstance(text, str) and text.strip() for text in [model, *texts]):
                     raise ValueError
                 if digest is None:
-                    unassigned += (UnassignedText(model, text) for text in texts)
+                    unassigned_texts += (UnassignedText(model, text) for text in texts)
                 else:
                     texts_by_digest[bytes.fromhex(digest)] = PassageTexts(model, tuple(texts))
         except (TypeError, ValueError):
@@ -278,7 +278,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
                 f"{self.name} must be lists of a digest (of a passage, or null), the name of a model, and a list of "
                 "texts; names and texts must not be blank"
             ) from None
-        return ModelTexts(texts_by_digest, tuple(unassigned))
+        return ModelTexts(texts_by_digest, tuple(unassigned_texts))
 
     def to_fields(self, value: ModelTexts) -> Sequence[Any]:
         """Return ``value`` as the one field of an export line: a list of [digest in hex, model, texts] by passage."""
@@ -286,7 +286,9 @@ class WrittenFact(DocumentFact[ModelTexts]):
 
     def merge(self, value: ModelTexts, new_value: ModelTexts) -> ModelTexts:
         """Return the texts of both values; for a passage that is in both, only the texts of ``new_value``."""
-        return ModelTexts({**value.by_digest, **new_value.by_digest}, (*value.unassigned, *new_value.unassigned))
+        return ModelTexts(
+            {**value.by_digest, **new_value.by_digest}, (*value.unassigned_texts, *new_value.unassigned_texts)
+        )
 
     def fit_to_document(
         self, value: ModelTexts, document: Callable[[], ChunkedText], same_text: bool
@@ -298,7 +300,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         """
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         texts_by_digest = {digest: texts for digest, texts in value.by_digest.items() if digest in passages}
-        texts_by_digest |= _assign_texts(value.unassigned, list(passages.values()))
+        texts_by_digest |= _assign_texts(value.unassigned_texts, list(passages.values()))
         return ModelTexts(texts_by_digest)
 
     def estimate_size(self, value: ModelTexts) -> int:
@@ -400,18 +402,20 @@ def _parse_label(label: str | int, labels: Sequence[str]) -> int:
     raise ValueError(f"the answer names the passage {label!r}, and the passages are {', '.join(labels)}")
 
 
-def _assign_texts(unassigned: Sequence[UnassignedText], passages: Sequence[SourcePassage]) -> dict[bytes, PassageTexts]:
+def _assign_texts(
+    unassigned_texts: Sequence[UnassignedText], passages: Sequence[SourcePassage]
+) -> dict[bytes, PassageTexts]:
     """Assign each text to the passage that shares the most words with it, the first of equal passages.
 
     Returns the texts by the digest of the passage. The model of a passage's texts is the model of the last one. Titles
     and headings of passages are not compared.
     """
-    if not unassigned or not passages:
+    if not unassigned_texts or not passages:
         return {}
     # ``str`` as the stemming function leaves words unchanged.
     passage_words = [set(list_content_terms(passage.text, str)) for passage in passages]
     assigned: dict[bytes, PassageTexts] = {}
-    for model, text in unassigned:
+    for model, text in unassigned_texts:
         text_words = set(list_content_terms(text, str))
         best_index = max(range(len(passages)), key=lambda index: (len(text_words & passage_words[index]), -index))
         digest = passages[best_index].digest

@@ -24,8 +24,8 @@ class Assignments(NamedTuple):
     """The ``columns`` that an UPDATE changes, and the ``query`` for the key and the new values of each document.
 
     ``source`` is the text after SET, and ``offset_map`` maps offsets in the query to offsets in it. ``expression_ends``
-    has, for each parenthesis that closes a value or the condition in the query, its offset and the noun of what it
-    closes.
+    has, for each parenthesis that closes a value or the condition in the query, its offset and the
+    word ``value`` or ``condition`` for the error message.
     """
 
     columns: tuple[str, ...]

@@ -243,21 +243,21 @@ class _ConditionParser:
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
             self._position += 1
-            operator, negated = _COMPARISONS[operator_word]
-            return _make_comparison(field, operator, self._parse_value(), negated=negated)
+            operator, is_negated = _COMPARISONS[operator_word]
+            return _make_comparison(field, operator, self._parse_value(), is_negated=is_negated)
         if self._accept("ISNULL"):
             return Not(IsNotNull(field))
         if self._accept("NOTNULL"):
             return IsNotNull(field)
         if self._accept("IS"):
-            negated = self._accept("NOT")
+            is_negated = self._accept("NOT")
             if self._is_word("DISTINCT"):
                 raise UnsupportedForm
-            return _negate_if(self._parse_identity(field), negated)
-        negated = self._accept("NOT")
-        if negated and self._accept("NULL"):
+            return _negate_if(self._parse_identity(field), is_negated)
+        is_negated = self._accept("NOT")
+        if is_negated and self._accept("NULL"):
             return IsNotNull(field)
-        return _negate_if(self._parse_predicate(field), negated)
+        return _negate_if(self._parse_predicate(field), is_negated)
 
     def _parse_identity(self, field: Field) -> Condition:
         """Parse the operand of ``field IS`` and return the condition, which is never unknown (NULL).
@@ -321,17 +321,17 @@ class _ConditionParser:
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
             self._position += 1
-            operator, negated = _COMPARISONS[operator_word]
+            operator, is_negated = _COMPARISONS[operator_word]
             swapped_operator = _SWAPPED_OPERATORS.get(operator, operator)
-            return _make_comparison(self._parse_field(), swapped_operator, value, negated=negated)
-        negated = self._accept("NOT")
+            return _make_comparison(self._parse_field(), swapped_operator, value, is_negated=is_negated)
+        is_negated = self._accept("NOT")
         self._expect("IN")
         self._expect("(")
         self._expect("SELECT")
         self._expect("VALUE")
         field = self._parse_elements()
         self._expect(")")
-        return _negate_if(_make_comparison(field, "=", value), negated)
+        return _negate_if(_make_comparison(field, "=", value), is_negated)
 
     def _parse_exists(self) -> Condition:
         """Parse the query after EXISTS, such as ``(SELECT 1 FROM json_each(meta, '$.a') WHERE value = 'x')``.
@@ -461,17 +461,17 @@ class _ConditionParser:
 
 
 def _make_comparison(
-    field: Field, operator: Operator, value: FieldValue | object, *, negated: bool = False
+    field: Field, operator: Operator, value: FieldValue | object, *, is_negated: bool = False
 ) -> Condition:
-    """Return the condition that compares a field with a value by ``operator`` or, if ``negated``, its negation.
+    """Return the condition that compares a field with a value by ``operator`` or, if ``is_negated``, its negation.
 
     A comparison with NULL is Unknown, negated or not.
     """
     if value is NULL:
         return Unknown()
-    return _negate_if(Compare(field, operator, value), negated)  # type: ignore[arg-type]
+    return _negate_if(Compare(field, operator, value), is_negated)  # type: ignore[arg-type]
 
 
-def _negate_if(condition: Condition, negated: bool) -> Condition:
-    """Return the negation of a condition if ``negated``, else the condition."""
-    return Not(condition) if negated else condition
+def _negate_if(condition: Condition, is_negated: bool) -> Condition:
+    """Return the negation of a condition if ``is_negated``, else the condition."""
+    return Not(condition) if is_negated else condition

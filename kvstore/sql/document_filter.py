@@ -111,18 +111,18 @@ def _evaluate_condition(
         return FilterResult(index.build_allowed(document_ids), f"{state.counters.documents:,} documents read")
     bounds = Evaluation(state).evaluate(condition)
     certain, possible = bounds  # flags by document id: the condition is true, or may be true
-    undecided = [] if bounds.is_exact else np.flatnonzero(possible & ~certain).tolist()
-    if undecided or not is_supported(condition):
+    undecided_ids = [] if bounds.is_exact else np.flatnonzero(possible & ~certain).tolist()
+    if undecided_ids or not is_supported(condition):
         # Even if no document is undecided, SQLite validates the condition.
-        matching_ids = list(find_matching(undecided))
+        matching_ids = list(find_matching(undecided_ids))
         if matching_ids:
             certain = certain.copy()
             certain[matching_ids] = True
     detail = "by the index of values"
     if has_text_search(condition):
         detail = "by the postings of words and the index of values"
-    if undecided:
-        detail += f", {len(undecided):,} documents read"
+    if undecided_ids:
+        detail += f", {len(undecided_ids):,} documents read"
     return FilterResult(index.build_allowed(np.flatnonzero(certain)), detail)
 
 

@@ -133,18 +133,18 @@ def _explain_missing_column(name: str, text: str) -> str:
     return f"there is no column {shorten(name)}{hint}"
 
 
-def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
-    """Return a suggestion for the word ``unexpected``, which SQLite rejected, or else for the word before it.
+def _suggest_word(unexpected_word: str, position: int | None, text: str) -> str:
+    """Return a suggestion for the word ``unexpected_word``, which SQLite rejected, or else for the word before it.
 
-    ``unexpected`` is at ``position`` in ``text``, the query (None: at the end).
+    ``unexpected_word`` is at ``position`` in ``text``, the query (None: at the end).
     """
     text_before = text if position is None else text[:position]
-    preceding = re.search(r"([^\W\d]\w*)\s+$", text_before)  # the last word
-    words = [unexpected] if preceding is None else [unexpected, preceding[1]]
+    preceding_match = re.search(r"([^\W\d]\w*)\s+$", text_before)  # the last word
+    words = [unexpected_word] if preceding_match is None else [unexpected_word, preceding_match[1]]
     for word in words:
         suggestion = suggest(word, _SQL_WORDS)
         if suggestion and suggestion.lower() != word.lower():
-            return f"; did you mean {suggestion}" + ("?" if word == unexpected else f" instead of {word}?")
+            return f"; did you mean {suggestion}" + ("?" if word == unexpected_word else f" instead of {word}?")
     return ""
 
 
