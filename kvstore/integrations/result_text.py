@@ -36,7 +36,7 @@ def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, rende
     quotation marks. ``render_note`` returns a note on the number of omitted parts, which is appended if there are any.
     There must be at least one part.
     """
-    quotation = Quotation(text for part in parts for text in (part.label, part.quoted or ""))
+    quotation = Quotation(text for part in parts for text in (part.label, part.document_text or ""))
     # The longest count reserves tokens for any note.
     surrounding_text = f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}"
     max_tokens = tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
@@ -94,28 +94,28 @@ def build_list_data(name: str, items: Sequence[Any], max_tokens: int) -> dict[st
 class ResultPart:
     """A part of a result, such as a passage: kvstore's own text (``label``), then the text of a document, if any.
 
-    ``quoted`` is that text, still without quotation marks.
+    ``document_text`` is that text without quotation marks, which are added on output.
     """
 
     label: str
-    quoted: str | None = None
+    document_text: str | None = None
 
     def to_text(self, quotation: Quotation) -> str:
         """Return kvstore's own text (``label``), followed by the document's text between quotation marks, if any."""
-        return self.label + ("" if self.quoted is None else quotation.quote(self.quoted))
+        return self.label + ("" if self.document_text is None else quotation.quote(self.document_text))
 
     def truncate(self, quotation: Quotation, tokens: int) -> str:
         """Return as much of the text of this part as fits in ``tokens`` tokens, with both quotation marks.
 
         kvstore's own text (``label``) gets at most half of the tokens if text of a document follows it.
         """
-        if self.quoted is None:
+        if self.document_text is None:
             return truncate(self.label, tokens)
         label = self.label
         if kvstore.token_estimate(label) > tokens // 2:
             label = f"{truncate(label, tokens // 2)}\n"
         remaining_tokens = tokens - kvstore.token_estimate(label + quotation.quote(""))
-        return label + quotation.quote(truncate(self.quoted, remaining_tokens))
+        return label + quotation.quote(truncate(self.document_text, remaining_tokens))
 
 
 def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:

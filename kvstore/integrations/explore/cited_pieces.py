@@ -74,8 +74,10 @@ class DocumentTexts:
     def _load_document(self, document: str) -> tuple[bytes, str]:
         """Return the text and the format of a document; a missing document is an empty text."""
         if document not in self._documents:
-            stored = self._store.get(document)
-            self._documents[document] = (b"", "text") if stored is None else (stored.text.encode(), stored.format)
+            stored_document = self._store.get(document)
+            self._documents[document] = (
+                (b"", "text") if stored_document is None else (stored_document.text.encode(), stored_document.format)
+            )
         return self._documents[document]
 
 

@@ -1,7 +1,7 @@
 """Rendering of a part of a document as HTML, with marked citations, linked names, headings and code.
 
 In: the bytes of a text, and spans in it. Out: markup whose text is exactly that of the bytes: nothing is added, omitted
-or moved, so that the text of a mark is what its span cites.
+or moved, so that a mark contains exactly the cited text.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def render_marked_text(
 def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "text") -> Markup:
     """Render a passage of a document of this format with marked byte spans.
 
-    A passage of the ``markdown`` format is rendered. In other formats, the text is unchanged, so that a mark is what
-    its span cites; Markdown syntax is included but hidden.
+    A passage of the ``markdown`` format is rendered. In other formats, the text is unchanged, so that a mark contains
+    exactly the cited text; Markdown syntax is included but hidden.
     """
     encoded_text = text.encode()
     if format == "markdown":

@@ -36,28 +36,28 @@ def load_documents(state: Snapshot, keys: Sequence[str]) -> list[Document]:
 
     A document that was written with an embedding has it again, scaled to length 1: it is the vector of its only chunk.
     """
-    stored = [document for document in state.get_many(keys) if document is not None]
-    embedded_keys = [document.key for document in stored if document.origin == _EMBEDDED_ORIGIN]
+    stored_documents = [document for document in state.get_many(keys) if document is not None]
+    embedded_keys = [document.key for document in stored_documents if document.origin == _EMBEDDED_ORIGIN]
     vectors = state.vectors([(key, 0) for key in embedded_keys])
     embeddings = {key: vector.tolist() for key, vector in zip(embedded_keys, vectors, strict=True)}
     return [
         Document(id=document.key, content=document.text, meta=document.meta, embedding=embeddings.get(document.key))
-        for document in stored
+        for document in stored_documents
     ]
 
 
 def build_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> list[Document]:
     """Return hits as documents with scores; ``meta["evidence"]`` has their paths and offsets."""
-    stored = load_hit_documents(state, hits)
-    return [_build_hit_document(hit, stored[hit.document]) for hit in hits]
+    stored_documents = load_hit_documents(state, hits)
+    return [_build_hit_document(hit, stored_documents[hit.document]) for hit in hits]
 
 
-def _build_hit_document(hit: Hit, stored: StoredDocument) -> Document:
+def _build_hit_document(hit: Hit, stored_document: StoredDocument) -> Document:
     """Convert a hit to a document: the whole document if it is one chunk, else the hit's text with a new id."""
-    is_whole = hit.kind == "chunk" and stored.chunks == 1
+    is_whole = hit.kind == "chunk" and stored_document.chunks == 1
     return Document(
-        id=stored.key if is_whole else f"{stored.key}#{hit.start}-{hit.end}",
-        content=stored.text if is_whole else hit.text,
-        meta={**stored.meta, "evidence": build_hit_metadata(hit)},
+        id=stored_document.key if is_whole else f"{stored_document.key}#{hit.start}-{hit.end}",
+        content=stored_document.text if is_whole else hit.text,
+        meta={**stored_document.meta, "evidence": build_hit_metadata(hit)},
         score=hit.score,
     )

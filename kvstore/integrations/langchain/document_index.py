@@ -31,11 +31,11 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         """
         keys = stored_documents.assign_keys(items)
         origin = DocumentOrigin(self.namespace, time.time())
-        stored = stored_documents.put_documents(
+        stored_ids = stored_documents.put_documents(
             self._question_store.store, items, keys, origin, kwargs.get("batch_size")
         )
-        failed = set(keys).difference(stored)
-        return UpsertResponse(succeeded=stored, failed=[key for key in keys if key in failed])
+        failed_keys = set(keys).difference(stored_ids)
+        return UpsertResponse(succeeded=stored_ids, failed=[key for key in keys if key in failed_keys])
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
         """Delete documents by id, in one commit. Raises ValueError if no ids are given."""

@@ -152,14 +152,16 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """Yield (key, group) of each document; ``_source_id_key`` is the metadata field or function for its group."""
         for batch in split_batches(keys, _BATCH_SIZE):
-            for stored in self.store.get_many(batch):
-                if stored is None:
+            for stored_document in self.store.get_many(batch):
+                if stored_document is None:
                     continue
                 if isinstance(self._source_id_key, str):
-                    yield stored.key, stored.meta.get(self._source_id_key)
+                    yield stored_document.key, stored_document.meta.get(self._source_id_key)
                 else:
-                    document = Document(id=stored.key, page_content=stored.text, metadata=stored.meta)
-                    yield stored.key, self._source_id_key(document)
+                    document = Document(
+                        id=stored_document.key, page_content=stored_document.text, metadata=stored_document.meta
+                    )
+                    yield stored_document.key, self._source_id_key(document)
 
     def _load_origins(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
         """Yield (key, origin) of the documents with these keys; an origin is the text of a :class:`DocumentOrigin`.

@@ -143,14 +143,16 @@ def build_documents(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> 
     return [_build_document(hit, documents_by_key[hit.document], evidence) for hit in hits]
 
 
-def _build_document(hit: Hit, stored: StoredDocument, evidence: bool) -> Document:
+def _build_document(hit: Hit, stored_document: StoredDocument, evidence: bool) -> Document:
     """Convert a hit to a document: the whole document if it is a single chunk, else the text of the hit.
 
     With ``evidence``, or for a part of a document, the metadata says where the hit was found.
     """
-    metadata = dict(stored.meta)
-    is_whole = hit.kind == "chunk" and stored.chunks == 1
+    metadata = dict(stored_document.meta)
+    is_whole = hit.kind == "chunk" and stored_document.chunks == 1
     if evidence or not is_whole:
-        metadata.setdefault("source", stored.source or stored.key)
+        metadata.setdefault("source", stored_document.source or stored_document.key)
         metadata["evidence"] = build_hit_metadata(hit)
-    return Document(id=stored.key, page_content=stored.text if is_whole else hit.text, metadata=metadata)
+    return Document(
+        id=stored_document.key, page_content=stored_document.text if is_whole else hit.text, metadata=metadata
+    )

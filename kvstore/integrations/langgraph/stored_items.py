@@ -53,10 +53,12 @@ def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str,
     return {"$and": conditions}
 
 
-def to_put_arguments(put: PutOp, fields: Sequence[str], stored: Document | None, now: datetime) -> dict[str, Any]:
+def to_put_arguments(
+    put: PutOp, fields: Sequence[str], previous_document: Document | None, now: datetime
+) -> dict[str, Any]:
     """Return the arguments of ``put`` for an item written at the time ``now``.
 
-    It keeps the creation time of the item ``stored``, its previous version (None: it is new).
+    It keeps the creation time of ``previous_document``, the previous version of the item (None: it is new).
 
     The text consists of the indexed fields, one per chunk, or of the whole value if no field is indexed. Raises
     InputError if the value, the fields or the lifetime of the item is invalid.
@@ -70,7 +72,7 @@ def to_put_arguments(put: PutOp, fields: Sequence[str], stored: Document | None,
         check_paths("index", paths)
     texts = [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
     times = {
-        "created": now.isoformat() if stored is None else stored.meta[TIMES]["created"],
+        "created": now.isoformat() if previous_document is None else previous_document.meta[TIMES]["created"],
         "updated": now.isoformat(),
         "indexed": bool(texts),
         **({} if put.ttl is None else {"minutes": put.ttl, "expires": _compute_expiry(now, put.ttl)}),
@@ -89,9 +91,9 @@ def to_put_arguments(put: PutOp, fields: Sequence[str], stored: Document | None,
 
 
 def check_paths(argument: str, paths: Sequence[str]) -> None:
-    """Raise InputError if ``paths``, the paths of indexed fields, is a text, whose characters would be taken for paths.
+    """Raise InputError if ``paths``, the paths of indexed fields, is a single string instead of a sequence.
 
-    ``argument`` is the name of the argument in the message.
+    Each character of the string would be a path. ``argument`` is the name of the argument in the message.
     """
     if isinstance(paths, str):
         raise InputError(f"{argument} must be a list of fields, not the text {paths!r}; write [{paths!r}]")
