@@ -12,7 +12,7 @@ import pytest
 
 import kvstore
 from kvstore.answering.answer_reader import reader as reader_module
-from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, Reading, load_reader
+from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, ReaderOutput, load_reader
 from kvstore.answering.answer_types import detect_answer_type, find_contrasts, is_contrary
 from kvstore.answering.question_form import find_topic
 from kvstore.integrations.store_tools import StoreTools
@@ -537,7 +537,7 @@ def test_a_window_has_the_question_of_a_reply_once(
     windows: list[str] = []
     read = AnswerReader.read
 
-    def record_windows(self: AnswerReader, question: str, texts: Sequence[str]) -> list[Reading]:
+    def record_windows(self: AnswerReader, question: str, texts: Sequence[str]) -> list[ReaderOutput]:
         windows.extend(texts)
         return read(self, question, texts)
 
@@ -854,7 +854,7 @@ def test_a_sentence_with_few_words_of_the_question_has_less_confidence(
     with asker.open_query("Who built the crane of the harbor?", {}) as (strategy, query):
         _, reading = asker._read_evidence(query, asker.retrieve_evidence(strategy, query), {})
     assert reading is not None and reading.best.coverage > 0.3
-    weak = reading._replace(readings=[reading.best._replace(coverage=0.1)])
+    weak = reading._replace(candidates=[reading.best._replace(coverage=0.1)])
     assert weak.compute_confidence_logit(9.0, 0.0) < reading.compute_confidence_logit(9.0, 0.0)
 
 

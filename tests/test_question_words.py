@@ -328,7 +328,7 @@ def test_a_question_for_a_deadline_prefers_one_to_other_times(language: str) -> 
     question, deadline, time = DEADLINES[language]
     answer_type = detect_answer_type(question, language)
     assert answer_type.name == "deadline"
-    assert 0 < answer_type.compute_presence(time) < answer_type.compute_presence(deadline)
+    assert 0 < answer_type.score_match(time) < answer_type.score_match(deadline)
 
 
 #: Questions with words of money or of telephone numbers that ask for something else. Nothing may refuse their answers.

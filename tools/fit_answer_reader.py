@@ -106,13 +106,13 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
         _, reading = asker._read_evidence(query, evidence, {})
         if reading is None:
             return None
-    positions = (sentence.position for sentence in reading.readings)
+    positions = (sentence.position for sentence in reading.candidates)
     texts = [reading.passages[passage].snippets[snippet].labeled_text for passage, snippet in positions]
     return {
         "question": question.text,
         "kind": question.kind,
-        "signals": [[sentence.logit, sentence.rule_score] for sentence in reading.readings],
-        "missing": [sentence.lacks_answer_type for sentence in reading.readings],
+        "signals": [[sentence.logit, sentence.rule_score] for sentence in reading.candidates],
+        "missing": [sentence.lacks_answer_type for sentence in reading.candidates],
         "right": [question.is_right(text) for text in texts],
         "is_long": question.is_long,
         "texts": texts,

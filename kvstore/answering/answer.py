@@ -225,12 +225,12 @@ def write_answer(
             yield from record_text(citation_filter.feed(response.text))
         yield from record_text(citation_filter.flush())
         text = "".join(texts)
-        cited = citation_filter.cited or _match_passages(text, prompt.passages, model)
+        cited_numbers = citation_filter.cited or _match_passages(text, prompt.passages, model)
         if cache is not None and not (is_cached or response.is_truncated or response.is_loop):
             cache.store(model.get_identity(), prompt.messages, response)
         origin = "cached answer" if is_cached else f"POST {model.url}"
-        step.detail, step.count = f"{model.name}: {origin}", len(cited)
-    citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(cited)]
+        step.detail, step.count = f"{model.name}: {origin}", len(cited_numbers)
+    citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(cited_numbers)]
     return Answer(
         text,
         citations,

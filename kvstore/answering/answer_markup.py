@@ -34,15 +34,15 @@ def _render_citation(citation: Citation, hits: Sequence[Hit]) -> str:
     """
     containing_hit = next((hit for hit in hits if _contains_citation(hit, citation)), None)
     if containing_hit is None:
-        quoted = markup.mark_spans(citation.text, [(0, len(citation.text.encode()))])
+        quotation = markup.mark_spans(citation.text, [(0, len(citation.text.encode()))])
         heading = ""
     else:
         spans = ((span.start - containing_hit.start, span.end - containing_hit.start) for span in citation.spans)
-        quoted = markup.mark_spans(containing_hit.text, spans)
+        quotation = markup.mark_spans(containing_hit.text, spans)
         heading = " › ".join(filter(None, (containing_hit.title, containing_hit.heading)))
     location = f"<bdi>{markup.escape(citation.document)}</bdi>, {_format_byte_range(citation)}"
     heading_html = f" <small><bdi>{markup.escape(heading)}</bdi></small>" if heading else ""
-    return f'<li value="{citation.number}">{location}{heading_html}{markup.render_quotation(quoted)}</li>'
+    return f'<li value="{citation.number}">{location}{heading_html}{markup.render_quotation(quotation)}</li>'
 
 
 def _contains_citation(hit: Hit, citation: Citation) -> bool:

@@ -116,14 +116,14 @@ def _build_noun_pattern(nouns: str) -> str:
 
 
 #: Types with a form of their own. A passage without a match of the form does not answer.
-KNOWN_BY_FORM = frozenset(("telephone number", "e-mail address", "web address"))
+FIXED_FORM_TYPES = frozenset(("telephone number", "e-mail address", "web address"))
 _AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percentage"))
 #: Types whose form almost every sentence that answers has.
-_DEMANDED_TYPES = KNOWN_BY_FORM | _AMOUNT_TYPES
+_REQUIRED_FORM_TYPES = FIXED_FORM_TYPES | _AMOUNT_TYPES
 #: Types whose form is in nearly every sentence that answers in a language other than English.
-_FORMED_TYPES = _DEMANDED_TYPES | {"time", "deadline", "person"}
-#: The presence in a text of a time that is not a deadline, if a question asks for a deadline.
-_OTHER_TIME_PRESENCE = 0.25
+_FOREIGN_REQUIRED_FORM_TYPES = _REQUIRED_FORM_TYPES | {"time", "deadline", "person"}
+#: The score of a text with a time that is not a deadline, if a question asks for a deadline.
+_OTHER_TIME_SCORE = 0.25
 _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
 )
@@ -229,7 +229,7 @@ class AnswerType:
 
     def is_missing_in(self, text: str) -> bool:
         """True if a text cannot answer, because answers of this type have a form (such as digits) that it lacks."""
-        return self.name in _DEMANDED_TYPES and not self.is_present_in(text)
+        return self.name in _REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
         """True if a text probably does not answer. Always False for English, for which the answer reader decides.
@@ -248,7 +248,7 @@ class AnswerType:
         pattern = _TYPE_PATTERNS.get(self.name)
         return pattern is not None and self._has_new_match(pattern, text)
 
-    def compute_presence(self, text: str) -> float:
+    def score_match(self, text: str) -> float:
         """Return 1 if a text contains something of the answer type that is not in the question, and otherwise 0.
 
         :class:`ForeignAnswerType` returns a value in between for a time that is not the deadline that is asked for.
@@ -265,8 +265,8 @@ class AnswerType:
 
     def _begins_with_subject(self, text: str) -> bool:
         """True if the first words of a text contain all words of the subject, as the first words of a definition do."""
-        opening = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
-        return self.subject.issubset(opening)
+        first_words = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
+        return self.subject.issubset(first_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ class ForeignAnswerType(AnswerType):
     def is_unlikely_in(self, text: str) -> bool:
         """True if a text lacks any form of the answer type, although nearly all answers of this type have one."""
         has_form = self.language_words is not None and self.name in self.language_words.forms
-        return has_form and self.name in _FORMED_TYPES and not self.is_present_in(text)
+        return has_form and self.name in _FOREIGN_REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the answer type that is not in the question.
@@ -302,14 +302,14 @@ class ForeignAnswerType(AnswerType):
             return vocabulary.forms[name].search(remove_long_runs(text)) is not None
         return self._has_new_match(vocabulary.forms[name], text, vocabulary.function_words)
 
-    def compute_presence(self, text: str) -> float:
+    def score_match(self, text: str) -> float:
         """Return 1 if a text has something of the answer type, 0.25 if that is a time instead of a deadline, else 0."""
         vocabulary = self.language_words
-        presence = float(self.is_present_in(text))
-        if self.name == "deadline" and presence and vocabulary is not None:
+        score = float(self.is_present_in(text))
+        if self.name == "deadline" and score and vocabulary is not None:
             is_deadline = vocabulary.forms["deadline"].search(remove_long_runs(text)) is not None
-            return 1.0 if is_deadline else _OTHER_TIME_PRESENCE
-        return presence
+            return 1.0 if is_deadline else _OTHER_TIME_SCORE
+        return score
 
 
 def find_quality(question: str) -> str | None:
@@ -390,7 +390,7 @@ def find_missing_answer_type(
     languages, those with all names are relevant or, for an amount of money, those with enough terms.
     """
     asks_for_foreign_amount = answer_type.name == "money" and not is_english
-    if not (answer_type.name in KNOWN_BY_FORM or asks_for_foreign_amount):
+    if not (answer_type.name in FIXED_FORM_TYPES or asks_for_foreign_amount):
         return ""
     relevant_passages = passages
     if asks_for_foreign_amount:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..settings import SessionSettings
     from ..structures.vectors.vectors import Matrix
     from .answer import Answer
-    from .answer_reader.reading import PassageReading
+    from .answer_reader.reading import ReaderResult
     from .confidence import Confidence
     from .extractive import ExtractedAnswer, ScoredPassages, SnippetScorer
     from .prompt import Prompt
@@ -44,15 +44,17 @@ _MAX_CHAIN_WORDS = 70
 class RetrieveFunction(Protocol):
     """A function that retrieves the evidence for a question, as ``Store.retrieve`` does."""
 
-    def __call__(self, question: str, **clauses: Unpack[Clauses]) -> Evidence: ...
+    def __call__(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
+        """Return the evidence for a question; ``clauses`` are keyword arguments such as ``using`` and ``top``."""
+        ...
 
 
 class _PreparedAnswer(NamedTuple):
     """The data that the answer to a question is generated from.
 
-    ``reading`` is the result of the answer reader (None: rules choose the sentences). ``overview`` is the answer to an
-    overview question (None: the question asks for no overview). ``max_words`` limits an extractive answer (None: the
-    usual limits).
+    ``reader_result`` is the result of the answer reader (None: rules choose the sentences). ``overview`` is the answer
+    to an overview question (None: the question asks for no overview). ``max_words`` limits an extractive answer (None:
+    the usual limits).
     """
 
     strategy: Strategy
@@ -60,7 +62,7 @@ class _PreparedAnswer(NamedTuple):
     query: Query
     evidence: Evidence
     scored_passages: ScoredPassages
-    reading: PassageReading | None
+    reader_result: ReaderResult | None
     confidence: Confidence
     overview: ExtractedAnswer | None
     max_words: int | None
@@ -87,11 +89,14 @@ class Asker:
     record_spending: Callable[[LanguageModel], None]
 
     def weigh(self, question: str | Sequence[str], clauses: Clauses) -> tuple[Evidence, Confidence]:
-        """Return the evidence for a question, and the probability that this evidence answers the question."""
+        """Return the evidence for a question, and the probability that this evidence answers the question.
+
+        ``clauses`` configure the retrieval, for example its strategy.
+        """
         with self.open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_for_answer(strategy, query, clauses)
-            scored_passages, reading = self._read_evidence(query, evidence, clauses)
-            return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
+            scored_passages, reader_result = self._read_evidence(query, evidence, clauses)
+            return evidence, self._estimate_confidence(query, evidence, scored_passages, reader_result)
 
     def prepare_prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Retrieve the evidence for a question, and return the prompt with it for a language model.
@@ -122,16 +127,18 @@ class Asker:
                 answer = self._answer_parts(question, evidence, clauses)
                 if answer is not None:
                     return evidence, yield_nothing(answer)
-            scored_passages, reading = self._read_evidence(query, evidence, clauses)
-            confidence = self._estimate_confidence(query, evidence, scored_passages, reading)
-            if reading is not None and (reading.needs_several_passages or reading.needs_topic_excerpts):
-                if max_words is None and reading.needs_several_passages:
+            scored_passages, reader_result = self._read_evidence(query, evidence, clauses)
+            confidence = self._estimate_confidence(query, evidence, scored_passages, reader_result)
+            if reader_result is not None and (
+                reader_result.needs_several_passages or reader_result.needs_topic_excerpts
+            ):
+                if max_words is None and reader_result.needs_several_passages:
                     max_words = _MAX_CHAIN_WORDS
-                reading = None  # rules choose the sentences
+                reader_result = None  # rules choose the sentences
             if confidence.value < self.get_session().least_confidence:
                 from .refusals import build_refusal
 
-                refusal = build_refusal(query, evidence, scored_passages, confidence, reading)
+                refusal = build_refusal(query, evidence, scored_passages, confidence, reader_result)
                 return evidence, yield_nothing(make_extractive_answer(refusal, evidence, confidence, abstained=True))
             overview = None
             if evidence.is_overview:
@@ -147,7 +154,7 @@ class Asker:
             query=query,
             evidence=evidence,
             scored_passages=scored_passages,
-            reading=reading,
+            reader_result=reader_result,
             confidence=confidence,
             overview=overview,
             max_words=max_words,
@@ -183,22 +190,22 @@ class Asker:
         from .answer import write_answer
 
         use_cache = self.get_session().answer_cache
-        distilled = self._distill_evidence(prepared, model)
-        if not distilled.hits:
+        distilled_evidence = self._distill_evidence(prepared, model)
+        if not distilled_evidence.hits:
             return None
-        prompt = self._build_prompt(distilled, prepared.query)
+        prompt = self._build_prompt(distilled_evidence, prepared.query)
         trace = prepared.query.trace
         try:
-            answer = yield from write_answer(distilled, prompt, model, use_cache=use_cache, trace=trace)
+            answer = yield from write_answer(distilled_evidence, prompt, model, use_cache=use_cache, trace=trace)
         except PromptTooLongError as problem:
             budget = compute_fitting_tokens(prompt.tokens, problem, MAX_ANSWER_TOKENS)
             if budget is None:
                 raise
             try:
-                prompt = self._build_prompt(distilled, prepared.query, budget)
+                prompt = self._build_prompt(distilled_evidence, prepared.query, budget)
             except InputError:  # the context has no room for a passage
                 raise problem from None
-            answer = yield from write_answer(distilled, prompt, model, use_cache=use_cache, trace=trace)
+            answer = yield from write_answer(distilled_evidence, prompt, model, use_cache=use_cache, trace=trace)
         return replace(answer, weighed=prepared.confidence)
 
     def _retrieve_for_answer(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
@@ -257,7 +264,7 @@ class Asker:
             with self.open_query(other_question, base_clauses) as (_, query):
                 yield query
 
-        distilled: Evidence = distill(
+        distilled_evidence: Evidence = distill(
             prepared.evidence,
             ModelDistiller(
                 StructuredModel(model),
@@ -266,7 +273,7 @@ class Asker:
                 retrieve=retrieve,
             ),
         )
-        return distilled
+        return distilled_evidence
 
     def _build_prompt(self, evidence: Evidence, query: Query, budget: int | None = None) -> Prompt:
         """Return the prompt for the evidence, and record this step in the query's trace.
@@ -286,11 +293,11 @@ class Asker:
         return prompt
 
     def _estimate_confidence(
-        self, query: Query, evidence: Evidence, scored_passages: ScoredPassages, reading: PassageReading | None
+        self, query: Query, evidence: Evidence, scored_passages: ScoredPassages, reader_result: ReaderResult | None
     ) -> Confidence:
         """Return the probability that the evidence answers the question, and record this step in the query's trace.
 
-        ``reading`` is the result of the answer reader (None: it did not read the passages).
+        ``reader_result`` is the result of the answer reader (None: it did not read the passages).
         """
         from .confidence import OVERVIEW_CONFIDENCE, estimate_confidence
 
@@ -302,8 +309,8 @@ class Asker:
                     query,
                     evidence.hits,
                     evidence.context,
-                    lambda: scored_passages.snippet_scores.nearest,  # a property that can score all snippets
-                    reading,
+                    lambda: scored_passages.snippet_scores.best_cosine,  # a property that can score all snippets
+                    reader_result,
                 )
             threshold = self.get_session().least_confidence
             comparison = "reaches" if confidence.value >= threshold else "is below"
@@ -313,27 +320,28 @@ class Asker:
 
     def _read_evidence(
         self, query: Query, evidence: Evidence, clauses: Clauses, *, is_part: bool = False
-    ) -> tuple[ScoredPassages, PassageReading | None]:
+    ) -> tuple[ScoredPassages, ReaderResult | None]:
         """Return the passages around the evidence, and the answer reader's result for them (None: it read none).
 
-        The snippets of the passages (sentences, items, rows) are scored on first use. ``is_part`` is True if the
-        question is a part of a longer one, such as "by when?" of "Who approves it, and by when?".
+        The snippets of the passages (sentences, items, rows) are scored on first use. ``clauses`` are the retrieval
+        options that the caller set, such as ``using`` and ``within``. ``is_part`` is True if the question is a part of
+        a longer one, such as "by when?" of "Who approves it, and by when?".
         """
         from .extractive import MAX_CHUNKS, ScoredPassages
         from .passages import build_passages
 
         scorer = self._build_scorer(query)
-        reading = self._read_passages(query, evidence, scorer, clauses, is_part=is_part)
-        if reading is None:
+        reader_result = self._read_passages(query, evidence, scorer, clauses, is_part=is_part)
+        if reader_result is None:
             return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), scorer), None
-        return ScoredPassages(reading.passages, scorer, reading.rule_scores), reading
+        return ScoredPassages(reader_result.passages, scorer, reader_result.rule_scores), reader_result
 
     def _read_passages(
         self, query: Query, evidence: Evidence, scorer: SnippetScorer, clauses: Clauses, *, is_part: bool = False
-    ) -> PassageReading | None:
+    ) -> ReaderResult | None:
         """Let the answer reader (a neural network) read the passages around the evidence, and return its result.
 
-        The chunks nearest to the question are read too, unless the caller chose a strategy or a token limit. Returns
+        The chunks nearest to the question are read too, unless ``clauses`` choose a strategy or a token limit. Returns
         None if the reader is switched off or not installed, or if the question is not in English. It also returns None
         if the store has no embedder that can judge meaning, or if the evidence is not chunks of documents. ``is_part``
         is True if the question is a part of a longer one, so that it asks for one fact.
@@ -362,11 +370,11 @@ class Asker:
         passages = build_passages(hits, query.state)
         with query.trace.step("read sentences") as step:
             may_be_chain = not is_part and may_need_several_passages(query.question, hits)
-            reading = read_passages(reader, passages, scorer, may_be_chain=may_be_chain)
-            if reading is not None:
-                step.detail = f"the best scores {reading.best.score:.2f}"
-                step.count = len(reading.readings)
-        return reading
+            reader_result = read_passages(reader, passages, scorer, may_be_chain=may_be_chain)
+            if reader_result is not None:
+                step.detail = f"the best scores {reader_result.best.score:.2f}"
+                step.count = len(reader_result.candidates)
+        return reader_result
 
     def _answer_parts(self, question: str, evidence: Evidence, clauses: Clauses) -> Answer | None:
         """Return an answer with a paragraph for each part of a question ("Who approves it, and by when?").
@@ -381,21 +389,21 @@ class Asker:
         if len(texts) == 1:
             return None
         from .answer import make_extractive_answer
-        from .answer_reader.reader_answer import PartReading, extract_part_answers
+        from .answer_reader.reader_answer import PartResult, extract_part_answers
 
-        parts: list[PartReading] = []
+        parts: list[PartResult] = []
         confidences: list[Confidence] = []
         threshold = self.get_session().least_confidence
         for text in texts:
-            first_answer = parts[0].reading.best.answer if parts and confidences[0].value >= threshold else ""
+            first_answer = parts[0].reader_result.best.answer if parts and confidences[0].value >= threshold else ""
             part_question = complete_part(text, texts[0], first_answer) if parts else text
             with self.open_query(part_question, clauses) as (strategy, query):
                 part_evidence = self.retrieve_evidence(strategy, query)
-                scored_passages, reading = self._read_evidence(query, part_evidence, clauses, is_part=True)
-                if reading is None:
+                scored_passages, reader_result = self._read_evidence(query, part_evidence, clauses, is_part=True)
+                if reader_result is None:
                     return None
-                confidences.append(self._estimate_confidence(query, part_evidence, scored_passages, reading))
-                parts.append(PartReading(text, reading, scored_passages.scorer))
+                confidences.append(self._estimate_confidence(query, part_evidence, scored_passages, reader_result))
+                parts.append(PartResult(text, reader_result, scored_passages.scorer))
         answered = [confidence.value >= threshold for confidence in confidences]
         if not any(answered):
             return None
@@ -449,11 +457,11 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     with prepared.query.trace.step("choose sentences") as step:
         if prepared.overview is not None:
             content: ExtractedAnswer | None = prepared.overview
-        elif prepared.reading is not None:
+        elif prepared.reader_result is not None:
             from .answer_reader.reader_answer import extract_reader_answer
 
             content = extract_reader_answer(
-                evidence, prepared.reading, scored_passages.scorer, prepared.max_words, confidence.value
+                evidence, prepared.reader_result, scored_passages.scorer, prepared.max_words, confidence.value
             )
         else:
             content = extract_answer(evidence, scored_passages, prepared.max_words)
@@ -464,6 +472,6 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
             content = build_refusal(prepared.query, evidence, scored_passages, confidence)
             confidence = replace(confidence, value=0.0)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
-        chooser = "rules" if prepared.reading is None else "the answer reader"
+        chooser = "rules" if prepared.reader_result is None else "the answer reader"
         step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(content.citations)
     return make_extractive_answer(content, evidence, confidence, abstained=abstained, problem=problem)

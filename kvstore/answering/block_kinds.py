@@ -109,8 +109,8 @@ def _is_line_list(paragraph: str) -> bool:
 
 def _split_record(block: PassageBlock) -> Iterator[Snippet]:
     """Yield a record (lines of a name and a value) as one snippet, its lines joined by semicolons."""
-    displayed = "; ".join(strip_item_marker(render_inline(line)) for line in block.content.splitlines())
-    yield Snippet(block.start, block.end, displayed, "table", block.block_index)
+    displayed_text = "; ".join(strip_item_marker(render_inline(line)) for line in block.content.splitlines())
+    yield Snippet(block.start, block.end, displayed_text, "table", block.block_index)
 
 
 def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
@@ -193,10 +193,10 @@ def _split_line_list(block: PassageBlock) -> Iterator[Snippet]:
     lines = list(split_entries(block))
     firsts = [index for index, line in enumerate(lines) if index == 0 or line.text.endswith(":")]
     for first, last in pairwise([*firsts, len(lines)]):
-        lead_in, *introduced = lines[first:last]
-        content = "; ".join(line.text for line in introduced)
+        lead_in, *introduced_lines = lines[first:last]
+        content = "; ".join(line.text for line in introduced_lines)
         if lead_in.text.endswith(":") and 0 < count_written_words(content) <= _MAX_INTRODUCED_WORDS:
-            yield replace(lead_in, end=introduced[-1].end, text=f"{lead_in.text} {content}")
+            yield replace(lead_in, end=introduced_lines[-1].end, text=f"{lead_in.text} {content}")
         else:
             yield from lines[first:last]
 

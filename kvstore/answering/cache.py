@@ -55,8 +55,8 @@ class AnswerCache:
         path = self._build_path(identity, messages)
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder)  # created with mode 0600
-            with open(handle, "wb") as file:
+            descriptor, name = tempfile.mkstemp(dir=self._folder)  # created with mode 0600
+            with open(descriptor, "wb") as file:
                 file.write(records.pack([response.text, response.reasoning, response.is_truncated]))
             os.replace(name, path)
             self._delete_old()

@@ -45,6 +45,7 @@ class Citation(ChunkReference):
     spans: tuple[TextSpan, ...] = ()
 
     def __post_init__(self) -> None:
+        """Set the spans of a citation that was created without spans: its own span."""
         if not self.spans:
             object.__setattr__(self, "spans", (TextSpan(self.document, self.ordinal, self.start, self.end),))
 
@@ -107,13 +108,13 @@ class CitationFilter:
 
         Its numbers are added to ``cited`` or ``dropped``.
         """
-        expanded = _RANGE_PATTERN.sub(_expand_range, match[1])
-        numbers = list(dict.fromkeys(map(int, _NUMBER_PATTERN.findall(expanded))))
-        valid = [number for number in numbers if 1 <= number <= self._num_passages]
-        self._cited |= dict.fromkeys(valid)
-        self._dropped |= dict.fromkeys(number for number in numbers if number not in valid)
+        expanded_numbers = _RANGE_PATTERN.sub(_expand_range, match[1])
+        numbers = list(dict.fromkeys(map(int, _NUMBER_PATTERN.findall(expanded_numbers))))
+        valid_numbers = [number for number in numbers if 1 <= number <= self._num_passages]
+        self._cited |= dict.fromkeys(valid_numbers)
+        self._dropped |= dict.fromkeys(number for number in numbers if number not in valid_numbers)
         leading_space = match[0][: len(match[0]) - len(match[0].lstrip())]
-        return f"{leading_space}[{', '.join(map(str, valid))}]" if valid else ""
+        return f"{leading_space}[{', '.join(map(str, valid_numbers))}]" if valid_numbers else ""
 
 
 def _expand_range(match: re.Match[str]) -> str:

@@ -48,7 +48,7 @@ from ..text.words import (
     list_informative_words,
     list_search_words,
 )
-from .answer_types import KNOWN_BY_FORM, detect_answer_type, find_missing_answer_type
+from .answer_types import FIXED_FORM_TYPES, detect_answer_type, find_missing_answer_type
 from .confidence_weights import (
     OTHER_LANGUAGE_WEIGHTS,
     UNSPACED_WEIGHTS,
@@ -61,7 +61,7 @@ from .question_form import find_topic
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
 if TYPE_CHECKING:
-    from .answer_reader.reading import PassageReading
+    from .answer_reader.reading import ReaderResult
 
 #: The number of hits examined, and the number of best cosines averaged as ``nearby``.
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
@@ -192,13 +192,13 @@ def estimate_confidence(
     hits: Sequence[Hit],
     context: Sequence[str],
     get_nearest_cosine: Callable[[], float],
-    reading: PassageReading | None = None,
+    reader_result: ReaderResult | None = None,
 ) -> Confidence:
     """Return the estimated probability that the hits answer the question of a query, with the signals that it is from.
 
     ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
-    sentence with the question; it is called only if needed. ``reading`` is the result of the answer reader (None: it
-    did not read the passages).
+    sentence with the question; it is called only if needed. ``reader_result`` is the result of the answer reader (None:
+    it did not read the passages).
     """
     hits = hits[:_MAX_CHUNKS]
     passages = list(map(PassageWords, [*map(_join_texts, hits), *context]))
@@ -231,14 +231,14 @@ def estimate_confidence(
         signals |= _compute_cosine_signals(query, hits, get_nearest_cosine)
     else:
         weights = WORD_WEIGHTS
-    logit = _compute_logit(weights, signals, reading, has_unknown_names=bool(unknown_names))
+    logit = _compute_logit(weights, signals, reader_result, has_unknown_names=bool(unknown_names))
     formless = ""
     answer_type = detect_answer_type(query.question, question_language)
-    lacks_answer_type = reading is not None and reading.best.lacks_answer_type
-    if lacks_answer_type and answer_type.name in KNOWN_BY_FORM:
+    lacks_answer_type = reader_result is not None and reader_result.best.lacks_answer_type
+    if lacks_answer_type and answer_type.name in FIXED_FORM_TYPES:
         logit += _FORMLESS_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
-    if reading is None or lacks_answer_type:
+    if reader_result is None or lacks_answer_type:
         formless = find_missing_answer_type(
             answer_type,
             passages,
@@ -250,9 +250,9 @@ def estimate_confidence(
     confidence = Confidence(
         0.0 if formless else _to_probability(logit), unknown=unknown_names, formless=formless, **signals
     )
-    if reading is None:
+    if reader_result is None:
         return confidence
-    probability = _to_probability(reading.logit_in_context)
+    probability = _to_probability(reader_result.logit_in_context)
     return replace(confidence, reading=probability, missing_kind=lacks_answer_type)
 
 
@@ -262,20 +262,20 @@ def _join_texts(hit: Hit) -> str:
 
 
 def _compute_logit(
-    weights: SignalWeights, signals: Mapping[str, float], reading: PassageReading | None, *, has_unknown_names: bool
+    weights: SignalWeights, signals: Mapping[str, float], reader_result: ReaderResult | None, *, has_unknown_names: bool
 ) -> float:
     """Return the logit (log-odds) of the confidence, from the weighted signals and the answer reader's result, if any.
 
-    ``signals`` has the values of the signals that ``weights`` names. ``reading`` is None if the answer reader did not
-    read the passages. ``has_unknown_names`` is True if the question has a name that no document has.
+    ``signals`` has the values of the signals that ``weights`` names. ``reader_result`` is None if the answer reader did
+    not read the passages. ``has_unknown_names`` is True if the question has a name that no document has.
     """
     # The weight "constant" has no signal.
     rule_logit = math.fsum(weight * signals.get(name, 1.0) for name, weight in weights.items())
-    if reading is None:
+    if reader_result is None:
         return rule_logit
     # The part of the logit for names and technical tokens that no passage has.
     name_logit = weights["unnamed"] * signals["unnamed"] + weights["lacking"] * signals["lacking"]
-    return reading.compute_confidence_logit(rule_logit, name_logit if has_unknown_names else 0.0)
+    return reader_result.compute_confidence_logit(rule_logit, name_logit if has_unknown_names else 0.0)
 
 
 def _select_weights(embedder: str, question: str, *, is_english: bool) -> SignalWeights | None:
@@ -383,18 +383,18 @@ class _QuestionTerms(NamedTuple):
         """
         word_offsets = accumulate(_compute_size_in_words(term, self.stem) for term in terms)
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
-        max_covered, first, covered = 0.0, 0, 0.0
+        max_covered_rarity, first, covered_rarity = 0.0, 0, 0.0
         counts = dict.fromkeys(self.rarities, 0)  # of the matches in the window
         for offset, term in matches:
-            covered += 0 if counts[term] else self.rarities[term]
+            covered_rarity += 0 if counts[term] else self.rarities[term]
             counts[term] += 1
             while offset - matches[first][0] > _MAX_WINDOW_WORDS:  # move the start of the window
                 _, first_term = matches[first]
                 counts[first_term] -= 1
-                covered -= 0 if counts[first_term] else self.rarities[first_term]
+                covered_rarity -= 0 if counts[first_term] else self.rarities[first_term]
                 first += 1
-            max_covered = max(max_covered, covered)
-        return min(1.0, max_covered / self.total_rarity)
+            max_covered_rarity = max(max_covered_rarity, covered_rarity)
+        return min(1.0, max_covered_rarity / self.total_rarity)
 
     def compute_signals(
         self, passage_terms: Sequence[Sequence[str]], coverage: float, missing_names: Sequence[QuestionName]

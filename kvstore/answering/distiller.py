@@ -82,7 +82,7 @@ class ModelDistiller:
         remaining = list(passages)
         batches: list[list[Hit]] = []
         while remaining:
-            batch = self._select_fitting(question, remaining, _POINTS_TASK)
+            batch = self._select_fitting_passages(question, remaining, _POINTS_TASK)
             if not batch:  # none fits, so the first is too long for any prompt
                 remaining = remaining[1:]
                 continue
@@ -97,9 +97,9 @@ class ModelDistiller:
         that the model would ask. It is empty if the model gave no usable answer.
         """
         task = _POINTS_TASK + (_QUESTIONS_TASK.format(count=num_questions) if num_questions else "")
-        fitting = self._select_fitting(question, passages, task)
+        fitting_passages = self._select_fitting_passages(question, passages, task)
         empty = DistillationResult([], [])
-        if not fitting:
+        if not fitting_passages:
             return empty
         properties: dict[str, Any] = {
             "points": {
@@ -119,18 +119,18 @@ class ModelDistiller:
             """Return the points and questions in the model's JSON; drop points that cite no valid passage number."""
             points = []
             for point in answer["points"]:
-                numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(fitting))
+                numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(fitting_passages))
                 if point["score"] and numbers:
-                    sources = tuple(fitting[number - 1] for number in numbers)
+                    sources = tuple(fitting_passages[number - 1] for number in numbers)
                     points.append(Point(" ".join(point["description"].split()), point["score"], sources))
             next_questions = dict.fromkeys(" ".join(text.split()) for text in answer.get("questions", ()))
             return DistillationResult(points, [text for text in next_questions if text][:num_questions])
 
         with self.trace.step("points of passages") as step:
             schema = build_object_schema(**properties)
-            result = self._ask_model("points", question, fitting, task, schema, parse_points) or empty
+            result = self._ask_model("points", question, fitting_passages, task, schema, parse_points) or empty
             next_questions = f"; asked next: {' | '.join(result.questions)}" if result.questions else ""
-            step.detail = f"{self._model.model.name}: {len(fitting)} passages{next_questions}"
+            step.detail = f"{self._model.model.name}: {len(fitting_passages)} passages{next_questions}"
             step.count = len(result.points)
         return result
 
@@ -139,9 +139,11 @@ class ModelDistiller:
         ratings: list[int] = []
         with self.trace.step("rate passages") as step:
             while len(ratings) < len(passages):
-                fitting = self._select_fitting(question, passages[len(ratings) :], _RATINGS_TASK, contiguous=True)
+                fitting_passages = self._select_fitting_passages(
+                    question, passages[len(ratings) :], _RATINGS_TASK, contiguous=True
+                )
                 # If nothing fits, the next passage is too long for any prompt.
-                ratings += self._request_ratings(question, fitting) if fitting else [0]
+                ratings += self._request_ratings(question, fitting_passages) if fitting_passages else [0]
             step.detail = f"{self._model.model.name}: {len(passages)} passages"
             step.count = sum(1 for rating in ratings if rating)
         return ratings
@@ -151,20 +153,20 @@ class ModelDistiller:
 
         The rating is 0 for a passage that the model did not rate, and for all if the model gave no valid answer.
         """
-        rating = build_object_schema(
+        rating_schema = build_object_schema(
             passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _MAX_RATING}
         )
-        schema = build_object_schema(ratings={"type": "array", "items": rating})
+        schema = build_object_schema(ratings={"type": "array", "items": rating_schema})
 
         def parse_ratings(answer: Any) -> list[int]:
             """Return the ratings in the order of the passages, from the model's JSON."""
-            ratings = {rated["passage"]: rated["rating"] for rated in answer["ratings"]}
+            ratings = {rating["passage"]: rating["rating"] for rating in answer["ratings"]}
             return [ratings.get(number, 0) for number in range(1, len(passages) + 1)]
 
         ratings = self._ask_model("ratings", question, passages, _RATINGS_TASK, schema, parse_ratings)
         return ratings or [0] * len(passages)
 
-    def _select_fitting(
+    def _select_fitting_passages(
         self, question: str, passages: Sequence[Hit], task: str, *, contiguous: bool = False
     ) -> list[Hit]:
         """Return the passages that fit in the token budget of one prompt with the instruction ``task``, in order.
@@ -174,16 +176,16 @@ class ModelDistiller:
         quotation = Quotation(())
         fixed_tokens = _TASK_FACTOR * token_estimate(task) + token_estimate(question) + _FIXED_TOKENS
         tokens_left = self._budget - fixed_tokens
-        fitting: list[Hit] = []
+        fitting_passages: list[Hit] = []
         for hit in passages:
             num_tokens = token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) + 1  # with the line end
             tokens_after = tokens_left - num_tokens
             if tokens_after >= 0:
-                fitting.append(hit)
+                fitting_passages.append(hit)
                 tokens_left = tokens_after
             elif contiguous:
                 break
-        return fitting
+        return fitting_passages
 
     def _ask_model(
         self,
@@ -201,8 +203,8 @@ class ModelDistiller:
         """
         quotation = build_quotation(passages, question)
         system = f"{task} {quotation.rule}"
-        quoted = "\n".join(quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
-        user = f"Passages:\n{quoted}\n\nQuestion:\n{question.strip()}"
+        quoted_passages = "\n".join(quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
+        user = f"Passages:\n{quoted_passages}\n\nQuestion:\n{question.strip()}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:
             return self._model.ask(StructuredPrompt(name, messages, schema, parse))

@@ -105,14 +105,16 @@ def select_excerpts(
             break
         if _build_statement_key(passages, position) in used_statements:
             continue
-        required = _list_required(passages, position, include_definition=not selected)
-        added = [required_position for required_position in required if required_position not in selected]
-        size = sum(get_snippet(passages, added_position).num_words for added_position in added)
+        required_positions = _list_required(passages, position, include_definition=not selected)
+        added_positions = [
+            required_position for required_position in required_positions if required_position not in selected
+        ]
+        size = sum(get_snippet(passages, added_position).num_words for added_position in added_positions)
         is_too_long = num_words + size > max_words
         # The best snippet is selected even if it is too long.
-        if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added])) > MAX_EXCERPTS):
+        if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added_positions])) > MAX_EXCERPTS):
             continue
-        for added_position in added:
+        for added_position in added_positions:
             selected[added_position] = max(score, scores.get(added_position, score))
             candidates.pop(added_position, None)
             used_statements.add(_build_statement_key(passages, added_position))
@@ -328,13 +330,13 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
     Snippets ``first`` to ``last`` are displayed in any case, and count toward the limit of ``_MAX_BLOCK_WORDS``. If the
     snippet begins no definition, or no more of it fits, ``last`` is returned.
     """
-    opening = snippets[index]
-    if not opening.label or (index and _have_same_subject(opening, snippets[index - 1])):
+    definition_start = snippets[index]
+    if not definition_start.label or (index and _have_same_subject(definition_start, snippets[index - 1])):
         return last
     remaining_words = _MAX_BLOCK_WORDS - sum(snippet.num_words for snippet in snippets[first : last + 1])
     for snippet in snippets[last + 1 :]:
         remaining_words -= snippet.num_words
-        if remaining_words < 0 or not _have_same_subject(opening, snippet):
+        if remaining_words < 0 or not _have_same_subject(definition_start, snippet):
             break
         last += 1
     return last

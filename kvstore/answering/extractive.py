@@ -115,12 +115,12 @@ _YEAR_OR_OLDER_PATTERN = compile_lazily(
 class SnippetScores(NamedTuple):
     """The scores of the snippets that can be chosen, by position.
 
-    ``nearest`` is the highest cosine of the question and a snippet with its title and heading; 0 without snippets. The
-    cosine of a snippet that lacks what the question asks for, such as a date, is reduced.
+    ``best_cosine`` is the highest cosine of the question and a snippet with its title and heading; 0 without snippets.
+    The cosine of a snippet that lacks what the question asks for, such as a date, is reduced.
     """
 
     scores: Mapping[SnippetPosition, float]
-    nearest: float
+    best_cosine: float
 
 
 @frozen_dataclass
@@ -142,7 +142,7 @@ class SnippetScorer:
     def score_snippets(
         self, passages: Sequence[Passage], positions: Sequence[SnippetPosition] | None = None
     ) -> SnippetScores:
-        """Return the scores of the snippets at ``positions`` in ``passages``, and their best cosine (``nearest``).
+        """Return the scores of the snippets at ``positions`` in ``passages``, and the highest cosine among them.
 
         A score is a weighted sum of features; ``_WEIGHTS`` names and explains them. For the cosines, each snippet is
         embedded with its title and headings. ``positions`` is None for the likeliest ``MAX_EMBEDDED_SNIPPETS``
@@ -163,14 +163,14 @@ class SnippetScorer:
         ]
         similarities = self.compute_similarities(titled_texts)
         cosine_factor = self._get_cosine_factor()
-        scores, nearest = {}, 0.0
+        scores, best_cosine = {}, 0.0
         for position, text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
             # A sentence without a date, for example, is not near a question for a date.
-            nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * features.answer_type.is_unlikely_in(text))
+            best_cosine = max(best_cosine, cosine - _UNLIKELY_DISCOUNT * features.answer_type.is_unlikely_in(text))
             values = features.compute(position)
             values |= {"cosine": cosine_factor * cosine, "rest_cosine": cosine_factor * rest_cosine}
             scores[position] = math.fsum(_WEIGHTS[name] * value for name, value in values.items())
-        return SnippetScores(scores, nearest)
+        return SnippetScores(scores, best_cosine)
 
     def _get_cosine_factor(self) -> float:
         """Return the factor that scales the embedder's cosines to those that the weights were fitted to."""
@@ -255,7 +255,7 @@ class _SnippetFeatures:
             "own_terms": self._scorer.compute_rarity_fraction(self._snippet_terms[position]),
             "adjacent_terms": self._scorer.compute_rarity_fraction(adjacent_terms),
             "rank": 1 / (1 + snippet.hit.rank),
-            "answer_type": self.answer_type.compute_presence(text),
+            "answer_type": self.answer_type.score_match(text),
             "field": float(self._scorer.asks_for_field(snippet)),
             "number_mismatch": self._number_mismatches[passage_index],
             "outdated": float(passage_index in self._outdated_passages),

@@ -47,7 +47,7 @@ _PARTIAL = ", among them"
 #: The number of chunks at the start of a document that can contain its opening sentence.
 _NUM_OPENING_CHUNKS = 2
 #: The number of lines at the start of a document without a title that name it, and of documents whose lines are read.
-_NUM_OPENING_LINES, _MAX_OPENINGS = 2, 200
+_NUM_OPENING_LINES, _MAX_UNTITLED_DOCUMENTS = 2, 200
 #: The numbers of words of an opening sentence. Shorter and longer ones are often letterheads and lists.
 _MIN_OPENING_WORDS, _MAX_OPENING_WORDS = 4, 40
 
@@ -72,7 +72,7 @@ def retrieve_overview(
         )
         named_records = [records[position] for position in request.find_title_positions(titles, query.stem)]
         if not named_records and not request.covers_all:
-            named_records = _find_records_by_opening(query, request, records)
+            named_records = _find_records_by_first_lines(query, request, records)
     selected_records = named_records or (records if request.covers_all else [])
     if not selected_records:
         return None
@@ -90,7 +90,7 @@ def retrieve_overview(
     return replace(evidence, question=question) if evidence.is_overview else None
 
 
-def _find_records_by_opening(
+def _find_records_by_first_lines(
     query: Query, request: SummaryRequest, records: Sequence[DocumentRecord]
 ) -> list[DocumentRecord]:
     """Return the records of the documents without a title whose first lines contain the subject of a request.
@@ -99,13 +99,13 @@ def _find_records_by_opening(
     """
     source_counts = Counter(record.source for record in records if record.source)
     untitled_records = [record for record in records if not record.title and source_counts[record.source or ""] <= 1]
-    del untitled_records[_MAX_OPENINGS:]
-    openings = []
+    del untitled_records[_MAX_UNTITLED_DOCUMENTS:]
+    first_lines = []
     for record in untitled_records:
         chunk = query.state.chunks.get(record.get_chunk_id(0))
         text = query.state.documents.read_text_slice(record.id, chunk.start, chunk.end)
-        openings.append(" ".join(text.strip().split("\n", _NUM_OPENING_LINES)[:_NUM_OPENING_LINES]))
-    return [untitled_records[index] for index in request.find_title_positions(openings, query.stem)]
+        first_lines.append(" ".join(text.strip().split("\n", _NUM_OPENING_LINES)[:_NUM_OPENING_LINES]))
+    return [untitled_records[index] for index in request.find_title_positions(first_lines, query.stem)]
 
 
 def _read_titles(state: State, records: Sequence[DocumentRecord]) -> list[str]:
@@ -135,10 +135,12 @@ def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: st
             records_by_source.setdefault(record.source or record.key, []).append(record)
         groups = list(records_by_source.values())
         num_listed = min(query.top, len(groups))
-        listed = [groups[index * len(groups) // num_listed] for index in range(num_listed)]
-        first_records = [group[0] for group in listed]
+        selected_groups = [groups[index * len(groups) // num_listed] for index in range(num_listed)]
+        first_records = [group[0] for group in selected_groups]
         hits = []
-        for rank, (title, group) in enumerate(zip(_read_titles(query.state, first_records), listed, strict=True), 1):
+        for rank, (title, group) in enumerate(
+            zip(_read_titles(query.state, first_records), selected_groups, strict=True), 1
+        ):
             if len(group) > 1:  # the rows of a file
                 title = f"{_get_file_name(group[0])} ({len(group):,} documents)"
             hits.append(_build_opening_hit(query.state, rank, group[0], title))
@@ -165,15 +167,15 @@ def _build_opening_hit(state: State, rank: int, record: DocumentRecord, title: s
     ``title`` is displayed as the title of the document, and ``rank`` counts from 1.
     """
     sentences = collect_cover_sentences(state, islice(record.chunk_ids(), _NUM_OPENING_CHUNKS))
-    opening = next(filter(_is_description, sentences), sentences[0] if sentences else None)
-    if opening is None:
+    opening_sentence = next(filter(_is_description, sentences), sentences[0] if sentences else None)
+    if opening_sentence is None:
         chunk = state.chunks.get(record.get_chunk_id(0))
         chunk_text = state.documents.read_text_slice(record.id, chunk.start, chunk.end)
         text = chunk_text.lstrip().partition("\n")[0]
         start = chunk.start + len(chunk_text.encode()) - len(chunk_text.lstrip().encode())
         span = TextSpan(record.key, 0, start, start + len(text.encode()))
     else:
-        span, text = opening.to_span(state), opening.text
+        span, text = opening_sentence.to_span(state), opening_sentence.text
     path = "the opening sentence of the document"
     return build_composed_hit("summary", (span,), text, path, title=title, rank=rank, score=1.0)
 

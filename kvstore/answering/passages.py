@@ -471,8 +471,8 @@ def _split_notes(text: str, format: str) -> Iterator[Snippet]:
     Headings, paragraphs of fewer than ``_MIN_WORDS`` words and paragraphs in capitals are omitted.
     """
     for block_index, block in enumerate(parse_blocks(text, format)):
-        displayed = strip_item_marker(render_inline(text[block.start : block.end]))
-        is_in_capitals = displayed.upper() == displayed and not is_unspaced(displayed)
-        if block.kind != "heading" and _count_words(displayed) >= _MIN_WORDS and not is_in_capitals:
+        displayed_text = strip_item_marker(render_inline(text[block.start : block.end]))
+        is_in_capitals = displayed_text.upper() == displayed_text and not is_unspaced(displayed_text)
+        if block.kind != "heading" and _count_words(displayed_text) >= _MIN_WORDS and not is_in_capitals:
             # A note is displayed like a row of a table, on a line of its own.
-            yield Snippet(block.start, block.end, displayed, "table", block_index)
+            yield Snippet(block.start, block.end, displayed_text, "table", block_index)

@@ -225,12 +225,12 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     predicate = _START_PATTERN.sub("", first_part, count=1).strip()
     if not _ELLIPSIS_PATTERN.fullmatch(part):
         return f"{part} {predicate}"
-    opening = _OPENING_PATTERN.match(first_part)
-    if opening and opening["auxiliary"]:
-        predicate = first_part[opening.start("auxiliary") :]
+    question_start = _OPENING_PATTERN.match(first_part)
+    if question_start and question_start["auxiliary"]:
+        predicate = first_part[question_start.start("auxiliary") :]
         counted_subject = _COUNTED_SUBJECT_PATTERN.match(first_part)
-        if counted_subject and counted_subject.start("auxiliary") == opening.start("auxiliary"):
-            verb_end = len(opening["auxiliary"])
+        if counted_subject and counted_subject.start("auxiliary") == question_start.start("auxiliary"):
+            verb_end = len(question_start["auxiliary"])
             predicate = f"{predicate[:verb_end]} {counted_subject['noun']}{predicate[verb_end:]}"
     return f"{part.rstrip('?')} {predicate}"
 
@@ -260,11 +260,11 @@ def _find_subject(question: str) -> str:
     >>> _find_subject("Who is responsible for the accounts?"), _find_subject("How do I report it?")
     ('the accounts', '')
     """
-    opening = _OPENING_PATTERN.match(question)
-    if opening is None:
+    question_start = _OPENING_PATTERN.match(question)
+    if question_start is None:
         return ""
-    auxiliary = (opening["auxiliary"] or "").lower()
-    words = re.split(r"\s+(?:be|to)\b", question[opening.end() :].strip(" ?"))[0].split()
+    auxiliary = (question_start["auxiliary"] or "").lower()
+    words = re.split(r"\s+(?:be|to)\b", question[question_start.end() :].strip(" ?"))[0].split()
     if auxiliary in ("do", "does", "did"):
         del words[-1]  # the main verb
     elif auxiliary and len(words) > 1:

@@ -64,7 +64,8 @@ class QuestionName(NamedTuple):
 
     ``words`` are its words in normal form, and ``forms`` the same words as written. ``is_token`` is True for a
     technical token. ``opens_sentence`` is True if its first word opens a sentence: its capital may then not mean that
-    it is part of the name. ``has_other_nouns`` is True if a word of it can be a noun that does not belong to the name.
+    it is part of the name. ``can_include_nouns`` is True if common nouns are capitalized too, as in German, so that one
+    of the words can be an ordinary noun next to the name.
     """
 
     text: str
@@ -72,7 +73,7 @@ class QuestionName(NamedTuple):
     forms: tuple[str, ...]
     is_token: bool = False
     opens_sentence: bool = False
-    has_other_nouns: bool = False
+    can_include_nouns: bool = False
 
 
 @dataclass
@@ -103,10 +104,10 @@ class PassageWords:
         if name.is_token:
             return name.text.lower() in self.text.lower()
         num_words = len(name.words)
-        if name.has_other_nouns and num_words == 2 and any(word.endswith("s") for word in name.words):
+        if name.can_include_nouns and num_words == 2 and any(word.endswith("s") for word in name.words):
             # A genitive: "Luthers Schriften" are "die Schriften von Luther".
             return all(self._has_words(name, slice(index, index + 1), function_words) for index in range(2))
-        if name.has_other_nouns and num_words > 2:
+        if name.can_include_nouns and num_words > 2:
             # One pair of adjacent words is enough, because another word can be a noun next to the name.
             pairs = (slice(first, first + 2) for first in range(num_words - 1))
             return any(self._has_words(name, pair, function_words) for pair in pairs)
@@ -188,7 +189,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
         in_names = _mark_german_names(pieces, function_words)
     else:
         in_names = [piece[0].isdigit() or any(map(str.isupper, piece)) for piece in pieces]
-    builder = _NameBuilder(function_words, has_other_nouns=has_capital_nouns)
+    builder = _NameBuilder(function_words, has_capital_nouns=has_capital_nouns)
     at_sentence_start = True
     for piece, is_in_name in zip(pieces, in_names, strict=True):
         base = _strip_endings(piece, has_capital_nouns)
@@ -218,16 +219,16 @@ class _NameBuilder:
     without a capital, such as ``of the``, that belong to the name if another word of it follows.
     """
 
-    def __init__(self, function_words: frozenset[str], *, has_other_nouns: bool) -> None:
+    def __init__(self, function_words: frozenset[str], *, has_capital_nouns: bool) -> None:
         """Create a builder for a question in a language with these function words.
 
-        ``has_other_nouns`` is True if a word of a name can be a noun that does not belong to it, as in German.
+        ``has_capital_nouns`` is True if the language capitalizes common nouns, as German does.
         """
         self.names: list[QuestionName] = []
         self._function_words = function_words
-        self._has_other_nouns = has_other_nouns
+        self._has_capital_nouns = has_capital_nouns
         self._words: list[str] = []
-        self._links: list[str] = []
+        self._link_words: list[str] = []
         self._opens_sentence = True
 
     def add_token(self, token: str) -> None:
@@ -243,17 +244,17 @@ class _NameBuilder:
         """
         if not self._words:
             self._opens_sentence = opens_sentence
-        self._words += [*self._links, word]
-        self._links.clear()
+        self._words += [*self._link_words, word]
+        self._link_words.clear()
 
     def try_add_link(self, word: str) -> bool:
         """Add a link word, such as ``of``, if another word of the current name may follow, and return True.
 
         Return False if there is no current name, if it has ``_MAX_LINKS`` links already, or if the word is not a link.
         """
-        if not (self._words and word in _LINK_WORDS and len(self._links) < _MAX_LINKS):
+        if not (self._words and word in _LINK_WORDS and len(self._link_words) < _MAX_LINKS):
             return False
-        self._links.append(word)
+        self._link_words.append(word)
         return True
 
     def end_name(self) -> None:
@@ -273,11 +274,11 @@ class _NameBuilder:
                     tuple(_make_singular(words, forms)),
                     tuple(forms),
                     opens_sentence=self._opens_sentence,
-                    has_other_nouns=self._has_other_nouns,
+                    can_include_nouns=self._has_capital_nouns,
                 )
             )
         self._words.clear()
-        self._links.clear()
+        self._link_words.clear()
 
 
 def _strip_endings(piece: str, has_capital_nouns: bool) -> str:

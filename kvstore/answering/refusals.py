@@ -17,7 +17,7 @@ from .extractive import ExtractedAnswer, ScoredPassages, render_excerpts
 from .snippets import truncate_snippet
 
 if TYPE_CHECKING:
-    from .answer_reader.reading import PassageReading
+    from .answer_reader.reading import ReaderResult
     from .confidence import Confidence
 
 NO_ANSWER = "The documents do not say this."
@@ -30,14 +30,14 @@ def build_refusal(
     evidence: Evidence,
     scored_passages: ScoredPassages,
     confidence: Confidence,
-    reading: PassageReading | None = None,
+    reader_result: ReaderResult | None = None,
 ) -> ExtractedAnswer:
     """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
 
     It also says which names in the question no document has, or which form of answer no passage has, such as a
-    telephone number. The sentences are chosen by the scores of the answer reader, whose result is ``reading`` (None: by
-    the scores of ``scored_passages``). If the evidence has summaries or reports, their beginnings are shown instead. If
-    the query's condition selects no documents, nothing is shown.
+    telephone number. The sentences are chosen by the scores of the answer reader, whose result is ``reader_result``
+    (None: by the scores of ``scored_passages``). If the evidence has summaries or reports, their beginnings are shown
+    instead. If the query's condition selects no documents, nothing is shown.
     """
     if query.allowed is not None and not len(query.allowed.documents):
         return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
@@ -53,10 +53,10 @@ def build_refusal(
             for citation in citations
         ]
         return ExtractedAnswer("\n\n".join([f"{heading} Nearest:", *paragraphs]), citations)
-    if reading is None:
+    if reader_result is None:
         scores = scored_passages.snippet_scores.scores
     else:
-        scores = {snippet.position: snippet.score for snippet in reading.readings}
+        scores = {snippet.position: snippet.score for snippet in reader_result.candidates}
     excerpts = list_best_excerpts(scored_passages.passages, scores, MAX_NEAREST)
     text, citations = render_excerpts(scored_passages.passages, excerpts, scored_passages.scorer)
     return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)

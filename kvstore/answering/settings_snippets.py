@@ -58,14 +58,14 @@ def split_settings(block: PassageBlock, text_before: str = "") -> Iterator[Snipp
     for group in _SettingsParser().parse(text_before + block.text[: block.end]):
         if group.end > offset + block.start:
             start = max(group.start - offset, block.start)
-            displayed = str(group)
-            words = " ".join(_WORD_PATTERN.findall(displayed))
-            yield Snippet(start, group.end - offset, displayed, "table", block.block_index, cells=words)
+            displayed_text = str(group)
+            words = " ".join(_WORD_PATTERN.findall(displayed_text))
+            yield Snippet(start, group.end - offset, displayed_text, "table", block.block_index, cells=words)
 
 
 @dataclass(slots=True)
 class _SettingGroup:
-    """What one snippet displays: a setting, the settings of a list item, the values of a list, or a comment alone.
+    """The content of one snippet: a setting, the settings of a list item, the values of a list, or a comment alone.
 
     It is characters ``start`` to ``end`` of the code. ``keys`` contain it, outermost first. ``contents`` are its
     settings or values as written, which ``separator`` separates in the display. ``item_indent`` is the indentation of
@@ -107,6 +107,7 @@ class _SettingsParser:
     """Parses the code of a configuration file into groups of settings, line by line."""
 
     def __init__(self) -> None:
+        """Start before the first line of a file."""
         self._section: tuple[str, ...] = ()  # the name in the last section header, if there was one
         self._keys: list[_Key] = []  # the keys that contain the current line, outermost first
         self._group: _SettingGroup | None = None  # the last group, which the current line can continue

@@ -175,8 +175,9 @@ def split_prose(
 ) -> Iterator[Snippet]:
     """Yield the sentences of a paragraph or a list item as snippets. ``kind`` is ``prose`` or ``item``.
 
-    ``term`` is the term that the block defines, or empty. ``has_own_term`` is True if its first sentence contains the
-    term. ``introduces_next`` is True if its last sentence is a lead-in to the next block. ``language`` decides where
+    ``term`` is the term that the block defines, or empty. It becomes the ``term`` of each snippet, and also the
+    ``label`` that is displayed before it, except before the first sentence if this contains it (``has_own_term``).
+    ``introduces_next`` is True if the last sentence is a lead-in to the next block. ``language`` decides where
     sentences end (None: the rules for English).
     """
     text, start, end, block_index = block
@@ -196,12 +197,13 @@ def split_prose(
         # The first snippet includes the marker of an item.
         snippet_start = start if index == 0 else content_start + sentence_start
         snippet_end = content_start + sentence_end
-        displayed = strip_item_marker(render_inline(text[snippet_start:snippet_end]))
-        if not displayed:
+        displayed_text = strip_item_marker(render_inline(text[snippet_start:snippet_end]))
+        if not displayed_text:
             continue
         is_lead_in = introduces_next and snippet_end == end
-        snippet = Snippet(snippet_start, snippet_end, displayed, kind, block_index, is_lead_in=is_lead_in)
-        snippet.label, snippet.term = "" if index == 0 and has_own_term else term, term
+        snippet = Snippet(snippet_start, snippet_end, displayed_text, kind, block_index, is_lead_in=is_lead_in)
+        snippet.term = term
+        snippet.label = "" if index == 0 and has_own_term else term
         if _QUOTED_ITEM_PATTERN.match(text, snippet_start, snippet_end):
             snippet.kind = "item"
         yield snippet
@@ -222,12 +224,12 @@ def _join_short_answers(content: str, spans: Sequence[tuple[int, int]]) -> list[
     >>> _join_short_answers("Yes. Call us first. Done.", [(0, 4), (5, 19), (20, 25)])
     [(0, 19), (20, 25)]
     """
-    joined: list[tuple[int, int]] = []
+    joined_spans: list[tuple[int, int]] = []
     for index, (start, end) in enumerate(spans):
         if index and _SHORT_ANSWER_PATTERN.fullmatch(content, *spans[index - 1]):
-            start, _ = joined.pop()
-        joined.append((start, end))
-    return joined
+            start, _ = joined_spans.pop()
+        joined_spans.append((start, end))
+    return joined_spans
 
 
 def _blank_out(match: re.Match[str]) -> str:
@@ -345,11 +347,11 @@ def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_
     for line in [*block.content.splitlines(keepends=True), ""]:  # the empty line ends the last entry
         if offset > first and (not line or entry_start.match(line)):
             entry = block.text[first:offset]
-            displayed = strip_item_marker(render_inline(entry.strip()))
-            if displayed:
-                is_question = _is_question_message(displayed)
+            displayed_text = strip_item_marker(render_inline(entry.strip()))
+            if displayed_text:
+                is_question = _is_question_message(displayed_text)
                 entry_end = first + len(entry.rstrip())
-                yield Snippet(first, entry_end, displayed, "table", block.block_index, is_question=is_question)
+                yield Snippet(first, entry_end, displayed_text, "table", block.block_index, is_question=is_question)
             first = offset
         offset += len(line)
 
@@ -367,10 +369,10 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
     """
     text, start, end, block_index = block
     for field_start, next_start in split_mail_fields(text, start, end):
-        displayed = render_inline(text[field_start:next_start])
-        is_subject = displayed.lower().startswith("subject:")
+        displayed_text = render_inline(text[field_start:next_start])
+        is_subject = displayed_text.lower().startswith("subject:")
         field_end = field_start + len(text[field_start:next_start].rstrip())
-        yield Snippet(field_start, field_end, displayed, "table", block_index, is_selectable=not is_subject)
+        yield Snippet(field_start, field_end, displayed_text, "table", block_index, is_selectable=not is_subject)
 
 
 def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:

@@ -1,6 +1,7 @@
 """The answer reader: the windows of a question, and the network that reads them, run by onnxruntime.
 
-In: a question, passages, and the rules that score sentences. Out: the windows to read, and a :class:`Reading` of each.
+In: a question, passages, and the rules that score sentences. Out: the windows to read, and a :class:`ReaderOutput` for
+each.
 
 The reader reads the passages of the strategy's hits, then of the chunks with the nearest vectors, and then of the
 document that the question names by its date or number. It reads them in windows: one snippet each, after its title and
@@ -326,7 +327,7 @@ def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
     return " ".join([text, "; ".join(block)]).strip()
 
 
-class Reading(NamedTuple):
+class ReaderOutput(NamedTuple):
     """The output of the network for a window: the ``logit`` that it answers the question, and the likeliest answer.
 
     ``start`` and ``end`` are the character offsets of the answer in the window.
@@ -358,8 +359,8 @@ class AnswerReader:
         threads = os.environ.get("OMP_NUM_THREADS", "")
         self._num_threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
-    def read(self, question: str, windows: Sequence[str]) -> list[Reading]:
-        """Return a reading of each window (a text), in order: the logit that it answers, and the likeliest answer.
+    def read(self, question: str, windows: Sequence[str]) -> list[ReaderOutput]:
+        """Return for each window (a text), in order, the logit that it answers the question, and the likeliest answer.
 
         The windows are read in parallel threads. A question longer than ``_MAX_QUESTION`` characters is truncated.
         """
@@ -369,7 +370,7 @@ class AnswerReader:
         with ThreadPoolExecutor(min(self._num_threads, len(windows)), "kvstore-reader") as pool:
             return list(pool.map(self._run, pairs))
 
-    def _run(self, tokens: PairTokens) -> Reading:
+    def _run(self, tokens: PairTokens) -> ReaderOutput:
         """Run the network on the tokens of the question and a window; return its logit and the likeliest answer."""
         ids = np.array([tokens.ids], np.int64)
         inputs = {
@@ -383,7 +384,7 @@ class AnswerReader:
         sums = np.where(mask, starts[0][:, None] + ends[0][None, :], -np.inf)
         first, last = divmod(int(sums.argmax()), len(mask))  # its row and column: indexes of tokens
         (answer_start, _), (_, answer_end) = tokens.offsets[first], tokens.offsets[last]
-        return Reading(float(logits[0]), answer_start, answer_end)
+        return ReaderOutput(float(logits[0]), answer_start, answer_end)
 
 
 @lru_cache(maxsize=_NUM_CACHED_MASKS)

@@ -1,4 +1,4 @@
-"""The answer made from a reading: the sentence, item or table row that answers, with its context.
+"""The answer made from the result of the answer reader: the sentence, item or table row that answers, with its context.
 
 In: the sentences that the answer reader read, best first, and the confidence. Out: the text of the answer with its
 citations. The first paragraph is the sentence, item or table row that answers, with the words that answer; a sentence
@@ -34,7 +34,7 @@ from ..extractive import ExtractedAnswer, SnippetScorer, render_excerpts
 from ..passages import Passage
 from ..snippets import Snippet
 from .reader import is_unasked_mail_field
-from .reading import PassageReading, SnippetReading
+from .reading import AnswerCandidate, ReaderResult
 
 #: The maximum number of sentences of context, and of words of an answer with its context.
 _MAX_CONTEXT, _MAX_WORDS = 2, 80
@@ -65,32 +65,31 @@ _LIST_QUESTION_PATTERN = compile_lazily(
 
 
 def extract_reader_answer(
-    evidence: Evidence, reading: PassageReading, scorer: SnippetScorer, max_words: int | None, confidence: float
+    evidence: Evidence, reader_result: ReaderResult, scorer: SnippetScorer, max_words: int | None, confidence: float
 ) -> ExtractedAnswer:
-    """Return the answer that the reader chose, followed by sentences of context, with citations and the answer's words.
+    """Return the answer that the answer reader chose, followed by sentences of context, with citations.
 
-    ``max_words`` limits the words of the answer with its context. If it is None, the context has at most
-    ``_MAX_CONTEXT`` sentences, and the fewer the higher the ``confidence`` is. The first line of ``evidence.context``,
-    which describes relations of an entity, comes last.
+    ``max_words`` limits the words of the answer with its context. If it is None, at most ``_MAX_CONTEXT`` sentences are
+    added. Their scores may be lower than the answer's score by at most ``max_gap``; the higher the ``confidence``, the
+    smaller this is. The first line of ``evidence.context``, which describes relations of an entity, comes last.
     """
-    # With a limit of words, only that limits the sentences of context.
     max_context, max_gap = _MAX_CONTEXT, _MAX_CONTEXT_GAP * min(1.0, (1 - confidence) / _MIN_DOUBT)
-    if max_words is not None:
-        max_context, max_gap = len(reading.readings), _MAX_CONTEXT_GAP
+    if max_words is not None:  # the number of words is the only limit
+        max_context, max_gap = len(reader_result.candidates), _MAX_CONTEXT_GAP
     max_words = _MAX_WORDS if max_words is None else max_words
-    best = reading.best
+    best = reader_result.best
     passage_index, index = best.position
-    snippets = reading.passages[passage_index].snippets
+    snippets = reader_result.passages[passage_index].snippets
     index = _find_answering_item(snippets, index, best.answer, evidence.question)
     excerpt = Excerpt(passage_index, *_find_display_range(snippets, index, evidence.question), best.score, best.answer)
     excerpts = [excerpt]
-    num_words = sum(snippet.num_words for snippet in excerpt.get_snippets(reading.passages))
+    num_words = sum(snippet.num_words for snippet in excerpt.get_snippets(reader_result.passages))
     displayed_positions = set(excerpt.positions)
-    for position in _list_context(reading, evidence.question, max_gap):
+    for position in _list_context(reader_result, evidence.question, max_gap):
         if len(excerpts) > max_context:  # the first excerpt is the answer
             break
-        context_excerpt = _make_context_excerpt(reading.passages, position, best.score, displayed_positions)
-        context_snippets = context_excerpt.get_snippets(reading.passages)
+        context_excerpt = _make_context_excerpt(reader_result.passages, position, best.score, displayed_positions)
+        context_snippets = context_excerpt.get_snippets(reader_result.passages)
         num_added = sum(snippet.num_words for snippet in context_snippets)
         fits_limit = num_words + num_added <= max_words
         # A sentence outside every hit cannot be cited.
@@ -99,14 +98,14 @@ def extract_reader_answer(
             displayed_positions |= set(context_excerpt.positions)
             num_words += num_added
             excerpts.append(context_excerpt)
-    text, citations = render_excerpts(reading.passages, excerpts, scorer)
+    text, citations = render_excerpts(reader_result.passages, excerpts, scorer)
     # One of the lines about the question's entities is enough for a short answer.
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
-    return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
+    return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reader_result.verdict)
 
 
 class _SnippetId(NamedTuple):
-    """What identifies a snippet in all passages: its document key, and the byte offset at which it starts."""
+    """The identity of a snippet in all passages: its document key, and the byte offset at which it starts."""
 
     document: str
     start: int
@@ -126,21 +125,21 @@ class _SnippetRange(NamedTuple):
     last: int
 
 
-class PartReading(NamedTuple):
-    """A part of a question ("Who pays, and when?" has two): its text, its reading, and the scorer for its snippets."""
+class PartResult(NamedTuple):
+    """A part of a question ("Who pays, and when?" has two) with its reader result, and the scorer for its snippets."""
 
     text: str
-    reading: PassageReading
+    reader_result: ReaderResult
     scorer: SnippetScorer
 
     @property
     def best_snippet_id(self) -> _SnippetId:
         """The id of the snippet that most likely answers the part."""
-        position = self.reading.best.position
-        return _get_snippet_id(self.reading.passages[position.passage_index], position.snippet_index)
+        position = self.reader_result.best.position
+        return _get_snippet_id(self.reader_result.passages[position.passage_index], position.snippet_index)
 
 
-def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool]) -> ExtractedAnswer:
+def extract_part_answers(parts: Sequence[PartResult], answered: Sequence[bool]) -> ExtractedAnswer:
     """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
 
     ``answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
@@ -159,24 +158,26 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
         snippet_id = part.best_snippet_id
         if snippet_id not in paragraphs:
             excerpt = _make_part_excerpt(part, paragraphs)
-            paragraph, (citation,) = render_excerpts(part.reading.passages, [excerpt], part.scorer, len(citations) + 1)
+            paragraph, (citation,) = render_excerpts(
+                part.reader_result.passages, [excerpt], part.scorer, len(citations) + 1
+            )
             paragraphs[snippet_id] = _CitedParagraph(citation.number, len(text) + len(separator))
             text += separator + paragraph
             citations.append(citation)
         number, offset = paragraphs[snippet_id]
-        span = _locate_answer_words(part.reading.best, text, offset)
-        answers.append(AnswerPart(part.text, number, span, part.reading.verdict))
+        span = _locate_answer_words(part.reader_result.best, text, offset)
+        answers.append(AnswerPart(part.text, number, span, part.reader_result.verdict))
     return ExtractedAnswer(text, citations, parts=tuple(answers))
 
 
-def _make_part_excerpt(part: PartReading, displayed: Container[_SnippetId]) -> Excerpt:
+def _make_part_excerpt(part: PartResult, displayed: Container[_SnippetId]) -> Excerpt:
     """Return the excerpt that answers a part of a question.
 
     The sentence that it refers to is included, unless that answers another part and is ``displayed`` already.
     """
-    best = part.reading.best
+    best = part.reader_result.best
     passage_index, index = best.position
-    passage = part.reading.passages[passage_index]
+    passage = part.reader_result.passages[passage_index]
     first, last = _find_display_range(passage.snippets, index, part.text)
     needs_previous = first == index and _refers_to_previous(passage.snippets, index)
     if needs_previous and _get_snippet_id(passage, index - 1) not in displayed:
@@ -203,27 +204,27 @@ def _make_context_excerpt(
     return sentence if displayed_positions.intersection(with_list.positions[1:]) else with_list
 
 
-def _list_context(reading: PassageReading, question: str, max_gap: float) -> list[SnippetPosition]:
+def _list_context(reader_result: ReaderResult, question: str, max_gap: float) -> list[SnippetPosition]:
     """Return the positions of the sentences that can be displayed after the answer as context, best first.
 
     The sentence that the answer refers to comes first. The others have a score that is at most ``max_gap`` below the
     answer's score. Salutations, captions and repetitions are omitted. The sender and the date of a mail are omitted
     unless the ``question`` asks for such a thing.
     """
-    passages = reading.passages
-    passage_index, index = reading.best.position
-    best_score = reading.best.score
+    passages = reader_result.passages
+    passage_index, index = reader_result.best.position
+    best_score = reader_result.best.score
     positions = []
     if _refers_to_previous(passages[passage_index].snippets, index):
         positions.append(SnippetPosition(passage_index, index - 1))
-    for other in reading.readings[1:]:
+    for other in reader_result.candidates[1:]:
         other_kind = get_snippet(passages, other.position).kind
         # A table row that has no word from the question is about something else.
         if best_score - other.score <= max_gap and (other.coverage > 0 or other_kind != "table"):
             positions.append(other.position)
     answer_type = detect_answer_type(question)
     informative_positions = []
-    for position in drop_repetitions(passages, [reading.best.position, *positions])[1:]:
+    for position in drop_repetitions(passages, [reader_result.best.position, *positions])[1:]:
         snippet = get_snippet(passages, position)
         is_prose_without_sentence = snippet.kind == "prose" and not snippet.is_selectable  # a salutation or a caption
         if not (is_prose_without_sentence or is_unasked_mail_field(snippet, answer_type)):
@@ -354,10 +355,10 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
     return item_index if snippets[item_index].hit is not None else index
 
 
-def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
+def _locate_answer_words(best: AnswerCandidate, text: str, offset: int = 0) -> AnswerSpan | None:
     """Return the span in ``text`` of the words that answer, in the paragraph at ``offset``; None if it lacks them.
 
-    ``best`` is the reading of the answering snippet, which has the words.
+    ``best`` is the candidate that answers, whose ``answer`` has the words.
     """
     words = neutralize_citations(best.answer).strip()
     start = text[offset:].partition("\n\n")[0].find(words) if words else -1

@@ -1,6 +1,6 @@
 """The sentences that the answer reader read, best first, and the confidence in the best of them.
 
-In: passages, the question, and the rules that score sentences. Out: a :class:`PassageReading`, and from it the logit of
+In: passages, the question, and the rules that score sentences. Out: a :class:`ReaderResult`, and from it the logit of
 the confidence. :mod:`.reader_answer` makes the answer.
 """
 
@@ -22,7 +22,7 @@ from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_form import find_asking_sentence, find_topic, is_yes_no_question
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
-from .reader import AnswerReader, Reading, Window, build_context_text, select_windows
+from .reader import AnswerReader, ReaderOutput, Window, build_context_text, select_windows
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
 #: of the cost of an answer; with 12 of 16, as many answers to the questions of four sets are right as with 12 of 20.
@@ -69,14 +69,14 @@ _TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:[_.][^\W_]+)+(?=: | ?= ?)")
 
 
-class SnippetReading(NamedTuple):
-    """A snippet that was read: its score, the reader's ``logit`` that it answers, and the ``rule_score``.
+class AnswerCandidate(NamedTuple):
+    """A snippet that was read and may be the answer: its score, the reader's ``logit``, and the ``rule_score``.
 
     ``answer`` has the words that answer, which are in the snippet, or in a title, heading or sentence before it.
     ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money.
     ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title (or the name of
-    its document, without a title) and heading.
-    ``is_contrary`` is True if it has the opposite of a word in the question instead.
+    its document, without a title) and heading. ``is_contrary`` is True if it has the opposite of a word in the question
+    instead.
     """
 
     position: SnippetPosition
@@ -89,20 +89,20 @@ class SnippetReading(NamedTuple):
     is_contrary: bool
 
 
-class PassageReading(NamedTuple):
-    """The passages of a question with the readings of their likeliest snippets, best first; never empty.
+class ReaderResult(NamedTuple):
+    """The result of the answer reader for the passages of a question.
 
-    ``rule_scores`` has the scores that rules gave to the likely snippets. ``logit_in_context`` is the mean of the
-    reader's logits for the likeliest snippet with and without the sentence before it. (It separates answers from near
-    misses better than the logit without that sentence: the area under the curve is 0.01 larger on SQuAD 2.0 and notes.)
-    ``verdict`` is the yes or no of the likeliest answer, if that sentence settles a yes-no question. ``may_be_chain``
-    is True if the question may need several passages, because it is a chain of facts or a comparison. ``is_topic`` is
-    True if the question asks for a topic instead of a fact, and the likeliest answer does not open a document with this
-    title.
+    ``candidates`` are the snippets that were read, best first; there is at least one. ``rule_scores`` has the scores
+    that rules gave to the likely snippets. ``logit_in_context`` is the mean of the reader's logits for the likeliest
+    snippet with and without the sentence before it. (It separates answers from near misses better than the logit
+    without that sentence: the area under the curve is 0.01 larger on SQuAD 2.0 and notes.) ``verdict`` is the yes or no
+    of the likeliest answer, if that sentence settles a yes-no question. ``may_be_chain`` is True if the question may
+    need several passages, because it is a chain of facts or a comparison. ``is_topic`` is True if the question asks for
+    a topic instead of a fact, and the likeliest answer does not open a document with this title.
     """
 
     passages: Sequence[Passage]
-    readings: Sequence[SnippetReading]
+    candidates: Sequence[AnswerCandidate]
     rule_scores: SnippetScores
     verdict: Verdict | None
     may_be_chain: bool
@@ -110,9 +110,9 @@ class PassageReading(NamedTuple):
     is_topic: bool
 
     @property
-    def best(self) -> SnippetReading:
-        """The reading of the snippet that most likely answers."""
-        return self.readings[0]
+    def best(self) -> AnswerCandidate:
+        """The snippet that most likely answers."""
+        return self.candidates[0]
 
     @property
     def needs_several_passages(self) -> bool:
@@ -160,7 +160,7 @@ class PassageReading(NamedTuple):
 
 def read_passages(
     reader: AnswerReader, passages: Sequence[Passage], scorer: SnippetScorer, *, may_be_chain: bool
-) -> PassageReading | None:
+) -> ReaderResult | None:
     """Let the answer reader read the likeliest snippets (sentences, items, rows) of passages, and return its results.
 
     Returns None if no snippet can be read. ``scorer`` has the question, and scores snippets by rules. The reader gets
@@ -177,47 +177,47 @@ def read_passages(
     topic = find_topic(question)
     subject_terms = set(list_terms(topic or question, scorer.stem))
     texts = [_split_field_names(window.text, question) for window in windows]
-    readings = []
-    for window, reading in zip(windows, reader.read(question, texts), strict=True):
+    candidates = []
+    for window, output in zip(windows, reader.read(question, texts), strict=True):
         passage = passages[window.position.passage_index]
         covering_text = f"{window.text} {get_snippet(passages, window.position).cells}"
         if not passage.title:  # the file name can name the subject
             covering_text += f" {passage.document}"
         opens_document = _opens_document_about(passages, window.position, subject_terms, scorer)
-        readings.append(
-            _build_snippet_reading(
+        candidates.append(
+            _build_candidate(
                 window,
-                reading,
+                output,
                 rule_scores.scores[window.position],
-                logit=max(reading.logit, _OPENING_LOGIT) if opens_document else reading.logit,
+                logit=max(output.logit, _OPENING_LOGIT) if opens_document else output.logit,
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
                 is_contrary=bool(contrasts) and is_contrary(contrasts, window.text),
             )
         )
-    readings.sort(key=lambda reading: (-reading.score, reading.position))
-    best = readings[0]
+    candidates.sort(key=lambda candidate: (-candidate.score, candidate.position))
+    best = candidates[0]
     verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
     best_window = next(window for window in windows if window.position == best.position)
     context_text = build_context_text(best_window, passages)
     logit_in_context = best.logit
     if context_text is not None:  # the mean with and without the sentence before
-        (context_reading,) = reader.read(question, [context_text])
-        logit_in_context = (best.logit + context_reading.logit) / 2
+        (context_output,) = reader.read(question, [context_text])
+        logit_in_context = (best.logit + context_output.logit) / 2
     is_topic = topic is not None and not _opens_document_about(passages, best.position, subject_terms, scorer)
-    return PassageReading(passages, readings, rule_scores, verdict, may_be_chain, logit_in_context, is_topic)
+    return ReaderResult(passages, candidates, rule_scores, verdict, may_be_chain, logit_in_context, is_topic)
 
 
-def _build_snippet_reading(
-    window: Window, reading: Reading, rule_score: float, *, logit: float, coverage: float, is_contrary: bool
-) -> SnippetReading:
-    """Return the reading of the snippet of a window, with its score and the words that answer.
+def _build_candidate(
+    window: Window, output: ReaderOutput, rule_score: float, *, logit: float, coverage: float, is_contrary: bool
+) -> AnswerCandidate:
+    """Return the snippet of a window as a candidate, with its score and the words that answer.
 
-    ``reading`` is the output of the network, and ``logit`` its logit after corrections. The other arguments are fields
+    ``output`` is the output of the network, and ``logit`` its logit after corrections. The other arguments are fields
     of the result.
     """
     score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * window.lacks_answer_type
-    answer = window.text[reading.start : reading.end]
-    return SnippetReading(
+    answer = window.text[output.start : output.end]
+    return AnswerCandidate(
         window.position, score, logit, rule_score, window.lacks_answer_type, answer, coverage, is_contrary
     )
 
