@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import check_integer
 from ..store.opening import open_store
 from .async_store import AsyncAnswerPieces, AsyncCursor, AsyncIngestion, AsyncSnapshot, AsyncStore, AsyncTransaction
-from .call_threads import CallThreads, Opening
+from .call_threads import AwaitableContext, CallThreads
 
 if TYPE_CHECKING:
     from ..models.embedder import Embedder
@@ -58,7 +58,7 @@ def open(
     lock_timeout: float = 5.0,
     max_bytes: int | None = None,
     durability: str = "full",
-) -> Opening[AsyncStore]:
+) -> AwaitableContext[AsyncStore]:
     """Open or create the store at ``path``; await the result, or enter it with ``async with``.
 
     The arguments except ``threads`` are those of :func:`kvstore.open`. At most ``threads`` calls run at a time, besides
@@ -67,7 +67,7 @@ def open(
     """
     check_integer("threads", threads, 1)
 
-    async def begin() -> AsyncStore:
+    async def start() -> AsyncStore:
         """Open the store in a thread of a new pool."""
         pool = CallThreads(threads, "call")
         run = partial(
@@ -76,4 +76,4 @@ def open(
         )  # fmt: skip
         return AsyncStore(await pool.run(run), pool)
 
-    return Opening(begin())
+    return AwaitableContext(start())

@@ -18,7 +18,7 @@ from ..language.bounded_query import BoundedQueries
 from ..language.cursor import Cursor, Row
 from ..settings import QUERY_ROWS, QUERY_TIMEOUT, FixedSettings
 from ..store.store import Store
-from .call_threads import AsyncStream, CallThreads, ClosingContext, Opening, run_in_thread
+from .call_threads import AsyncStream, AwaitableContext, CallThreads, ClosingContext, run_in_thread
 
 if TYPE_CHECKING:
     import os
@@ -131,18 +131,18 @@ class AsyncQueryable:
 
     def ask_pieces(
         self, question: str, *, model: str | None = None, words: int | None = None, **clauses: Unpack[Clauses]
-    ) -> Opening[AsyncAnswerPieces]:
+    ) -> AwaitableContext[AsyncAnswerPieces]:
         """Answer a question as an async iterator over the text, which yields it in pieces as the model writes it.
 
         The arguments are those of :meth:`kvstore.Store.ask_pieces`.
         """
 
-        async def begin() -> AsyncAnswerPieces:
+        async def start() -> AsyncAnswerPieces:
             """Start the answer in a thread."""
             ask = partial(self._target.ask_pieces, question, model=model, words=words, **clauses)
             return AsyncAnswerPieces(await self._threads.run(ask), self._threads)
 
-        return Opening(begin())
+        return AwaitableContext(start())
 
     def dump(self) -> AsyncStream[str]:
         """Return an async iterator over the statements that recreate the documents, edges and aliases elsewhere."""
@@ -203,6 +203,7 @@ class AsyncTransaction(AsyncQueryable):
         await self._threads.run_to_end(self._target.rollback)
 
     async def __aenter__(self) -> Self:
+        """Return the transaction, which the end of the ``async with`` block commits or rolls back."""
         return self
 
     async def __aexit__(
@@ -305,22 +306,22 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         await self._statements.run_to_end(self._target.close)
         self._statements.close()  # other sessions can still use the threads of calls
 
-    def snapshot(self) -> Opening[AsyncSnapshot]:
+    def snapshot(self) -> AwaitableContext[AsyncSnapshot]:
         """Open a snapshot: one state of the store, for several reads."""
 
-        async def begin() -> AsyncSnapshot:
+        async def start() -> AsyncSnapshot:
             """Open the snapshot in a thread."""
             return AsyncSnapshot(await self._threads.run(self._target.snapshot), self._threads)
 
-        return Opening(begin())
+        return AwaitableContext(start())
 
-    def transaction(self, *, timeout: float | None = None, models: bool = True) -> Opening[AsyncTransaction]:
+    def transaction(self, *, timeout: float | None = None, models: bool = True) -> AwaitableContext[AsyncTransaction]:
         """Begin a write transaction; wait at most ``timeout`` seconds for the store's current one to end.
 
         Await the result, or enter it with ``async with``. The arguments are those of :meth:`kvstore.Store.transaction`.
         """
 
-        async def begin() -> AsyncTransaction:
+        async def start() -> AsyncTransaction:
             """Begin the transaction in a new thread, to which it belongs."""
             threads = CallThreads(1, "transaction")
             future = threads.submit(self._target.transaction, timeout=timeout, models=models)
@@ -331,7 +332,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
                 threads.close()
                 raise
 
-        return Opening(begin())
+        return AwaitableContext(start())
 
     def execute(
         self,
@@ -340,18 +341,18 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         *,
         progress: Callable[[Any], None] | None = None,
         on_text: Callable[[str], None] | None = None,
-    ) -> Opening[AsyncCursor]:
+    ) -> AwaitableContext[AsyncCursor]:
         """Run SQL statements in order, and return the cursor of the last one, to be awaited.
 
         The arguments are those of :meth:`kvstore.Store.execute`.
         """
 
-        async def begin() -> AsyncCursor:
+        async def start() -> AsyncCursor:
             """Run the statements in the thread for SQL statements."""
             run = partial(self._target.execute, sql, parameters, progress=progress, on_text=on_text)
             return AsyncCursor(await self._statements.run(run), self._statements)
 
-        return Opening(begin())
+        return AwaitableContext(start())
 
     def query(
         self,
@@ -360,13 +361,13 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         *,
         timeout: float | None = QUERY_TIMEOUT,
         max_rows: int | None = QUERY_ROWS,
-    ) -> Opening[AsyncCursor]:
+    ) -> AwaitableContext[AsyncCursor]:
         """Run one reading statement for up to ``timeout`` seconds; return a cursor of ``max_rows`` rows, to be awaited.
 
         Cancelling the task stops the statement. The arguments are those of :meth:`kvstore.Store.query`.
         """
 
-        async def begin() -> AsyncCursor:
+        async def start() -> AsyncCursor:
             """Run the statement in a thread; interrupt it if the task is cancelled."""
             queries = BoundedQueries()
             run = partial(queries.run, self._target, sql, parameters, timeout, max_rows)
@@ -376,7 +377,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
                 queries.interrupt()
                 raise
 
-        return Opening(begin())
+        return AwaitableContext(start())
 
     async def explain(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False
@@ -388,18 +389,18 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         self,
         paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         **options: Unpack[IngestOptions],
-    ) -> Opening[AsyncIngestion]:
+    ) -> AwaitableContext[AsyncIngestion]:
         """Ingest files, folders and globs as an async iterator over the progress.
 
         The arguments are those of :meth:`kvstore.Store.ingest_progress`.
         """
 
-        async def begin() -> AsyncIngestion:
+        async def start() -> AsyncIngestion:
             """Start the ingest in a thread."""
             run = partial(self._target.ingest_progress, paths, **options)
             return AsyncIngestion(await self._threads.run(run), self._threads)
 
-        return Opening(begin())
+        return AwaitableContext(start())
 
     async def ingest(
         self,

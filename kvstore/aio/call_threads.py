@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-Closing = TypeVar("Closing", bound="AsyncContext")
+Resource = TypeVar("Resource", bound="AsyncContext")
 
 #: Marks the end of an iterator, because StopIteration cannot be raised into a coroutine.
 _END: Any = object()
@@ -74,7 +74,7 @@ def run_in_thread(
 
     @wraps(method)
     async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        # ``wraps`` copies the docstring of ``method``.
+        """Run the method in a thread. ``wraps`` replaces this docstring by that of ``method``."""
         return await self._threads.run(method, self._target, *args, **kwargs)  # type: ignore[no-any-return]
 
     return call
@@ -83,24 +83,29 @@ def run_in_thread(
 class AsyncContext(Protocol):
     """An object that ``async with`` closes."""
 
-    async def __aenter__(self) -> Self: ...
+    async def __aenter__(self) -> Self:
+        """Return the object."""
+        ...
 
     async def __aexit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        """Close the object."""
+        ...
 
 
-class Opening(Coroutine[Any, Any, Closing]):
-    """An object that is being opened: await it, or enter it with ``async with``, which also closes it.
+class AwaitableContext(Coroutine[Any, Any, Resource]):
+    """A coroutine that opens a resource, such as a snapshot: await it, or enter it with ``async with``.
 
-    It is a coroutine, so a task can run it. ``async for`` opens the object, iterates over it and closes it.
+    ``async with`` also closes the resource. ``async for`` opens it, iterates over it and closes it.
     """
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Closing]) -> None:
-        """Wrap the coroutine that opens and returns the object."""
+    def __init__(self, coroutine: Coroutine[Any, Any, Resource]) -> None:
+        """Wrap the ``coroutine`` that opens and returns the resource."""
         self._coroutine = coroutine
 
-    def __await__(self) -> Generator[Any, Any, Closing]:
+    def __await__(self) -> Generator[Any, Any, Resource]:
+        """Open the resource. The value of ``await`` is the open resource, which the caller must close."""
         return self._coroutine.__await__()
 
     def send(self, value: Any, /) -> Any:
@@ -116,35 +121,38 @@ class Opening(Coroutine[Any, Any, Closing]):
         self._coroutine.close()
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        """Open the object, yield its items and close it."""
-        async with self as opened:
-            async for item in opened:  # type: ignore[attr-defined]
+        """Open the resource, yield its items and close it."""
+        async with self as resource:
+            async for item in resource:  # type: ignore[attr-defined]
                 yield item
 
-    async def __aenter__(self) -> Closing:
-        """Open the object and enter its own context."""
-        self._opened = await self._coroutine
-        return await self._opened.__aenter__()
+    async def __aenter__(self) -> Resource:
+        """Open the resource and enter its own context."""
+        self._resource = await self._coroutine
+        return await self._resource.__aenter__()
 
     async def __aexit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._opened.__aexit__(error_type, error, trace)
+        """Leave the context of the resource, which closes it."""
+        await self._resource.__aexit__(error_type, error, trace)
 
 
 class ClosingContext:
-    """A mixin for an object that leaving its context closes."""
+    """A mixin that closes an object at the end of its ``async with`` block."""
 
     async def close(self) -> None:
         """Close the object; closing twice is allowed."""
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:
+        """Return the object, which the end of the ``async with`` block closes."""
         return self
 
     async def __aexit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the object."""
         await self.close()
 
 
