@@ -113,7 +113,7 @@ def test_interrupt_ends_the_queries_of_a_session(tea_store: kvstore.Store) -> No
     threads = [threading.Thread(target=run_query, args=(store,)) for store in (tea_store, tea_store, session)]
     for thread in threads:
         thread.start()
-    while len(tea_store._bounded_queries._running) < 2 or not session._bounded_queries._running:
+    while len(tea_store._bounded_queries._running_queries) < 2 or not session._bounded_queries._running_queries:
         time.sleep(0.01)
     tea_store.interrupt()
     for thread in threads[:2]:

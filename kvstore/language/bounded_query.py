@@ -59,7 +59,7 @@ class BoundedQueries:
     def __init__(self) -> None:
         """Create the registry of a session without running queries."""
         self._lock = threading.Lock()
-        self._running: set[_RunningQuery] = set()
+        self._running_queries: set[_RunningQuery] = set()
 
     def run(
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
@@ -72,33 +72,34 @@ class BoundedQueries:
             "the timeout", timeout, f"a number of seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None"
         )
         _check_limit("max_rows", max_rows, "a whole number above 0, or None", is_integer=True)
-        parsed = _parse_read_statement(sql, parameters)
+        parsed_statement = _parse_read_statement(sql, parameters)
         if database.in_transaction:
             raise InputError(
                 "query() reads the last commit, but a transaction is open in this thread; use execute() to read "
                 "inside it"
             )
-        return self.call(lambda: _read_rows(run_statement(database, sql, parsed), max_rows), timeout)
+        return self.call(lambda: _read_rows(run_statement(database, sql, parsed_statement), max_rows), timeout)
 
-    def call(self, read: Callable[[], _Result], timeout: float | None) -> _Result:
-        """Run ``read`` in its own thread and return its result.
+    def call(self, read_function: Callable[[], _Result], timeout: float | None) -> _Result:
+        """Call ``read_function`` in a thread of its own, and return its result.
 
-        Raises the errors of ``read``, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
+        Raises the errors of ``read_function``, and QueryInterruptedError after ``timeout`` seconds or
+        :meth:`interrupt`.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        query = _RunningQuery(read)
+        query = _RunningQuery(read_function)
         with self._lock:
-            self._running.add(query)
+            self._running_queries.add(query)
         try:
             return cast(_Result, query.run_in_thread(deadline, timeout))
         finally:
             with self._lock:
-                self._running.discard(query)
+                self._running_queries.discard(query)
 
     def interrupt(self) -> None:
         """Interrupt all running queries."""
         with self._lock:
-            for query in self._running:
+            for query in self._running_queries:
                 query.interrupt("interrupted")
 
 
@@ -109,9 +110,9 @@ class _RunningQuery:
     _num_abandoned = 0
     _abandoned_condition = threading.Condition()
 
-    def __init__(self, read: Callable[[], Any]) -> None:
-        """Prepare a query that calls ``read`` in its own thread."""
-        self._read = read
+    def __init__(self, read_function: Callable[[], Any]) -> None:
+        """Prepare a query that calls ``read_function`` in a thread of its own."""
+        self._read_function = read_function
         #: Set to make the query's thread stop.
         self._stop = threading.Event()
         #: Protects the attributes below; notified when the query ends or is interrupted.
@@ -179,10 +180,10 @@ class _RunningQuery:
         """Run the query in its thread, and report its result or error to the caller."""
         try:
             with allow_interruption(self._stop):
-                self._result = self._read()
+                self._result = self._read_function()
         except BaseException as error:
             self._error = error
-        del self._read  # lets the store be dropped as soon as the caller continues
+        del self._read_function  # lets the store be dropped as soon as the caller continues
         with self._condition, self._abandoned_condition:
             self._has_ended = True
             self._condition.notify_all()
@@ -194,17 +195,19 @@ class _RunningQuery:
 
 def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
     """Return the single reading statement of ``sql``, with its parameters. Raises StatementError for any other text."""
-    parsed = parse(sql, parameters)
-    if len(parsed) != 1:
-        raise StatementError(f"query() runs exactly one statement, not {len(parsed)}; use execute() to run several")
-    statement = parsed[0].statement
+    parsed_statements = parse(sql, parameters)
+    if len(parsed_statements) != 1:
+        raise StatementError(
+            f"query() runs exactly one statement, not {len(parsed_statements)}; use execute() to run several"
+        )
+    statement = parsed_statements[0].statement
     read_statement = statement.statement if isinstance(statement, statements.Explain) else statement
     if not isinstance(read_statement, READ_STATEMENTS):
         raise StatementError(
             f"query() only runs statements that read: {_READ_STATEMENT_NAMES}; run other "
             "statements with execute(), or in kvstore shell"
         )
-    return parsed[0]
+    return parsed_statements[0]
 
 
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:

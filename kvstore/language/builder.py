@@ -116,18 +116,18 @@ class Builder:
                 self._add_clause(clauses, child)
         return _STATEMENTS[tree.data](*arguments, **clauses)
 
-    def _move_svg_clause(self, explained: Tree[Terminal], clauses: dict[str, Any]) -> None:
+    def _move_svg_clause(self, explained_statement: Tree[Terminal], clauses: dict[str, Any]) -> None:
         """Move the clause AS SVG from the parse tree of an explained statement to the ``clauses`` of its EXPLAIN.
 
         The grammar parses it as a clause of the explained statement.
         """
         own_children = []
-        for child in explained.children:
+        for child in explained_statement.children:
             if isinstance(child, Tree) and child.data == "as_svg":
                 self._add_clause(clauses, child)
             else:
                 own_children.append(child)
-        explained.children = own_children
+        explained_statement.children = own_children
 
     def _add_clause(self, clauses: dict[str, Any], tree: Tree[Terminal]) -> None:
         """Add the value of a clause, given as its parse tree, to ``clauses`` under the name of its field.

@@ -21,13 +21,13 @@ Row = tuple[Any, ...]
 _TYPES = ((str, "TEXT"), (int, "INTEGER"), (float, "REAL"), (bytes, "BLOB"), ((list, dict), "JSON"))
 
 
-def infer_types(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str | None, ...]:
-    """Return the SQL type of each column: the ``declared`` type if it is not None, else the type of its values.
+def infer_types(rows: Sequence[Row], declared_types: Sequence[str | None]) -> tuple[str | None, ...]:
+    """Return the SQL type of each column: the ``declared_types`` type if it is not None, else the type of its values.
 
     The type is None if a column of ``rows`` has no values, or if they have several types.
     """
     return tuple(
-        declared_type or _infer_type(row[column] for row in rows) for column, declared_type in enumerate(declared)
+        declared_type or _infer_type(row[column] for row in rows) for column, declared_type in enumerate(declared_types)
     )
 
 
@@ -104,6 +104,7 @@ class Cursor(Columnar):
         return f"<kvstore.Cursor {self.kind}: {self.message or ', '.join(self.columns)}>"
 
     def __iter__(self) -> Iterator[Row]:
+        """Return the cursor itself, which iterates over the remaining rows."""
         return self
 
     def __next__(self) -> Row:
@@ -186,12 +187,15 @@ class Cursor(Columnar):
             release()
 
     def __enter__(self) -> Cursor:
+        """Return the cursor, which the end of the ``with`` block closes."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the cursor."""
         self.close()
 
     def __del__(self) -> None:
+        """Close a cursor that is no longer referenced, so that it does not keep a snapshot open."""
         self.close()

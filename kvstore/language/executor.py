@@ -90,13 +90,13 @@ def execute(
     generates. Raises StatementError if the text cannot be parsed, before any statement runs, and the errors of the
     statements.
     """
-    parsed = parse(sql, parameters)
-    if not parsed:
+    parsed_statements = parse(sql, parameters)
+    if not parsed_statements:
         raise StatementError("the text contains no statement; write one, such as SHOW TABLES")
 
-    for parsed_statement in parsed[:-1]:
+    for parsed_statement in parsed_statements[:-1]:
         run(database, sql, parsed_statement, progress, on_text).close()
-    return run(database, sql, parsed[-1], progress, on_text)
+    return run(database, sql, parsed_statements[-1], progress, on_text)
 
 
 def explain(database: Database, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
@@ -106,18 +106,18 @@ def explain(database: Database, sql: str, parameters: Parameters = (), *, analyz
     """
     from . import explain_handlers
 
-    parsed = parse(sql, parameters)
-    if len(parsed) != 1 or isinstance(parsed[0].statement, statements.Explain):
+    parsed_statements = parse(sql, parameters)
+    if len(parsed_statements) != 1 or isinstance(parsed_statements[0].statement, statements.Explain):
         raise StatementError(f"EXPLAIN takes exactly one statement: {explain_handlers.EXPLAINABLE}")
-    context = StatementContext(database, sql, parsed[0].start, parsed[0].offset_map)
+    context = StatementContext(database, sql, parsed_statements[0].start, parsed_statements[0].offset_map)
     with context.locate_errors():
-        return explain_handlers.list_steps(context, parsed[0].statement, analyze=analyze)
+        return explain_handlers.list_steps(context, parsed_statements[0].statement, analyze=analyze)
 
 
 def run(
     database: Database,
     sql: str,
-    parsed: ParsedStatement,
+    parsed_statement: ParsedStatement,
     progress: Progress | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> Cursor:
@@ -125,8 +125,8 @@ def run(
 
     ``progress`` receives the progress of an INGEST or an index build, ``on_text`` the text that a model generates.
     """
-    context = StatementContext(database, sql, parsed.start, parsed.offset_map, progress, on_text)
-    statement = parsed.statement
+    context = StatementContext(database, sql, parsed_statement.start, parsed_statement.offset_map, progress, on_text)
+    statement = parsed_statement.statement
     transaction = context.database._open_transaction
     if (
         transaction is not None

@@ -52,22 +52,22 @@ def _draw_steps(context: StatementContext, statement: statements.Explain) -> str
     """Return the SVG picture of the steps of a statement and of its hits."""
     from ..rendering.explained import DrawnHit, DrawnStep, draw_explanation
 
-    explained = _explain_statement(context, statement.statement, analyze=statement.analyze)
+    explanation = _explain_statement(context, statement.statement, analyze=statement.analyze)
     drawn_steps = [
         DrawnStep(step.name, step.detail, step.count, step.milliseconds if statement.analyze else None)
-        for step in explained.steps
+        for step in explanation.steps
     ]
     # With ANALYZE, the last step is the whole statement.
     total_milliseconds = drawn_steps.pop().milliseconds if statement.analyze else None
     hits = [
         DrawnHit(hit.document if hit.title is None else f"{hit.title} ({hit.document})", hit.path, hit.score)
-        for hit in explained.hits
+        for hit in explanation.hits
     ]
     return draw_explanation(str(statement.statement), drawn_steps, hits, total_milliseconds=total_milliseconds)
 
 
-class _ExplainedSteps(NamedTuple):
-    """The steps of a statement, and the hits of a retrieval."""
+class _Explanation(NamedTuple):
+    """The steps by which a statement finds its rows, and the hits if it is a retrieval."""
 
     steps: list[Step]
     hits: Sequence[Hit] = ()
@@ -78,7 +78,7 @@ def list_steps(context: StatementContext, statement: statements.Statement, *, an
     return _explain_statement(context, statement, analyze=analyze).steps
 
 
-def _explain_statement(context: StatementContext, statement: statements.Statement, *, analyze: bool) -> _ExplainedSteps:
+def _explain_statement(context: StatementContext, statement: statements.Statement, *, analyze: bool) -> _Explanation:
     """Return the steps of a statement, and the hits if it retrieves any.
 
     With ``analyze``, the last step has the total cost.
@@ -87,14 +87,14 @@ def _explain_statement(context: StatementContext, statement: statements.Statemen
     recording = nullcontext() if analyze else context.database._session.pause_recording()
     with recording, _measure_pages(context) as (measured_context, measured_view):
         if isinstance(statement, statements.Select):
-            return _ExplainedSteps(_list_select_steps(measured_context, statement, analyze))
+            return _Explanation(_list_select_steps(measured_context, statement, analyze))
         start = time.perf_counter()
-        explained = _collect_steps(measured_context, statement, analyze)
+        explanation = _collect_steps(measured_context, statement, analyze)
         milliseconds = round(1000 * (time.perf_counter() - start), 3)
     if not analyze:
-        return explained
+        return explanation
     total_step = _make_total_step(None, milliseconds, measured_view)
-    return _ExplainedSteps([*explained.steps, total_step], explained.hits)
+    return _Explanation([*explanation.steps, total_step], explanation.hits)
 
 
 def _make_total_step(count: int | None, milliseconds: float, measured_view: MeasuredView | None) -> Step:
@@ -107,36 +107,36 @@ def _make_total_step(count: int | None, milliseconds: float, measured_view: Meas
     return Step("run", "the whole statement", count, milliseconds, pages)
 
 
-def _collect_steps(context: StatementContext, statement: statements.Statement, analyze: bool) -> _ExplainedSteps:
+def _collect_steps(context: StatementContext, statement: statements.Statement, analyze: bool) -> _Explanation:
     """Return the steps of a statement other than SELECT. Raises StatementError if it cannot be explained.
 
     With ``analyze``, ASK sends the question to the language model, and INGEST, EXTRACT and REFRESH cannot be explained.
     """
     match statement:
         case statements.Lookup():
-            return _ExplainedSteps(_list_lookup_steps(context, statement))
+            return _Explanation(_list_lookup_steps(context, statement))
         case statements.Expand():
-            return _ExplainedSteps(_list_expand_steps(context, statement))
+            return _Explanation(_list_expand_steps(context, statement))
         case statements.Search():
             using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
-            retrieved = retrieve_evidence(
+            evidence = retrieve_evidence(
                 context, statements.Retrieve(statement.text, using, top=top, where=statement.where)
             )
-            return _ExplainedSteps(retrieved.steps, retrieved.hits)
+            return _Explanation(evidence.steps, evidence.hits)
         case statements.Retrieve():
             # Unlike retrieve(), weigh() also traces the steps of the confidence.
             evidence, _ = context.queryable.weigh(statement.question, **build_retrieval_clauses(context, statement))
             if evidence.is_overview:  # weigh() makes an overview without USING, as ASK does
                 evidence = retrieve_evidence(context, statement)
-            return _ExplainedSteps(evidence.steps, evidence.hits)
+            return _Explanation(evidence.steps, evidence.hits)
         case statements.Ask():
             return _explain_ask(context, statement, analyze)
         case statements.Ingest() if not analyze:
-            return _ExplainedSteps(_list_ingest_steps(context, statement))
+            return _Explanation(_list_ingest_steps(context, statement))
         case statements.Extract() if not analyze:
-            return _ExplainedSteps(list_extraction_steps(context, statement))
+            return _Explanation(list_extraction_steps(context, statement))
         case statements.Refresh() if not analyze:
-            return _ExplainedSteps(list_refresh_steps(context, statement))
+            return _Explanation(list_refresh_steps(context, statement))
     raise context.make_error(f"EXPLAIN takes {EXPLAINABLE}; EXPLAIN ANALYZE does not run the last three")
 
 
@@ -167,16 +167,16 @@ def _list_ingest_steps(context: StatementContext, statement: statements.Ingest) 
     return [*steps, *(Step("fail", failure) for failure in forecast.failures)]
 
 
-def _explain_ask(context: StatementContext, statement: statements.Ask, analyze: bool) -> _ExplainedSteps:
+def _explain_ask(context: StatementContext, statement: statements.Ask, analyze: bool) -> _Explanation:
     """Return the steps and the hits of an ASK. Without ``analyze``, the prompt is a step and is not sent to a model."""
     model = context.database.language_model(statement.model)
     if model is None or analyze:
         evidence = ask_question(context, statement).evidence
-        return _ExplainedSteps(evidence.steps, evidence.hits)
+        return _Explanation(evidence.steps, evidence.hits)
     prompt = context.queryable.prompt(statement.question, **build_retrieval_clauses(context, statement))
     messages = [Step(f"{message['role']} message", message["content"]) for message in prompt.messages]
     request_detail = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
-    return _ExplainedSteps([*prompt.evidence.steps, Step("ask model", request_detail), *messages], prompt.evidence.hits)
+    return _Explanation([*prompt.evidence.steps, Step("ask model", request_detail), *messages], prompt.evidence.hits)
 
 
 @contextmanager

@@ -208,8 +208,8 @@ def parse_by_grammar(
     position = 0
     offset_map: conditions.OffsetMap = ()
     while position < len(tokens):
-        read = _feed_token(parser, text, tokens, position, parameters)
-        position, offset_map = read.next_position, offset_map or read.offset_map
+        consumed = _feed_token(parser, text, tokens, position, parameters)
+        position, offset_map = consumed.next_position, offset_map or consumed.offset_map
     try:
         tree = parser.feed_eof(_make_terminal("$END", tokens[-1]))
     except UnexpectedToken:
@@ -227,7 +227,7 @@ def list_expected_terminals(text: str) -> frozenset[str]:
     first_tokens = list(islice(_iter_first_statement(text), _NUM_FIRST_TOKENS))
     if len(first_tokens) == _NUM_FIRST_TOKENS:
         # An error in the first tokens of a long text is found without reading the rest.
-        terminals = _list_terminals_after(text, first_tokens, is_cut=True)
+        terminals = _list_terminals_after(text, first_tokens, has_more_tokens=True)
         if terminals is not None:
             return terminals
         first_tokens = list(_iter_first_statement(text))
@@ -245,10 +245,11 @@ def _iter_first_statement(text: str) -> Iterator[Token]:
             yield token
 
 
-def _list_terminals_after(text: str, tokens: list[Token], *, is_cut: bool = False) -> frozenset[str] | None:
+def _list_terminals_after(text: str, tokens: list[Token], *, has_more_tokens: bool = False) -> frozenset[str] | None:
     """Return the terminals that may follow ``tokens``, the beginning of a statement; empty if they are invalid.
 
-    ``is_cut`` is True if the text has more tokens. Return None if these decide which terminals may follow.
+    ``has_more_tokens`` is True if the statement goes on after ``tokens``. Return None if the rest decides which
+    terminals may follow.
     """
     parser: Any = _load_grammar().parse_interactive()
     parameters = {token.start: Parameter("", None) for token in tokens}
@@ -257,7 +258,7 @@ def _list_terminals_after(text: str, tokens: list[Token], *, is_cut: bool = Fals
     while position < len(tokens):
         choices = parser.choices()
         is_query = _is_query_start(tokens[position], choices)
-        if is_cut and (is_query or choices.keys() & _EXPRESSION_TERMINALS):
+        if has_more_tokens and (is_query or choices.keys() & _EXPRESSION_TERMINALS):
             return None
         if is_query and _find_query_end(tokens, position) == len(tokens):
             return frozenset({"QUERY_TEXT"})
@@ -268,7 +269,7 @@ def _list_terminals_after(text: str, tokens: list[Token], *, is_cut: bool = Fals
             position = _feed_token(parser, text, tokens, position, parameters).next_position
         except StatementError:
             return condition_terminals  # a parenthesis of the condition may still be closed
-    if is_cut:
+    if has_more_tokens:
         return None
     # AS SVG is a clause of the enclosing EXPLAIN.
     is_explain = tokens and tokens[0].text.upper() == "EXPLAIN"
@@ -285,8 +286,8 @@ def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int
     )
 
 
-class _ReadTerminal(NamedTuple):
-    """A terminal of the grammar, and the position of the token after it.
+class _ConsumedTerminal(NamedTuple):
+    """A terminal of the grammar that was read from tokens, and the position of the token after it.
 
     ``offset_map`` maps the offsets in the text of a condition or of assignments to offsets in the statement; it is
     empty for other terminals.
@@ -299,7 +300,7 @@ class _ReadTerminal(NamedTuple):
 
 def _feed_token(
     parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
-) -> _ReadTerminal:
+) -> _ConsumedTerminal:
     """Feed the next terminal, which begins with token ``position`` of ``tokens``, to the parser, and return it.
 
     A query and a condition are one terminal each. ``parameters`` has the parameters by offset in ``text``. Raises
@@ -309,31 +310,31 @@ def _feed_token(
     conditions.check_token(text, token)
     choices = parser.choices()
     if _is_query_start(token, choices):
-        read = _read_query(text, tokens, position)
+        consumed = _read_query(text, tokens, position)
     elif kinds := choices.keys() & _EXPRESSION_TERMINALS:
         (kind,) = kinds
-        read = _read_expression(kind, text, tokens, position, parameters)
+        consumed = _read_expression(kind, text, tokens, position, parameters)
     else:
-        read = _ReadTerminal(_make_terminal(_get_terminal_name(token, choices), token), position + 1)
+        consumed = _ConsumedTerminal(_make_terminal(_get_terminal_name(token, choices), token), position + 1)
     try:
-        parser.feed_token(read.terminal)
+        parser.feed_token(consumed.terminal)
     except UnexpectedToken:
         raise _make_unexpected_error(text, token, parser.accepts(), tokens) from None
-    return read
+    return consumed
 
 
-def _read_query(text: str, tokens: list[Token], position: int) -> _ReadTerminal:
+def _read_query(text: str, tokens: list[Token], position: int) -> _ConsumedTerminal:
     """Return the query that begins with token ``position`` as one terminal. SQLite parses it later."""
     end_position = _find_query_end(tokens, position)
     for token in tokens[position:end_position]:
         conditions.check_token(text, token)
     start, end = tokens[position].start, tokens[end_position - 1].end
-    return _ReadTerminal(_make_terminal("QUERY", tokens[position], text=text[start:end], end=end), end_position)
+    return _ConsumedTerminal(_make_terminal("QUERY", tokens[position], text=text[start:end], end=end), end_position)
 
 
 def _read_expression(
     kind: str, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
-) -> _ReadTerminal:
+) -> _ConsumedTerminal:
     """Return the condition or the assignments (``kind``) that begin with token ``position`` as one terminal.
 
     In its text, the parameters are replaced by literals of their values. Raises StatementError if it is empty.
@@ -344,7 +345,7 @@ def _read_expression(
     values = {offset: parameter.value for offset, parameter in parameters.items()}
     source, offset_map = conditions.inline_parameters(tokens[position:end_position], values)
     terminal = _make_terminal(kind, tokens[position], text=source, end=tokens[end_position - 1].end)
-    return _ReadTerminal(terminal, end_position, offset_map)
+    return _ConsumedTerminal(terminal, end_position, offset_map)
 
 
 def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:

@@ -43,8 +43,8 @@ def find_unquoted_question(text: str) -> str | None:
     >>> find_unquoted_question("ASK who's there? TOP 3;"), find_unquoted_question("ASK 'who?';")
     ("who's there?", None)
     """
-    opening = _UNQUOTED_PATTERN.match(text)
-    if opening is None:
+    command = _UNQUOTED_PATTERN.match(text)
+    if command is None:
         return None
-    end = _QUESTION_END_PATTERN.search(text, opening.end())
-    return text[opening.end() : end.start() if end else len(text)].rstrip()
+    end = _QUESTION_END_PATTERN.search(text, command.end())
+    return text[command.end() : end.start() if end else len(text)].rstrip()

@@ -85,13 +85,13 @@ def complete_statement(typed_text: str, catalog: StatementCatalog) -> list[Compl
 
     ``catalog`` lists the names in the store.
     """
-    statement_start, partial = _find_partial_token(typed_text)
-    start = len(typed_text) if partial is None else partial.start
-    typed = typed_text[start:]
+    statement_start, last_token = _find_partial_token(typed_text)
+    start = len(typed_text) if last_token is None else last_token.start
+    partial_token = typed_text[start:]
     statement = typed_text[statement_start:start]
     return [
         Completion(suggestion.text, start, suggestion.kind)
-        for suggestion in _iter_suggestions(statement, typed, catalog)
+        for suggestion in _iter_suggestions(statement, partial_token, catalog)
     ]
 
 
@@ -124,41 +124,43 @@ def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
     return statement_start, None if is_finished else last_token
 
 
-def _iter_suggestions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[_Suggestion]:
-    """Yield the suggestions to complete ``typed``, the unfinished token after the text of a statement.
+def _iter_suggestions(statement: str, partial_token: str, catalog: StatementCatalog) -> Iterator[_Suggestion]:
+    """Yield the suggestions to complete ``partial_token``, the unfinished last token of the text, after ``statement``.
 
     ``catalog`` lists the names in the store.
     """
-    if typed.startswith(("--", "/*", ":", "?")):
+    if partial_token.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
     # The terminals of the grammar, which are kinds of tokens and keywords, that can follow the statement.
-    allowed = language.list_expected_terminals(statement) - _find_used_clauses(words)
+    valid_terminals = language.list_expected_terminals(statement) - _find_used_clauses(words)
     columns = _list_assignable_columns(words)
     if columns is not None:
-        yield from _filter_matching(_make_suggestions(columns, "column"), typed.lstrip('"'))
+        yield from _filter_matching(_make_suggestions(columns, "column"), partial_token.lstrip('"'))
         return
-    if typed.startswith("'"):
-        yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
+    if partial_token.startswith("'"):
+        yield from _iter_strings(words, valid_terminals, partial_token[1:].replace("''", "'"), catalog)
         return
-    if typed.startswith('"') and allowed & {"QUERY_TEXT", *_EXPRESSIONS}:
+    if partial_token.startswith('"') and valid_terminals & {"QUERY_TEXT", *_EXPRESSIONS}:
         names = dict.fromkeys(column for columns in catalog.list_tables().values() for column in columns)
-        yield from _make_suggestions((f'"{name}"' for name in names if name.startswith(typed[1:])), "column")
+        yield from _make_suggestions((f'"{name}"' for name in names if name.startswith(partial_token[1:])), "column")
         return
-    name_prefix = typed.lstrip('"')
-    if "QUERY_TEXT" in allowed:
+    name_prefix = partial_token.lstrip('"')
+    if "QUERY_TEXT" in valid_terminals:
         yield from _filter_matching(_iter_query_words(words, catalog), name_prefix)
         return
-    if allowed & _EXPRESSIONS:
+    if valid_terminals & _EXPRESSIONS:
         yield from _filter_matching(_make_suggestions(catalog.list_tables()["documents"], "column"), name_prefix)
         yield from _filter_matching(_make_suggestions(sorted(_EXPRESSION_WORDS), "keyword"), name_prefix)
-    yield from _filter_matching(_make_suggestions(sorted(allowed & language.get_keywords()), "keyword"), name_prefix)
-    if "QUERY" in allowed:
+    yield from _filter_matching(
+        _make_suggestions(sorted(valid_terminals & language.get_keywords()), "keyword"), name_prefix
+    )
+    if "QUERY" in valid_terminals:
         yield from _filter_matching(_make_suggestions(("SELECT", "VALUES", "WITH"), "keyword"), name_prefix)
-    if "NAME" in allowed:
+    if "NAME" in valid_terminals:
         yield from _filter_matching(_iter_names(words, catalog), name_prefix)
-    if "STRING" in allowed and "NAME" not in allowed:
-        yield from _iter_strings(words, allowed, name_prefix, catalog)
+    if "STRING" in valid_terminals and "NAME" not in valid_terminals:
+        yield from _iter_strings(words, valid_terminals, name_prefix, catalog)
 
 
 def _list_assignable_columns(words: Sequence[str]) -> list[str] | None:
@@ -191,20 +193,20 @@ def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
     return used_clauses | _DIRECTIONS if used_clauses & _DIRECTIONS else used_clauses
 
 
-def _filter_matching(suggestions: Iterable[_Suggestion], typed: str) -> Iterator[_Suggestion]:
-    """Yield the suggestions whose texts begin with ``typed``, ignoring case."""
-    return (suggestion for suggestion in suggestions if suggestion.text.lower().startswith(typed.lower()))
+def _filter_matching(suggestions: Iterable[_Suggestion], partial_token: str) -> Iterator[_Suggestion]:
+    """Yield the suggestions whose texts begin with ``partial_token``, ignoring case."""
+    return (suggestion for suggestion in suggestions if suggestion.text.lower().startswith(partial_token.lower()))
 
 
 def _iter_strings(
-    words: Sequence[str], allowed: frozenset[str], prefix: str, catalog: StatementCatalog
+    words: Sequence[str], valid_terminals: frozenset[str], prefix: str, catalog: StatementCatalog
 ) -> Iterator[_Suggestion]:
     """Yield the document keys, entities, paths or trees that begin with ``prefix``, as literals that may come next.
 
-    ``words`` are those of the statement so far, ``allowed`` the terminals of the grammar (keywords and kinds of tokens)
-    that may follow them, and ``catalog`` lists the names in the store.
+    ``words`` are those of the statement so far, ``valid_terminals`` the terminals of the grammar (keywords and kinds of
+    tokens) that may follow them, and ``catalog`` lists the names in the store.
     """
-    if "STRING" not in allowed or not words:
+    if "STRING" not in valid_terminals or not words:
         return
     names: Sequence[str]
     begins_with_path = words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2
