@@ -404,16 +404,16 @@ def _parse_markdown(text: str) -> list[Block]:
 
 def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
     """Return the blocks, with a prose block for any other text between them, such as rules and empty items."""
-    filled: list[Block] = []
+    all_blocks: list[Block] = []
     position = 0
     for block in [*blocks, Block("end", len(text), len(text))]:
         gap = text[position : block.start]
         if gap.strip():
             start = position + len(gap) - len(gap.lstrip())
-            filled.append(Block("prose", start, start + len(gap.strip())))
-        filled.append(block)
+            all_blocks.append(Block("prose", start, start + len(gap.strip())))
+        all_blocks.append(block)
         position = max(position, block.end)
-    return filled[:-1]
+    return all_blocks[:-1]
 
 
 def _make_blocks(

@@ -71,12 +71,14 @@ def load_name_words(language: str | None) -> NameWords | None:
     """
     from .question_words import read_language_file, split_phrases
 
-    data = None if language is None else read_language_file(language)
-    if language is None or data is None or not any(data["names"].values()):
+    word_file = None if language is None else read_language_file(language)
+    if language is None or word_file is None or not any(word_file["names"].values()):
         return None
-    words = {name: [fold_text(word) for word in split_phrases(text)] for name, text in data["names"].items()}
+    words = {name: [fold_text(word) for word in split_phrases(text)] for name, text in word_file["names"].items()}
     months_and_units = {
-        fold_text(word) for name in ("months", "days", "currencies") for word in split_phrases(data["answers"][name])
+        fold_text(word)
+        for name in ("months", "days", "currencies")
+        for word in split_phrases(word_file["answers"][name])
     }
     # Words that can be the end of another word are tuples, as str.endswith requires.
     values: dict[str, Any] = {

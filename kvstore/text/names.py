@@ -298,18 +298,18 @@ class SentenceNames:
 
     def __init__(self, sentences: Iterable[str]) -> None:
         """Parse the sentences of a document, to find names by their capitals."""
-        common: set[str] = set()  # the words that the document also writes in lower case
-        capitalized: set[str] = set()  # the words that it capitalizes inside a sentence
+        common_words: set[str] = set()  # the words that the document also writes in lower case
+        capitalized_words: set[str] = set()  # the words that it capitalizes inside a sentence
         self._titles: dict[int, list[str]] = {}  # quoted titles of works, by sentence index
         tokens_by_sentence: list[list[str]] = []  # the words and marks that can be part of a name or end one
         for sentence in sentences:
             salutation = _SALUTATION_PATTERN.match(sentence)
-            titles, remaining = replace_titles(sentence[salutation.end() :] if salutation else sentence)
+            titles, text = replace_titles(sentence[salutation.end() :] if salutation else sentence)
             if titles:
                 self._titles[len(tokens_by_sentence)] = titles
             # This call also adds words to both sets.
-            tokens_by_sentence.append(list_name_pieces(remaining, common, capitalized))
-        self._runs = CapitalRuns(_RULES, tokens_by_sentence, common, capitalized)
+            tokens_by_sentence.append(list_name_pieces(text, common_words, capitalized_words))
+        self._runs = CapitalRuns(_RULES, tokens_by_sentence, common_words, capitalized_words)
 
     def iter_names(self, sentence_index: int) -> Iterator[Name]:
         """Yield the names in a sentence, given its index among the document's sentences.
@@ -454,12 +454,12 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
     return titles, _QUOTED_TITLE_PATTERN.sub(replace_title, sentence)
 
 
-def _is_title(quoted: str) -> bool:
+def _is_title(quotation: str) -> bool:
     """True if a quoted text can be a title: two to eight words, capitalized except function words, and no speech."""
-    words = quoted.split()
+    words = quotation.split()
     if not 1 < len(words) <= _MAX_RUN_WORDS:
         return False
-    if _SPEECH_PATTERN.match(quoted) or not _SPEECH_VERBS.isdisjoint(words):
+    if _SPEECH_PATTERN.match(quotation) or not _SPEECH_VERBS.isdisjoint(words):
         return False
     other_words = [word for word in words if not (word[0].isupper() or word[0].isdigit())]
     if words[-1] in other_words or not words[0][0].isupper():

@@ -59,28 +59,28 @@ _MAX_NOUN_GAP_WORDS = 3
 class _QuestionPatterns(NamedTuple):
     """The patterns of the question words of a language.
 
-    ``asking`` matches interrogative phrases (*how much*), which are not searched for. ``noun`` matches phrases that
-    name the kind of answer (*telephone number*); it takes precedence. Each phrase is a group of its pattern, and
-    ``kinds`` maps the name of the group to the kind of answer, such as ``time``. ``initial`` are the groups that ask
-    only at the start of a clause. ``summary`` matches phrases that ask for a summary, and ``general`` the words for
-    documents and their contents that say nothing about a subject.
+    ``interrogatives`` matches interrogative phrases (*how much*), which are not searched for. ``answer_nouns`` matches
+    phrases that name the kind of answer (*telephone number*); it takes precedence. Each phrase is a group of its
+    pattern, and ``kinds`` maps the name of the group to the kind of answer, such as ``time``. ``initial_groups`` are
+    the groups that ask only at the start of a clause. ``summary_requests`` matches phrases that ask for a summary, and
+    ``general_words`` the words for documents and their contents that say nothing about a subject.
     """
 
-    asking: re.Pattern[str]
-    noun: re.Pattern[str]
+    interrogatives: re.Pattern[str]
+    answer_nouns: re.Pattern[str]
     kinds: Mapping[str, str]
-    initial: frozenset[str]
-    summary: re.Pattern[str]
-    general: re.Pattern[str]
+    initial_groups: frozenset[str]
+    summary_requests: re.Pattern[str]
+    general_words: re.Pattern[str]
 
     def iter_matches(self, pattern: re.Pattern[str], question: str) -> Iterator[re.Match[str]]:
-        """Yield the matches of a pattern (``asking`` or ``noun``) in a question in lower case.
+        """Yield the matches of a pattern (``interrogatives`` or ``answer_nouns``) in a question in lower case.
 
-        A phrase that asks only at the start of a clause (``initial``) is omitted elsewhere.
+        A phrase that asks only at the start of a clause (``initial_groups``) is omitted elsewhere.
         """
         for match in pattern.finditer(question):
             start = match.start()
-            if match.lastgroup in self.initial and _CLAUSE_PATTERN.search(question, max(0, start - 2), start):
+            if match.lastgroup in self.initial_groups and _CLAUSE_PATTERN.search(question, max(0, start - 2), start):
                 continue  # a word before it continues its clause
             yield match
 
@@ -88,14 +88,14 @@ class _QuestionPatterns(NamedTuple):
 class QuestionVocabulary(NamedTuple):
     """The question words of a language.
 
-    ``accented`` are the patterns of its question words, and ``unaccented`` those for questions that are typed without
+    ``patterns`` match its question words, and ``patterns_without_accents`` those for questions that are typed without
     accents (None if they are the same). ``forms`` are the patterns of answers by kind; an answer of a kind without a
     form is not recognized in texts. ``label`` matches a number that is a name, as in *Article 7*, and ``date`` one that
     is part of a date.
     """
 
-    accented: _QuestionPatterns
-    unaccented: _QuestionPatterns | None
+    patterns: _QuestionPatterns
+    patterns_without_accents: _QuestionPatterns | None
     forms: Mapping[str, re.Pattern[str]]
     label: re.Pattern[str]
     date: re.Pattern[str]
@@ -112,7 +112,7 @@ class QuestionVocabulary(NamedTuple):
         question = _to_lower_same_length(question)
         patterns = self._select_patterns(question)
         # A noun is more exact than an interrogative: "Which telephone number" does not ask for a number.
-        for pattern in (patterns.noun, patterns.asking):
+        for pattern in (patterns.answer_nouns, patterns.interrogatives):
             for match in patterns.iter_matches(pattern, question):
                 return None if match.lastgroup is None else patterns.kinds[match.lastgroup]
         return None
@@ -125,7 +125,7 @@ class QuestionVocabulary(NamedTuple):
         """
         lower = _to_lower_same_length(question)
         patterns = self._select_patterns(lower)
-        matches = patterns.iter_matches(patterns.asking, lower)
+        matches = patterns.iter_matches(patterns.interrogatives, lower)
         for match in reversed(list(matches)):  # from the end, so that the other offsets stay valid
             question = f"{question[: match.start()]} {question[match.end() :]}"
         return question
@@ -140,15 +140,15 @@ class QuestionVocabulary(NamedTuple):
         """
         lower = _to_lower_same_length(question)
         patterns = self._select_patterns(lower)
-        if not patterns.summary.search(lower):
+        if not patterns.summary_requests.search(lower):
             return None
-        return patterns.general.sub(" ", patterns.summary.sub(" ", lower))
+        return patterns.general_words.sub(" ", patterns.summary_requests.sub(" ", lower))
 
     def _select_patterns(self, question: str) -> _QuestionPatterns:
         """Return the patterns for a question in lower case: those without accents if it has none."""
-        if self.unaccented is None:  # the language has no accents
-            return self.accented
-        return self.accented if _fold_words(question) != question else self.unaccented
+        if self.patterns_without_accents is None:  # the language has no accents
+            return self.patterns
+        return self.patterns if _fold_words(question) != question else self.patterns_without_accents
 
 
 def _to_lower_same_length(text: str) -> str:
@@ -184,8 +184,10 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     has_spaces = bool(data["spaced"])
     labels, months = (_build_alternation(answers[name], has_spaces) for name in ("labels", "months"))
     return QuestionVocabulary(
-        accented=_build_question_patterns(data, has_spaces, str),
-        unaccented=_build_question_patterns(data, has_spaces, _fold_words) if _has_accents(data) else None,
+        patterns=_build_question_patterns(data, has_spaces, str),
+        patterns_without_accents=_build_question_patterns(data, has_spaces, _fold_words)
+        if _has_accents(data)
+        else None,
         forms=_build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
         label=compile_lazily(rf"(?:{labels}) ?\d[\d.,/-]*|§+ ?\d+", re.IGNORECASE),
         date=compile_lazily(
@@ -240,16 +242,16 @@ def _build_question_patterns(
     general = _build_alternation(map(fold_phrase, split_phrases(word_file["summaries"]["general"])), has_spaces)
     groups = asking_groups | noun_groups
     return _QuestionPatterns(
-        asking=compile_lazily(asking),
-        noun=compile_lazily(noun),
+        interrogatives=compile_lazily(asking),
+        answer_nouns=compile_lazily(noun),
         kinds={group: phrase.kind for group, phrase in groups.items()},
-        initial=frozenset(
+        initial_groups=frozenset(
             group
             for group, phrase in asking_groups.items()
             if phrase.words in initial_words and not phrase.words_after_gap
         ),
-        summary=compile_lazily(summary),
-        general=compile_lazily(rf"(?:(?<!\d)\d{{1,3}}\s*)?{general}"),  # with a count: "3 sentences"
+        summary_requests=compile_lazily(summary),
+        general_words=compile_lazily(rf"(?:(?<!\d)\d{{1,3}}\s*)?{general}"),  # with a count: "3 sentences"
     )
 
 
@@ -314,10 +316,10 @@ def _build_alternation(phrases: Iterable[str], has_spaces: bool) -> str:
     If ``has_spaces`` (the language separates words by spaces), it matches whole words only. It matches nothing without
     phrases.
     """
-    ordered = sorted(set(phrases), key=lambda phrase: (-len(phrase), phrase))
-    if not ordered:
+    sorted_phrases = sorted(set(phrases), key=lambda phrase: (-len(phrase), phrase))
+    if not sorted_phrases:
         return r"(?!)"
-    alternatives = "|".join(_escape_phrase(phrase, has_spaces) for phrase in ordered)
+    alternatives = "|".join(_escape_phrase(phrase, has_spaces) for phrase in sorted_phrases)
     return rf"(?<!\w)(?:{alternatives})" if has_spaces else rf"(?:{alternatives})"
 
 

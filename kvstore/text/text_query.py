@@ -310,9 +310,9 @@ def build_text_matcher(query: str | TextQuery, stemmer: str) -> Callable[[str], 
 
     ``stemmer`` is the name of a stemmer: words match if their stems are equal. Raises InputError for an invalid query.
     """
-    parsed = _parse_cached(query) if isinstance(query, str) else query
+    parsed_query = _parse_cached(query) if isinstance(query, str) else query
     stem = get_stemmer(stemmer)
-    return lambda text: _is_match(parsed, _TextWords(text, stem))
+    return lambda text: _is_match(parsed_query, _TextWords(text, stem))
 
 
 class TextMatcher:
