@@ -3,8 +3,8 @@
 In: a question and a state. Out: the dates in the question (*14 March*) that documents write in a different form
 (``2026-03-14``), each with the text to search for instead. If documents write a date in several forms, the form counts
 that a chunk has together with the most other words from the question, weighted by rarity. A date without a year can be
-any such date, by preference the latest. Of a numeric date such as ``03/04/2026``, both readings are tried: 3 April and
-4 March.
+any such date, by preference the latest. Of a numeric date such as ``03/04/2026``, both interpretations are tried: 3
+April and 4 March.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class _MonthDay(NamedTuple):
 
 
 class _WrittenDate(NamedTuple):
-    """A date as written in a text, its possible readings (``03/04`` has two), and its year (None: it has none)."""
+    """A date as written in a text, its possible interpretations (``03/04`` has two), and its year (None: no year)."""
 
     text: str
-    readings: list[_MonthDay]
+    interpretations: list[_MonthDay]
     year: int | None
 
     def can_equal(self, other: _WrittenDate) -> bool:
-        """True if two dates share a reading and, if both have a year, also the year."""
+        """True if two dates share an interpretation and, if both have a year, also the year."""
         has_same_year = None in (self.year, other.year) or self.year == other.year
-        return has_same_year and not set(self.readings).isdisjoint(other.readings)
+        return has_same_year and not set(self.interpretations).isdisjoint(other.interpretations)
 
 
 def find_date_replacements(
@@ -139,14 +139,19 @@ def _list_forms(asked_date: _WrittenDate, state: State, language: str | None) ->
     A date without a year gets the latest years in the store for the forms in digits. ``language`` is that of the
     question (None: unclear).
     """
-    word_forms = [form for reading in asked_date.readings for form in _list_word_forms(*reading, language)]
+    word_forms = [
+        form for interpretation in asked_date.interpretations for form in _list_word_forms(*interpretation, language)
+    ]
     if asked_date.year is None:
         years = _list_years(state)
     else:
         years = [asked_date.year]
         word_forms += [f"{form} {asked_date.year}" for form in word_forms]
-    dates = product(years, asked_date.readings)
-    return [*word_forms, *(form for year, reading in dates for form in _list_numeric_forms(year, *reading))]
+    dates = product(years, asked_date.interpretations)
+    return [
+        *word_forms,
+        *(form for year, interpretation in dates for form in _list_numeric_forms(year, *interpretation)),
+    ]
 
 
 def _list_terms(form: str, stem: Callable[[str], str]) -> list[str]:
@@ -190,30 +195,34 @@ def _list_numeric_forms(year: int, month: int, day: int) -> list[str]:
 
 
 def _iter_dates(text: str, language: str | None) -> Iterator[_WrittenDate]:
-    """Yield the dates in a text in a language (None: English). A numeric date (``03/04``) can have two readings."""
+    """Yield the dates in a text in a language (None: English). A date such as ``03/04`` is ambiguous."""
     month_names = list_month_names(language)
     for match in _compile_date_pattern(language).finditer(text):
         groups = match.groupdict()
         written_year = groups["year"] or groups["iso_year"] or groups["numeric_year"] or groups["cjk_year"]
         if groups["name"]:  # 4 March, March 4th
-            readings = [_MonthDay(month_names[groups["name"].lower()], int(groups["day"] or groups["day_after"]))]
+            interpretations = [
+                _MonthDay(month_names[groups["name"].lower()], int(groups["day"] or groups["day_after"]))
+            ]
         elif groups["first"]:  # 03/04/2026: 3 April or 4 March
             first, second = int(groups["first"]), int(groups["second"])
-            readings = [_MonthDay(second, first), _MonthDay(first, second)]
+            interpretations = [_MonthDay(second, first), _MonthDay(first, second)]
         else:  # 2026-03-04, 3月4日
             month, day = groups["iso_month"] or groups["cjk_month"], groups["iso_day"] or groups["cjk_day"]
-            readings = [_MonthDay(int(month), int(day))]
+            interpretations = [_MonthDay(int(month), int(day))]
         # A year of two digits is in this century.
         year = None if written_year is None else int(written_year) + (2000 if len(written_year) == 2 else 0)
-        valid_readings = [reading for reading in dict.fromkeys(readings) if _is_valid(year, reading)]
-        if valid_readings:
-            yield _WrittenDate(match.group(), valid_readings, year)
+        valid_interpretations = [
+            interpretation for interpretation in dict.fromkeys(interpretations) if _is_valid(year, interpretation)
+        ]
+        if valid_interpretations:
+            yield _WrittenDate(match.group(), valid_interpretations, year)
 
 
-def _is_valid(year: int | None, reading: _MonthDay) -> bool:
+def _is_valid(year: int | None, interpretation: _MonthDay) -> bool:
     """True if a date exists in its year or, if ``year`` is None, in any year."""
     with suppress(ValueError):
-        date(_LEAP_YEAR if year is None else year, reading.month, reading.day)
+        date(_LEAP_YEAR if year is None else year, interpretation.month, interpretation.day)
         return True
     return False
 

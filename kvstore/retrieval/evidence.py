@@ -234,20 +234,20 @@ class Trace:
         self._add_step(name, notes, start, self._read_clock())
 
     @contextmanager
-    def record_requests(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
-        """Record a step for each read request that the body of a ``with`` statement sends to ``reading``.
+    def record_requests(self, reader: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
+        """Record a step for each read request that the body of a ``with`` statement sends to ``reader``.
 
         ``names`` are the names of the steps, in the order of the requests. Yields the notes of each step, whose detail
-        and count the body sets. A step ends, and the next begins, when ``reading`` answers its request; the last step
+        and count the body sets. A step ends, and the next begins, when ``reader`` answers its request; the last step
         ends with the body.
         """
         notes = [StepNotes() for _ in names]
         times = [self._read_clock()]
-        reading.on_answer = lambda: times.append(self._read_clock())
+        reader.on_answer = lambda: times.append(self._read_clock())
         try:
             yield notes
         finally:
-            reading.on_answer = None
+            reader.on_answer = None
         # The last step, and those whose requests were not answered, end now.
         times = [*times[: len(names)], *[self._read_clock()] * len(names)]
         for name, step_notes, start, end in zip(names, notes, times, times[1:], strict=False):

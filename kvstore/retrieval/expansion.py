@@ -123,8 +123,8 @@ def _select_steps(
     if len(root_path) > limit:
         return steps[: max(0, limit)], True
     other_steps = [step for step in steps if step not in root_path][: limit - len(root_path)]
-    selected = root_path.union(other_steps)
-    return [step for step in steps if step in selected], True
+    selected_steps = root_path.union(other_steps)
+    return [step for step in steps if step in selected_steps], True
 
 
 def _iter_forest_relatives(

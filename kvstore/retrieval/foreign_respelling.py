@@ -163,15 +163,15 @@ def list_corrections(word: str) -> list[str]:
         return []
     candidates: dict[str, None] = {}
     for index in range(1, len(word)):
-        before, letter, after = word[:index], word[index], word[index + 1 :]
-        if after:
-            candidates[before + after[0] + letter + after[1:]] = None  # two letters in the wrong order
+        prefix, letter, suffix = word[:index], word[index], word[index + 1 :]
+        if suffix:
+            candidates[prefix + suffix[0] + letter + suffix[1:]] = None  # two letters in the wrong order
             if letter in _VOWELS and len(word) >= _MIN_OTHER_VOWEL:  # a wrong vowel
-                candidates |= dict.fromkeys(f"{before}{other}{after}" for other in letters if other in _VOWELS)
+                candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in letters if other in _VOWELS)
             if len(word) >= _MIN_CORRECTED:  # a wrong letter, and an added one
-                candidates |= dict.fromkeys(f"{before}{other}{after}" for other in letters)
-                candidates[before + after] = None
+                candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in letters)
+                candidates[prefix + suffix] = None
         if len(word) >= _MIN_CORRECTED:  # a missing letter
-            candidates |= dict.fromkeys(f"{before}{other}{letter}{after}" for other in letters)
+            candidates |= dict.fromkeys(f"{prefix}{other}{letter}{suffix}" for other in letters)
     candidates.pop(word, None)
     return list(candidates)

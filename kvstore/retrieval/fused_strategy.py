@@ -30,7 +30,7 @@ _FUSION_CONSTANT = 10
 _NUM_FUSED = 50
 
 
-class _Result(NamedTuple):
+class _StrategyResult(NamedTuple):
     """The evidence of one strategy for one question, and the label that EXPLAIN and the fused hits show for it."""
 
     label: str
@@ -79,7 +79,7 @@ class FusedStrategy:
         context = dict.fromkeys(line for result in results for line in result.evidence.context)
         return replace(evidence, hits=_merge_hits(query, evidence.hits, other_hits), context=list(context))
 
-    def _iter_results(self, query: Query) -> Iterator[_Result]:
+    def _iter_results(self, query: Query) -> Iterator[_StrategyResult]:
         """Run each strategy for each question, and yield the results. Each question is respelled and embedded once."""
         for number, question in enumerate(self.questions or (query.question,), 1):
             question_query = copy(query)
@@ -90,7 +90,7 @@ class FusedStrategy:
                 label = f"question {number}, {strategy.name}" if self.questions else strategy.name
                 with query.trace.step(f"hits of {label}") as step:
                     step.detail, step.count = question_query.question, len(evidence.hits)
-                yield _Result(label, evidence)
+                yield _StrategyResult(label, evidence)
 
 
 def _copy_for_strategy(query: Query, strategy: Strategy) -> Query:
@@ -116,7 +116,7 @@ class _Fusion(NamedTuple):
     other_hits: dict[int, Hit]
 
 
-def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
+def _fuse_results(query: Query, results: Sequence[_StrategyResult]) -> _Fusion:
     """Return the fusion of the first ``_NUM_FUSED`` hits of each result by reciprocal rank (RRF).
 
     Hits of lower ranks are appended. Identical hits from several results are one hit. The id of a hit is its chunk id

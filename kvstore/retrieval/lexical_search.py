@@ -45,10 +45,10 @@ def compute_term_rarity(num_chunks: int, num_containing: int) -> float:
 
 
 class CompoundTerm(NamedTuple):
-    """A word with underscores as one term, and the terms of its parts (``max`` and ``size`` of ``max_size``)."""
+    """The term of a word with underscores (``max_size``), and the terms of its parts (``max`` and ``size``)."""
 
-    whole: str
-    parts: list[str]
+    whole_term: str
+    part_terms: list[str]
 
 
 class QuestionWords(NamedTuple):
@@ -67,8 +67,10 @@ class QuestionWords(NamedTuple):
 
         A word with underscores is also searched by its parts if no chunk contains it as one term.
         """
-        parts = (part for compound in self.compounds if not counts[compound.whole] for part in compound.parts)
-        return list(dict.fromkeys((*self.terms, *parts, *self.variants)))
+        part_terms = (
+            part for compound in self.compounds if not counts[compound.whole_term] for part in compound.part_terms
+        )
+        return list(dict.fromkeys((*self.terms, *part_terms, *self.variants)))
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
@@ -297,7 +299,7 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
 
     The counts decide which terms are searched (:meth:`.QuestionWords.list_lookup_terms`) and how rare they are.
     """
-    compound_terms = (term for compound in words.compounds for term in (compound.whole, *compound.parts))
+    compound_terms = (term for compound in words.compounds for term in (compound.whole_term, *compound.part_terms))
     return TermCountRequest(list(dict.fromkeys((*words.terms, *compound_terms, *words.variants))))
 
 

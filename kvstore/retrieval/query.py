@@ -66,8 +66,9 @@ class Query:
     The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.
 
-    A strategy reads through ``reading``; ``state`` is for a system's own structures. Both show only data stated by the
-    ``allowed`` documents and the user, see :mod:`~kvstore.structures.restricted_state`.
+    ``reading`` is a reader of ``state``, to which a strategy sends its read requests (a BatchedReader); a strategy uses
+    ``state`` itself only for its system's own structures. Both show only data stated by the ``allowed`` documents and
+    the user, see :mod:`~kvstore.structures.restricted_state`.
     """
 
     question: str
@@ -256,7 +257,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
 
 
 def _check_number(option: Option, label: str, value: Any) -> None:
-    """Raise InputError, which calls the option ``label``, unless ``value`` is a number in the range of the option."""
+    """Raise InputError, which names the option by its ``label``, unless ``value`` is a number in its range."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -51,9 +51,8 @@ def render_relatives(relatives: Iterable[Relative]) -> str:
             branches = _group_by_predecessor(member for member in members if member.level * direction > 0)
             if branches:
                 nearest = [relative for branch in branches.values() for relative in branch if abs(relative.level) == 1]
-                pieces.append(
-                    f"<ul><li>{label}{''.join(_render_branch(nearest, branches, rendered=set(), distance=1))}</li></ul>"
-                )
+                branch_html = "".join(_render_branch(nearest, branches, rendered_names=set(), distance=1))
+                pieces.append(f"<ul><li>{label}{branch_html}</li></ul>")
         # The text of a row whose relative is an ellipsis reports the limit.
         limit_rows = (member for member in members if not member.level and not member.via and member.relative == "…")
         pieces += [markup.render_remark(row.text) for row in limit_rows]
@@ -71,22 +70,23 @@ def _group_by_predecessor(relatives: Iterable[Relative]) -> Mapping[tuple[str, i
 def _render_branch(
     relatives: Sequence[Relative],
     branches: Mapping[tuple[str, int], list[Relative]],
-    rendered: set[str],
+    rendered_names: set[str],
     distance: int,
 ) -> Iterator[str]:
-    """Yield the HTML of ``relatives`` as a list, each with its own relatives unless its name is in ``rendered``.
+    """Yield the HTML of ``relatives`` as a list, each with its own relatives unless its name is in ``rendered_names``.
 
     ``distance`` is the number of levels from the entity to these relatives. ``branches`` maps a name and a distance to
-    the relatives at that distance which are reached through the name. The rendered names are added to ``rendered``.
+    the relatives at that distance which are reached through the name. The rendered names are added to
+    ``rendered_names``.
     """
     yield "<ul>"
     for relative in relatives:
         # The generated text "A is under B" only repeats the edge.
         note = relative.text if " is under " not in relative.text else ""
         yield f"<li>{markup.render_name(relative.relative, note)}"
-        children = [] if relative.relative in rendered else branches.get((relative.relative, distance + 1), [])
-        rendered.add(relative.relative)
+        children = [] if relative.relative in rendered_names else branches.get((relative.relative, distance + 1), [])
+        rendered_names.add(relative.relative)
         if children and distance < markup.MAX_DEPTH:
-            yield from _render_branch(children, branches, rendered, distance + 1)
+            yield from _render_branch(children, branches, rendered_names, distance + 1)
         yield "</li>"
     yield "</ul>"

@@ -101,8 +101,8 @@ def _respell_words(
         return question, []
     if stemmer != "english":
         replacements = _find_foreign_replacements(question, state, stem, stemmer)
-        respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
-        return respelled, list(replacements.items())
+        replaced_question = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
+        return replaced_question, list(replacements.items())
     from .word_forms import find_abbreviation_replacements, find_form_replacements
 
     all_replacements: list[tuple[str, str]] = []
@@ -216,12 +216,12 @@ def _list_candidates(word: str) -> list[str]:
     """
     candidates: dict[str, None] = {}
     for index in range(1, len(word)):
-        before, letter, after = word[:index], word[index], word[index + 1 :]
-        candidates |= dict.fromkeys(f"{before}{other}{letter}{after}" for other in ascii_lowercase)  # a missing letter
-        if after:
-            candidates |= dict.fromkeys(f"{before}{other}{after}" for other in ascii_lowercase)  # a wrong letter
-            candidates[before + after] = None  # an added letter
-            candidates[before + after[0] + letter + after[1:]] = None  # two letters in the wrong order
+        prefix, letter, suffix = word[:index], word[index], word[index + 1 :]
+        candidates |= dict.fromkeys(f"{prefix}{other}{letter}{suffix}" for other in ascii_lowercase)  # a missing letter
+        if suffix:
+            candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in ascii_lowercase)  # a wrong letter
+            candidates[prefix + suffix] = None  # an added letter
+            candidates[prefix + suffix[0] + letter + suffix[1:]] = None  # two letters in the wrong order
     is_long = len(word) >= _MIN_LONG_WORD
     return [
         candidate

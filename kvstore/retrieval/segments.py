@@ -186,12 +186,12 @@ def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Se
 
     It says how many chunks have a relevance above the penalty of the plan, and how many chunks are joined.
     """
-    considered_ranking = ranking[:NUM_JOINABLE]
-    num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered_ranking, plan))
+    joinable_ranking = ranking[:NUM_JOINABLE]
+    num_worthwhile = sum(value > plan.penalty for value in compute_relevances(joinable_ranking, plan))
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
     num_chunks = sum(len(segment.chunks) for segment in segments)
     return (
-        f"{num_worthwhile} of {len(considered_ranking)} chunks are worth more than the penalty {plan.penalty:g}, "
+        f"{num_worthwhile} of {len(joinable_ranking)} chunks are worth more than the penalty {plan.penalty:g}, "
         f"with room for {plan.capacity:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
     )
 
@@ -367,16 +367,16 @@ class _SegmentBuilder:
         ``chunks`` are adjacent chunks that are already read, one of which overlaps the span. ``ids`` are all chunk ids
         of the document.
         """
-        covering = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
-        for neighbor in self._iter_chunks(ids, reversed(range(covering[0].ordinal))):
+        covering_chunks = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
+        for neighbor in self._iter_chunks(ids, reversed(range(covering_chunks[0].ordinal))):
             if neighbor.end <= start:
                 break
-            covering.insert(0, neighbor)
-        for neighbor in self._iter_chunks(ids, range(covering[-1].ordinal + 1, len(ids))):
+            covering_chunks.insert(0, neighbor)
+        for neighbor in self._iter_chunks(ids, range(covering_chunks[-1].ordinal + 1, len(ids))):
             if neighbor.start >= end:
                 break
-            covering.append(neighbor)
-        return covering
+            covering_chunks.append(neighbor)
+        return covering_chunks
 
     def _iter_chunks(self, ids: Sequence[int], ordinals: Iterable[int]) -> Iterator[ChunkRecord]:
         """Yield the chunks of a document with these ordinals. ``ids`` are the ids of all its chunks, by ordinal."""

@@ -166,10 +166,10 @@ def _find_numbers(question: str, unknown_words: Sequence[str], store_words: _Sto
         if any(word in unknown_words for word in words):
             forms[match.group()] = str(sum(NUMBERS[word.lower()] for word in words))
     known_forms = {}
-    for written, form in forms.items():
+    for written_number, form in forms.items():
         pattern = rf"(?<![\w.,:-]){form.replace('-', '[ -]')}(?!\w|[.,:]\d)"  # not a part of a longer number
         if form and store_words.find_match(form, pattern) is not None:
-            known_forms[written] = form
+            known_forms[written_number] = form
     return known_forms
 
 
