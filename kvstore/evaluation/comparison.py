@@ -64,7 +64,7 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class Advice:
-    """A value, ``name``, of the ``compared`` setting that may be better than its value ``current``.
+    """Advice to change the setting ``compared``, such as ``reranker``, from the value ``current`` to ``name``.
 
     ``gain`` is how much better its score is on questions that were not used to choose it, and ``low`` to ``high`` is
     the 95 % interval of the gain.
@@ -180,9 +180,9 @@ def evaluate_store(
 
 
 class _Comparison(NamedTuple):
-    """The ``compared`` setting, its current value, and the outcomes of the questions by value."""
+    """A setting whose values are compared, its current value, and the outcomes of the questions by value."""
 
-    compared: str
+    setting: str
     current: str
     outcomes_by_name: Mapping[str, Sequence[AskedQuestion]]
 
@@ -191,16 +191,16 @@ def _build_report(store: Store, questions: Sequence[Question], comparisons: Iter
     """Return the report on a store: a row of metrics for each value of each compared setting, and advice on these."""
     rows: list[ReportRow] = []
     advice: list[Advice] = []
-    for compared, current, outcomes_by_name in comparisons:
+    for setting, current, outcomes_by_name in comparisons:
         rows += [
-            _build_row(compared, name, outcomes, is_current=name == current)
+            _build_row(setting, name, outcomes, is_current=name == current)
             for name, outcomes in outcomes_by_name.items()
         ]
-        compute_scores = _SCORES[compared]
+        compute_scores = _SCORES[setting]
         scores_by_name = {name: compute_scores(outcomes) for name, outcomes in outcomes_by_name.items()}
-        compared_advice = _build_advice(compared, current, scores_by_name)
-        if compared_advice is not None:
-            advice.append(compared_advice)
+        setting_advice = _build_advice(setting, current, scores_by_name)
+        if setting_advice is not None:
+            advice.append(setting_advice)
     kinds = [question.kind for question in questions]
     counts: dict[str, int] = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     gold = {key for question in questions for key in question.gold}
@@ -213,15 +213,15 @@ def _ask_with_label(
 ) -> list[AskedQuestion]:
     """Ask a store the questions, and return the outcomes. ``progress`` is called with the label after each question."""
 
-    def report_asked(num_asked: int) -> None:
-        """Report how many of the questions were asked."""
+    def report_progress(num_asked: int) -> None:
+        """Report the number of questions asked so far."""
         progress(label, num_asked, len(questions))
 
-    return ask_questions(store, questions, report_asked, **clauses)
+    return ask_questions(store, questions, report_progress, **clauses)
 
 
-def _build_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
-    """Return a report row with the metrics of one value, ``name``, of the ``compared`` setting.
+def _build_row(setting: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
+    """Return a report row with the metrics of one value, ``name``, of a ``setting`` such as ``reranker``.
 
     ``is_current`` marks the value that the store uses now.
     """
@@ -231,7 +231,7 @@ def _build_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_c
         metrics.pop("right_all", None)
     ms = round(statistics.median(outcome.ms for outcome in outcomes), 1) if outcomes else None
     metrics_by_column = {column: metrics.get(key) for column, key in COLUMNS.items()}
-    return ReportRow(compared, name, metrics_by_column, ms, is_current)
+    return ReportRow(setting, name, metrics_by_column, ms, is_current)
 
 
 def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:
@@ -259,7 +259,7 @@ def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
     ]
 
 
-def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
+def _score_answer_decisions(outcomes: Sequence[AskedQuestion]) -> list[float]:
     """Return a score for each question, in order: 0 if it was wrongly answered or wrongly refused, else its weight.
 
     A question should be refused if it has no answer. Questions with and without an answer have the same total weight.
@@ -278,13 +278,13 @@ def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
 _SCORES = {
     "strategy": _score_hits,
     "reranker": _score_hits,
-    "least_confidence": _score_balanced,
+    "least_confidence": _score_answer_decisions,
     "chunk_tokens": _score_correctness,
 }
 
 
-def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
-    """Return advice to use another value of the setting ``compared``; None if the ``current`` value is the best.
+def _build_advice(setting: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
+    """Return advice to change a ``setting`` such as ``reranker``; None if the ``current`` value is the best.
 
     ``scores`` maps each value to a score for each question. The best value is chosen on the questions at even
     positions, and its gain is measured on those at odd positions. Returns None if there are none of these.
@@ -300,7 +300,7 @@ def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[flo
         return None
     low, high = compute_interval(gains)
     return Advice(
-        compared, best_name, current, gain=round(float(gains.mean()), 3), low=round(low, 3), high=round(high, 3)
+        setting, best_name, current, gain=round(float(gains.mean()), 3), low=round(low, 3), high=round(high, 3)
     )
 
 

@@ -46,8 +46,8 @@ def _iter_lines(report: EvaluationReport) -> Iterator[str]:
     if not report.advice:
         yield "<li>No other setting was better than the current ones.</li>"
     yield "</ul>"
-    for compared, rows in groupby(report.rows, key=lambda row: row.compared):
-        yield f"<h2>{_TITLES[compared]}</h2><table><thead><tr><th>{compared}</th>"
+    for setting, rows in groupby(report.rows, key=lambda row: row.compared):
+        yield f"<h2>{_TITLES[setting]}</h2><table><thead><tr><th>{setting}</th>"
         yield "".join(f"<th>{column}</th>" for column in COLUMNS) + "<th>ms</th></tr></thead><tbody>"
         yield from map(_format_row, rows)
         yield "</tbody></table>"

@@ -124,8 +124,8 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> _DrawnPart:
         elements += _draw_hit(rank, hit, y, max_score)
         y += _HIT_HEIGHT
     if len(hits) > _MAX_HITS:
-        remaining = f"and {len(hits) - _MAX_HITS:,} more"
-        elements.append(svg.render_text(_LEFT_MARGIN, y, remaining, "quiet", size=_DETAIL_SIZE))
+        remark = f"and {len(hits) - _MAX_HITS:,} more"
+        elements.append(svg.render_text(_LEFT_MARGIN, y, remark, "quiet", size=_DETAIL_SIZE))
         y += _EVIDENCE_LINE
     return _DrawnPart(elements, y)
 
@@ -175,11 +175,11 @@ def _draw_bar(share: float, y: float, *, height: float, tooltip: str = "") -> li
     """
     left = _WIDTH - _RIGHT_MARGIN - _BAR_WIDTH
     filled_width = svg.format_number(max(1.0, _BAR_WIDTH * share))
-    ending = f"><title>{tooltip}</title></rect>" if tooltip else "/>"
+    tag_end = f"><title>{tooltip}</title></rect>" if tooltip else "/>"
     attributes = f'x="{left}" y="{svg.format_number(y)}" height="{height:g}" rx="{height / 2:g}"'
     return [
         f'<rect class="kv-rail" {attributes} width="{_BAR_WIDTH}"/>',
-        f'<rect class="kv-accent" {attributes} width="{filled_width}"{ending}',
+        f'<rect class="kv-accent" {attributes} width="{filled_width}"{tag_end}',
     ]
 
 

@@ -48,30 +48,30 @@ def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     >>> mark_spans("a < b & c", [(4, 5), (4, 7)])
     'a &lt; <mark>b &amp;</mark> c'
     """
-    data = text.encode()
+    utf8 = text.encode()
     pieces: list[str] = []
     offset = 0
     for start, end in _merge_spans(spans):
-        pieces += [_decode_and_escape(data[offset:start]), f"<mark>{_decode_and_escape(data[start:end])}</mark>"]
+        pieces += [_decode_and_escape(utf8[offset:start]), f"<mark>{_decode_and_escape(utf8[start:end])}</mark>"]
         offset = end
-    return "".join([*pieces, _decode_and_escape(data[offset:])])
+    return "".join([*pieces, _decode_and_escape(utf8[offset:])])
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans (start, end) in order, with those that touch or overlap merged."""
-    merged: list[tuple[int, int]] = []
+    merged_spans: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            last_start, last_end = merged[-1]
-            merged[-1] = last_start, max(end, last_end)
+        if merged_spans and start <= merged_spans[-1][1]:
+            last_start, last_end = merged_spans[-1]
+            merged_spans[-1] = last_start, max(end, last_end)
         else:
-            merged.append((start, end))
-    return merged
+            merged_spans.append((start, end))
+    return merged_spans
 
 
-def _decode_and_escape(data: bytes) -> str:
+def _decode_and_escape(utf8: bytes) -> str:
     """Decode UTF-8 bytes, which may begin or end within a character, and escape the text for HTML."""
-    return escape(data.decode(errors="replace"))
+    return escape(utf8.decode(errors="replace"))
 
 
 def render_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Sequence[str] = ()) -> str:

@@ -25,6 +25,7 @@ class RowCounter:
         self.count = 0
 
     def __iter__(self) -> Iterator[Sequence[Any]]:
+        """Yield the rows, and count them."""
         for row in self._rows:
             self.count += 1
             yield row
@@ -63,19 +64,19 @@ _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r
 
 def render_csv(columns: Sequence[str], rows: Rows, delimiter: str = ",") -> Iterator[str]:
     """Yield the header and each row as a record of RFC 4180, with this delimiter and without the line end."""
-    written: list[str] = []  # the texts that the CSV writer has written for the current row
+    written_texts: list[str] = []  # the texts that the CSV writer has written for the current row
 
     class RecordWriter:
         def write(self, text: str) -> None:
             """Store a text that the CSV writer has formatted."""
-            written.append(text)
+            written_texts.append(text)
 
     # With this line terminator, the writer quotes fields that contain a line end.
     writer = csv.writer(RecordWriter(), delimiter=delimiter, lineterminator="\r\n")
     for row in chain([columns], rows):
         writer.writerow([_format_field(value) for value in row])
-        yield "".join(written).removesuffix("\r\n")
-        written.clear()
+        yield "".join(written_texts).removesuffix("\r\n")
+        written_texts.clear()
 
 
 def _format_field(value: Any) -> str:

@@ -62,8 +62,8 @@ def compute_layout(
     max_width = max(_MIN_ROW_WIDTH, _ROW_WIDTH_FACTOR * num_boxes**0.5)
     for component in _find_components(neighbors):
         component_sizes = sizes[component]
-        enlarged = _enlarge_layout(_minimize_stress(component, neighbors), component_sizes)
-        component_positions = _separate_boxes(enlarged, component_sizes)
+        enlarged_positions = _enlarge_layout(_minimize_stress(component, neighbors), component_sizes)
+        component_positions = _separate_boxes(enlarged_positions, component_sizes)
         upper_left = (component_positions - component_sizes / 2).min(axis=0)
         lower_right = (component_positions + component_sizes / 2).max(axis=0)
         width, height = lower_right - upper_left
@@ -80,19 +80,19 @@ def _find_components(neighbors: Sequence[Sequence[int]]) -> list[list[int]]:
 
     ``neighbors[i]`` are the nodes that edges join to node i.
     """
-    visited: set[int] = set()
+    visited_nodes: set[int] = set()
     components: list[list[int]] = []
     for start in range(len(neighbors)):
-        if start in visited:
+        if start in visited_nodes:
             continue
         component, queue = [], deque([start])
-        visited.add(start)
+        visited_nodes.add(start)
         while queue:
             node = queue.popleft()
             component.append(node)
             for neighbor in neighbors[node]:
-                if neighbor not in visited:
-                    visited.add(neighbor)
+                if neighbor not in visited_nodes:
+                    visited_nodes.add(neighbor)
                     queue.append(neighbor)
         components.append(sorted(component))
     return sorted(components, key=lambda component_nodes: (-len(component_nodes), component_nodes[0]))
@@ -156,8 +156,8 @@ def _compute_initial_positions(distances: Distances) -> Positions:
     no two nodes are at the same point.
     """
     num_nodes = len(distances)
-    centering = np.eye(num_nodes) - 1.0 / num_nodes
-    products = -0.5 * centering @ (distances**2) @ centering
+    centering_matrix = np.eye(num_nodes) - 1.0 / num_nodes
+    products = -0.5 * centering_matrix @ (distances**2) @ centering_matrix
     eigenvalues, vectors = np.linalg.eigh(products)
     axes = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(eigenvalues[::-1][:2], 1e-6))
     if axes.shape[1] < 2:
@@ -176,15 +176,17 @@ def _enlarge_layout(positions: Positions, sizes: Sizes) -> Positions:
     The layout is widened once, and then enlarged in steps up to ``_MAX_GROWTH``. ``sizes`` has the width and the height
     of each box.
     """
-    widened, growth = positions * (_X_STRETCH, 1.0), 1.0
+    widened_positions, growth = positions * (_X_STRETCH, 1.0), 1.0
     while growth < _MAX_GROWTH:
         # Two boxes overlap if they do on both axes.
-        overlaps_on_axis = (sizes[:, None] + sizes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
+        overlaps_on_axis = (sizes[:, None] + sizes[None]) / 2 > np.abs(
+            widened_positions[:, None] - widened_positions[None]
+        ) * growth
         num_overlaps = overlaps_on_axis.all(2).sum() - len(positions)  # without each box and itself
         if num_overlaps <= _MAX_OVERLAP_SHARE * len(positions):
             break
         growth *= _GROWTH_FACTOR
-    return widened * growth
+    return widened_positions * growth
 
 
 def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:
