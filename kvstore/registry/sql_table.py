@@ -31,11 +31,12 @@ ReadColumn = Callable[[TableReader, TableRow, Any], SqlValue]
 class SqlTable:
     """One table of the language.
 
-    ``columns`` maps a name to (SQL type, reading function). ``hidden`` has further columns, which a query must name
-    because ``*`` omits them. ``scan`` returns all rows, and ``load`` the record of a row, which the reading functions
-    get. ``equal`` and ``between`` are the access paths by the value of a column, the most selective first. ``between``
-    takes a lowest and a highest value, both inclusive, either None; ``matching`` takes a full-text query. ``number``
-    returns SQLite's ``rowid``, and ``size`` an estimate of the number of rows for SQLite's query planner.
+    ``columns`` maps a name to (SQL type, reading function). ``hidden_columns`` are further columns, which a query
+    must name because ``*`` omits them. ``scan`` returns all rows, and ``load`` the record of a row, which the reading
+    functions get. The lookups are the access paths by a column, the most selective first: functions that return the
+    rows that may have a value, a value in a range, or words that match a full-text query. A range has a lowest and a
+    highest value, both inclusive, either None. ``get_rowid`` returns SQLite's ``rowid`` of a row, and ``estimate_rows``
+    an estimate of the number of rows for SQLite's query planner.
     """
 
     name: str
@@ -43,17 +44,17 @@ class SqlTable:
     columns: Mapping[str, tuple[str, ReadColumn]]
     scan: Callable[[TableReader], TableRows]
     load: Callable[[TableReader, TableRow], Any] = lambda reader, row: None
-    number: Callable[[TableReader, TableRow], int] = lambda reader, row: row
-    equal: Mapping[str, Callable[[TableReader, Any], TableRows]] = field(default_factory=dict)
-    between: Mapping[str, Callable[[TableReader, Any, Any], TableRows]] = field(default_factory=dict)
-    matching: Mapping[str, Callable[[TableReader, str], TableRows]] = field(default_factory=dict)
-    size: Callable[[TableReader], int] = lambda reader: 1000
-    hidden: Mapping[str, tuple[str, ReadColumn]] = field(default_factory=dict)
+    get_rowid: Callable[[TableReader, TableRow], int] = lambda reader, row: row
+    equality_lookups: Mapping[str, Callable[[TableReader, Any], TableRows]] = field(default_factory=dict)
+    range_lookups: Mapping[str, Callable[[TableReader, Any, Any], TableRows]] = field(default_factory=dict)
+    match_lookups: Mapping[str, Callable[[TableReader, str], TableRows]] = field(default_factory=dict)
+    estimate_rows: Callable[[TableReader], int] = lambda reader: 1000
+    hidden_columns: Mapping[str, tuple[str, ReadColumn]] = field(default_factory=dict)
 
     @property
     def all_columns(self) -> Mapping[str, tuple[str, ReadColumn]]:
         """The columns that a query can name, with (SQL type, reading function), the hidden ones last."""
-        return {**self.columns, **self.hidden}
+        return {**self.columns, **self.hidden_columns}
 
     @property
     def declaration(self) -> str:
@@ -64,7 +65,7 @@ class SqlTable:
     def full_declaration(self) -> str:
         """The CREATE TABLE statement that SQLite gets, hidden columns included."""
         return self._format_declaration(
-            {**self.columns, **{name: (f"{kind} HIDDEN", read) for name, (kind, read) in self.hidden.items()}}
+            {**self.columns, **{name: (f"{kind} HIDDEN", read) for name, (kind, read) in self.hidden_columns.items()}}
         )
 
     def _format_declaration(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
@@ -134,6 +135,6 @@ def make_list_table(
         {column_name: (kind, make_column_reader(index)) for index, (column_name, kind) in enumerate(columns.items())},
         scan=lambda reader: enumerate(rows(reader), 1),  # each row is (number, tuple of the values of its columns)
         load=lambda reader, row: row[1],
-        number=lambda reader, row: row[0],
-        size=lambda reader: 20,  # an estimate for SQLite's planner: such lists are short
+        get_rowid=lambda reader, row: row[0],
+        estimate_rows=lambda reader: 20,  # an estimate for SQLite's planner: such lists are short
     )

@@ -62,7 +62,11 @@ def _build_table(table: SqlTable) -> Table:
 
 def _format_index_kinds(table: SqlTable, column: str) -> str | None:
     """Return the kinds of conditions on a column that use an index, such as "equality, range"; None if none does."""
-    columns_by_kind = (("equality", table.equal), ("range", table.between), ("words", table.matching))
+    columns_by_kind = (
+        ("equality", table.equality_lookups),
+        ("range", table.range_lookups),
+        ("words", table.match_lookups),
+    )
     kinds = [kind for kind, indexed_columns in columns_by_kind if column in indexed_columns]
     return ", ".join(kinds) or None
 

@@ -105,18 +105,18 @@ DOCUMENTS = SqlTable(
     },
     scan=lambda reader: reader.iter_ids(tables.DOCUMENTS),
     load=lambda reader, row: reader.get_document(row),
-    equal={
+    equality_lookups={
         "key": lambda reader, key: iter_optional(reader.find_document(key)),
         "rowid": make_row_lookup(tables.DOCUMENTS),
         **{name: _make_text_lookup(name) for name in TEXT_COLUMNS},
     },
-    between={"key": _scan_document_range, "rowid": make_range_scan(tables.DOCUMENTS)},
-    size=make_row_counter(tables.DOCUMENTS),
-    hidden={
+    range_lookups={"key": _scan_document_range, "rowid": make_range_scan(tables.DOCUMENTS)},
+    estimate_rows=make_row_counter(tables.DOCUMENTS),
+    hidden_columns={
         "language": ("TEXT", lambda reader, row, record: _get_language(reader, row)),
         "content": ("TEXT", lambda reader, row, record: reader.state.read_searchable_text(record)),
     },
-    matching={"content": _find_matching_documents},
+    match_lookups={"content": _find_matching_documents},
 )
 
 #: The documents for which SQLite evaluates a condition, in place of the ``documents`` table.
@@ -124,10 +124,10 @@ CANDIDATE_DOCUMENTS = replace(
     DOCUMENTS,
     name="_candidate_documents",
     scan=lambda reader: iter(reader.candidate_documents),
-    equal={},
-    between={},
-    matching={},
-    size=lambda reader: len(reader.candidate_documents),
+    equality_lookups={},
+    range_lookups={},
+    match_lookups={},
+    estimate_rows=lambda reader: len(reader.candidate_documents),
 )
 
 
@@ -161,15 +161,15 @@ CHUNKS = SqlTable(
     },
     scan=lambda reader: reader.iter_ids(tables.CHUNKS),
     load=lambda reader, row: reader.state.chunks.get(row),
-    equal={
+    equality_lookups={
         "id": make_row_lookup(tables.CHUNKS),
         "rowid": make_row_lookup(tables.CHUNKS),
         "document": lambda reader, key: reader.iter_chunks(key),
     },
-    between={"id": make_range_scan(tables.CHUNKS), "rowid": make_range_scan(tables.CHUNKS)},
-    size=make_row_counter(tables.CHUNKS),
-    hidden={"vector": ("BLOB", _read_vector)},
-    matching={"text": _find_matching_chunks},
+    range_lookups={"id": make_range_scan(tables.CHUNKS), "rowid": make_range_scan(tables.CHUNKS)},
+    estimate_rows=make_row_counter(tables.CHUNKS),
+    hidden_columns={"vector": ("BLOB", _read_vector)},
+    match_lookups={"text": _find_matching_chunks},
 )
 
 
@@ -197,13 +197,13 @@ ABSTRACTS = SqlTable(
     },
     scan=lambda reader: reader.iter_ids(tables.ABSTRACTS),
     load=lambda reader, row: reader.state.abstracts.get(row),
-    equal={
+    equality_lookups={
         "id": make_row_lookup(tables.ABSTRACTS),
         "rowid": make_row_lookup(tables.ABSTRACTS),
         "document": _iter_document_abstracts,
     },
-    between={"id": make_range_scan(tables.ABSTRACTS), "rowid": make_range_scan(tables.ABSTRACTS)},
-    size=make_row_counter(tables.ABSTRACTS),
+    range_lookups={"id": make_range_scan(tables.ABSTRACTS), "rowid": make_range_scan(tables.ABSTRACTS)},
+    estimate_rows=make_row_counter(tables.ABSTRACTS),
 )
 
 FILES = SqlTable(
@@ -217,7 +217,9 @@ FILES = SqlTable(
     },
     scan=lambda reader: (file.source for file in reader.state.ingested_files.scan()),
     load=lambda reader, row: reader.state.ingested_files.get(row),
-    number=hash_row,
-    equal={"source": lambda reader, source: iter_optional(source if reader.state.ingested_files.get(source) else None)},
-    size=make_row_counter(tables.INGESTED_FILES),
+    get_rowid=hash_row,
+    equality_lookups={
+        "source": lambda reader, source: iter_optional(source if reader.state.ingested_files.get(source) else None)
+    },
+    estimate_rows=make_row_counter(tables.INGESTED_FILES),
 )

@@ -93,10 +93,10 @@ class _TableScan:
                 return self._table.scan(self._reader)  # all rows: SQLite converts and compares the value
             operands[operator[0]] = value
         if "M" in operands:
-            return self._table.matching[column](self._reader, str(operands["M"]))
+            return self._table.match_lookups[column](self._reader, str(operands["M"]))
         if "=" in operands:
-            return self._table.equal[column](self._reader, operands["="])
-        return self._table.between[column](self._reader, operands.get(">"), operands.get("<"))
+            return self._table.equality_lookups[column](self._reader, operands["="])
+        return self._table.range_lookups[column](self._reader, operands.get(">"), operands.get("<"))
 
     def Eof(self) -> bool:
         """True if the scan has moved past its last row (xEof)."""
@@ -122,7 +122,7 @@ class _TableScan:
 
     def Rowid(self) -> int:
         """Return the rowid of the current row, which is unique in its table (xRowid)."""
-        return self._table.number(self._reader, self._row)
+        return self._table.get_rowid(self._reader, self._row)
 
     def Close(self) -> None:
         """End the scan, and drop its remaining rows. SQLite calls it (xClose)."""
@@ -202,7 +202,7 @@ class _VirtualTable:
                 column = info.get_aConstraint_iColumn(index)  # -1 is the rowid
                 column_name = self._column_names[column] if column >= 0 else "rowid"
                 constraints.append(_Constraint(index, column_name, operator))
-        num_table_rows = self._table.size(self._connection.open_reader)
+        num_table_rows = self._table.estimate_rows(self._connection.open_reader)
         selected, num_rows = self._choose_constraints(constraints, num_table_rows)
         for position, constraint in enumerate(selected, 1):  # SQLite passes the operands to Filter in this order
             info.set_aConstraintUsage_argvIndex(constraint.sqlite_index, position)
@@ -219,14 +219,14 @@ class _VirtualTable:
         An equality is better than a full-text query, and that is better than a range. Without a constraint that an
         index of the table supports, the result is an empty list and ``num_rows``, the number of rows of the table.
         """
-        for column in self._table.equal:  # the columns with an index for equality
+        for column in self._table.equality_lookups:
             for constraint in constraints:
                 if constraint.column == column and constraint.operator == "=":
                     return [constraint], 1 if column in _UNIQUE_COLUMNS else min(num_rows, _ROWS_PER_VALUE)
         for constraint in constraints:
-            if constraint.operator == "MATCH" and constraint.column in self._table.matching:
+            if constraint.operator == "MATCH" and constraint.column in self._table.match_lookups:
                 return [constraint], num_rows * _MATCH_FRACTION
-        for column in self._table.between:  # the columns with an index for ranges
+        for column in self._table.range_lookups:
             on_column = [constraint for constraint in constraints if constraint.column == column]
             lower = [constraint for constraint in on_column if constraint.operator[0] == ">"][:1]
             upper = [constraint for constraint in on_column if constraint.operator[0] == "<"][:1]

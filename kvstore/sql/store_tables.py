@@ -74,13 +74,13 @@ ENTITIES = SqlTable(
     },
     scan=lambda reader: (entity for entity, _ in reader.state.entities.scan()),
     load=lambda reader, row: reader.state.entities.get(row),
-    equal={
+    equality_lookups={
         "name": lambda reader, name: iter_optional(reader.find_entity(name)),
         "key": lambda reader, key: iter_optional(reader.find_entity(key)),
         "rowid": lambda reader, number: iter_optional(number if number in reader.state.entities else None),
     },
-    between={"key": _scan_entity_range},
-    size=make_row_counter(tables.ENTITY_NAMES),
+    range_lookups={"key": _scan_entity_range},
+    estimate_rows=make_row_counter(tables.ENTITY_NAMES),
 )
 
 
@@ -123,13 +123,13 @@ MENTIONS = SqlTable(
     },
     scan=lambda reader: _iter_mentions(reader, reader.iter_ids(tables.MENTIONS)),
     load=lambda reader, row: _MentionRecord(reader.state.chunks.get(row[0]), reader.list_mentions(row[0])[row[1]]),
-    number=lambda reader, row: row[0] << 16 | row[1],
-    equal={
+    get_rowid=lambda reader, row: row[0] << 16 | row[1],
+    equality_lookups={
         "chunk": lambda reader, chunk: _iter_mentions(reader, make_row_lookup(tables.MENTIONS)(reader, chunk)),
         "document": lambda reader, key: _iter_mentions(reader, reader.iter_chunks(key)),
         "entity": _iter_entity_mentions,
     },
-    size=lambda reader: 10 * reader.state.lmdb.count(tables.MENTIONS),
+    estimate_rows=lambda reader: 10 * reader.state.lmdb.count(tables.MENTIONS),
 )
 
 # The forest ----------------------------------------------------------------------------------------------------------
@@ -164,8 +164,8 @@ TREES = SqlTable(
     },
     scan=lambda reader: (tree for tree, _ in reader.state.forest.iter_trees()),
     load=lambda reader, row: reader.get_tree_name(row),
-    equal={"name": lambda reader, name: iter_optional(reader.find_tree(name))},
-    size=make_row_counter(tables.TREES),
+    equality_lookups={"name": lambda reader, name: iter_optional(reader.find_tree(name))},
+    estimate_rows=make_row_counter(tables.TREES),
 )
 
 
@@ -191,8 +191,8 @@ NODES = SqlTable(
     },
     scan=lambda reader: reader.iter_ids(tables.NODES),
     load=lambda reader, row: reader.state.forest.get_node(row),
-    equal={"rowid": make_row_lookup(tables.NODES), "entity": _iter_entity_nodes, "tree": _iter_tree_nodes},
-    size=make_row_counter(tables.NODES),
+    equality_lookups={"rowid": make_row_lookup(tables.NODES), "entity": _iter_entity_nodes, "tree": _iter_tree_nodes},
+    estimate_rows=make_row_counter(tables.NODES),
 )
 
 
@@ -254,13 +254,13 @@ EDGES = SqlTable(
         edge for pair in reader.state.forest.iter_edges() for edge in _iter_asserted_edges(reader, *pair)
     ),
     load=lambda reader, row: row[2],
-    number=hash_row,
-    equal={
+    get_rowid=hash_row,
+    equality_lookups={
         "child": lambda reader, name: _iter_parent_edges(reader, _iter_entity_nodes(reader, name)),
         "parent": lambda reader, name: _iter_child_edges(reader, _iter_entity_nodes(reader, name)),
         "tree": lambda reader, name: _iter_parent_edges(reader, _iter_tree_nodes(reader, name)),
     },
-    size=make_row_counter(tables.STATEMENTS),
+    estimate_rows=make_row_counter(tables.STATEMENTS),
 )
 
 
@@ -292,9 +292,9 @@ ALIASES = SqlTable(
     },
     scan=lambda reader: (key for key, _ in reader.state.aliases.iter_all()),
     load=lambda reader, row: reader.state.aliases.get(row),
-    number=hash_row,
-    equal={"name": _find_alias, "entity": _iter_aliases},
-    size=make_row_counter(tables.ALIASES),
+    get_rowid=hash_row,
+    equality_lookups={"name": _find_alias, "entity": _iter_aliases},
+    estimate_rows=make_row_counter(tables.ALIASES),
 )
 
 
@@ -373,9 +373,13 @@ TRIPLES = SqlTable(
     },
     scan=lambda reader: _iter_triples(reader, _list_documents_with_triples(reader)),
     load=_load_triple,
-    number=hash_row,
-    equal={"document": _iter_document_triples, "subject": _iter_entity_triples, "object": _iter_entity_triples},
-    size=lambda reader: 10 * sum(map(reader.state.lmdb.count, (tables.TRIPLES, tables.WRITTEN_TRIPLES))),
+    get_rowid=hash_row,
+    equality_lookups={
+        "document": _iter_document_triples,
+        "subject": _iter_entity_triples,
+        "object": _iter_entity_triples,
+    },
+    estimate_rows=lambda reader: 10 * sum(map(reader.state.lmdb.count, (tables.TRIPLES, tables.WRITTEN_TRIPLES))),
 )
 
 # The store itself ----------------------------------------------------------------------------------------------------

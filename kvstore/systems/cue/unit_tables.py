@@ -70,9 +70,9 @@ UNIT_TABLE = SqlTable(
         "text": ("TEXT", lambda reader, row, record: _get_units(reader).list_texts([row.id])[0]),
     },
     scan=lambda reader: _iter_document_units(reader, _iter_document_ids(reader)),
-    number=hash_row,
-    equal={"chunk": _iter_chunk_units, "document": _iter_units_by_document_key},
-    size=lambda reader: _get_units(reader).count,
+    get_rowid=hash_row,
+    equality_lookups={"chunk": _iter_chunk_units, "document": _iter_units_by_document_key},
+    estimate_rows=lambda reader: _get_units(reader).count,
 )
 
 
@@ -115,11 +115,11 @@ UNIT_MENTION_TABLE = SqlTable(
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row.entity)),
     },
     scan=lambda reader: _iter_mentions(reader, _iter_document_units(reader, _iter_document_ids(reader))),
-    number=lambda reader, row: hash_row(reader, (row.unit.id, row.entity)),
-    equal={
+    get_rowid=lambda reader, row: hash_row(reader, (row.unit.id, row.entity)),
+    equality_lookups={
         "chunk": lambda reader, chunk: _iter_mentions(reader, _iter_chunk_units(reader, chunk)),
         "document": lambda reader, key: _iter_mentions(reader, _iter_units_by_document_key(reader, key)),
         "entity": _iter_entity_mentions,
     },
-    size=lambda reader: 3 * _get_units(reader).count,
+    estimate_rows=lambda reader: 3 * _get_units(reader).count,
 )

@@ -212,7 +212,7 @@ DESCRIPTION_TABLE = SqlTable(
     },
     scan=lambda reader: _iter_rows(reader, _iter_document_ids(reader)),
     load=lambda reader, row: reader.call_cached(_list_descriptions, row[0])[row[1]],
-    number=hash_row,
-    equal={"document": lambda reader, key: _iter_rows(reader, iter_optional(reader.find_document(key)))},
-    size=make_row_counter(_TABLE),
+    get_rowid=hash_row,
+    equality_lookups={"document": lambda reader, key: _iter_rows(reader, iter_optional(reader.find_document(key)))},
+    estimate_rows=make_row_counter(_TABLE),
 )

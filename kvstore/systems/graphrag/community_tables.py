@@ -112,7 +112,7 @@ COMMUNITY_TABLE = SqlTable(
         "text": _make_column("TEXT", get_community_text),
     },
     scan=_iter_visible_communities,
-    equal={"community": _find_by_key},
+    equality_lookups={"community": _find_by_key},
 )
 
 
@@ -151,8 +151,8 @@ MEMBER_TABLE = SqlTable(
         "weight": ("REAL", lambda reader, row, record: row[2]),
     },
     scan=_iter_member_rows,
-    number=hash_row,
-    equal={
+    get_rowid=hash_row,
+    equality_lookups={
         "entity": _iter_memberships,
         "community": lambda reader, key: (
             row for community in _find_by_key(reader, key) for row in _iter_members(reader, community)
