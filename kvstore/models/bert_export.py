@@ -337,7 +337,7 @@ class QuantizedBertGraph(BertGraph):
         """Create an empty ONNX graph whose linear layers multiply bytes; ``weights`` has the weights by name."""
         super().__init__(weights)
         #: The quantized activations that layers read, by the name of the result before quantization.
-        self._quantized: dict[str, _QuantizedActivations] = {}
+        self._activations_by_input: dict[str, _QuantizedActivations] = {}
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[Any]:
         """Return the scale of each input channel of the layer ``name``; subclasses must override this.
@@ -359,9 +359,9 @@ class QuantizedBertGraph(BertGraph):
         ``activations`` is the name of an earlier result, and ``name`` the prefix of the layer's weights. Activations
         that several layers read are quantized once.
         """
-        if activations not in self._quantized:
-            self._quantized[activations] = self._add_quantized_activations(activations, name)
-        bytes_name, row_scales, channel_scales, shift = self._quantized[activations]
+        if activations not in self._activations_by_input:
+            self._activations_by_input[activations] = self._add_quantized_activations(activations, name)
+        bytes_name, row_scales, channel_scales, shift = self._activations_by_input[activations]
         layer = self._quantize_layer(name, channel_scales, shift)
         products = self._add_operation(
             "MatMulIntegerToFloat",

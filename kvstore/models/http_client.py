@@ -67,10 +67,10 @@ class Reply(ClosedOnExit):
 
         Raises TimeoutError if nothing arrives within ``seconds`` or before the deadline of the reply.
         """
-        remaining = min(seconds, self._deadline - time.monotonic())
-        if remaining <= 0:
+        remaining_seconds = min(seconds, self._deadline - time.monotonic())
+        if remaining_seconds <= 0:
             raise TimeoutError("timed out")
-        return self._connections.run(self._read_available(), remaining)
+        return self._connections.run(self._read_available(), remaining_seconds)
 
     async def _read_available(self) -> bytes:
         """Wait for the next bytes of the body, and return them; empty bytes at the end."""
@@ -137,10 +137,10 @@ def post(
     """
     httpx = import_extra("httpx", "llm", "to ask an endpoint", error=error)
     connections = _get_connections()
-    remaining = deadline - time.monotonic()
+    remaining_seconds = deadline - time.monotonic()
     # Answers must not be compressed: a part of a stream would wait for more data.
     all_headers = {"Accept-Encoding": "identity", **headers}
-    connect, first_part = min(timeouts.connect, remaining), min(timeouts.first_part, remaining)
+    connect, first_part = min(timeouts.connect, remaining_seconds), min(timeouts.first_part, remaining_seconds)
     timeout = httpx.Timeout(connect=connect, pool=connect, read=first_part, write=first_part)
 
     async def send() -> Any:
@@ -151,7 +151,7 @@ def post(
         )
 
     # The limit of the whole request, in addition to the timeouts of each wait.
-    return Reply(connections.run(send(), min(connect + first_part, remaining)), connections, timeouts, deadline)
+    return Reply(connections.run(send(), min(connect + first_part, remaining_seconds)), connections, timeouts, deadline)
 
 
 #: The thread of all requests. httpx must not log there: servers can repeat a key.

@@ -69,7 +69,7 @@ class LanguagePipeline:
         """Record the name of a spaCy pipeline, which is loaded on first use."""
         self.name = name
         self._lock = threading.RLock()
-        self._loaded: _LoadedPipeline | None = None
+        self._pipeline: _LoadedPipeline | None = None
 
     def load(self) -> None:
         """Load the pipeline now. Raises LanguageError if it is missing."""
@@ -117,13 +117,13 @@ class LanguagePipeline:
         The first call loads the pipeline. A process that runs nothing but kvstore imports spaCy without the modules
         that ``en`` does not need.
         """
-        if self._loaded is None:
+        if self._pipeline is None:
             from .lean_import import hide_unneeded_modules
 
             is_lean = process.runs_only_kvstore and self.name == ENGLISH
             with hide_unneeded_modules() if is_lean else nullcontext():
-                self._loaded = _load_pipeline(self.name)
-        return self._loaded
+                self._pipeline = _load_pipeline(self.name)
+        return self._pipeline
 
 
 @lru_cache(maxsize=4)

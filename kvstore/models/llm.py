@@ -269,10 +269,10 @@ class LanguageModel:
                 raise _parse_prompt_limit(message) from None
             # response_format is the caller's; the longest name comes first, because it contains another one.
             names = ("temperature", _NEW_LIMIT_FIELD, "max_tokens", "stream_options")
-            rejected = next((name for name in names if name in payload and name in message), None)
-            if rejected is None:
+            rejected_field = next((name for name in names if name in payload and name in message), None)
+            if rejected_field is None:
                 raise
-        self._rejected_fields.add(rejected)
+        self._rejected_fields.add(rejected_field)
         return self._open_stream(messages, optional_fields)
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:

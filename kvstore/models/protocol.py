@@ -153,7 +153,7 @@ class RuntimeEmbedder(ABC):
     def __init__(self) -> None:
         """Create an embedder whose model is loaded on first use."""
         self._lock = threading.Lock()
-        self._loaded: Runtime | None = None
+        self._runtime: Runtime | None = None
 
     def load(self) -> None:
         """Load the model now instead of on first use. Raises EmbedderError."""
@@ -171,9 +171,9 @@ class RuntimeEmbedder(ABC):
     def _get_runtime(self) -> Runtime:
         """Return the loaded model, which is opened on the first call."""
         with self._lock:
-            if self._loaded is None:
-                self._loaded = self._open_runtime()
-            return self._loaded
+            if self._runtime is None:
+                self._runtime = self._open_runtime()
+            return self._runtime
 
     @abstractmethod
     def _open_runtime(self) -> Runtime:

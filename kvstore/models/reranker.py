@@ -29,7 +29,7 @@ class CrossEncoderReranker:
         """Record the name of a cross-encoder, which is loaded on first use."""
         self.name = name
         self._lock = threading.Lock()
-        self._loaded: Any = None
+        self._model: Any = None
 
     def scores(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the relevance of each of ``texts`` to the question, shape (len(texts),). Raises RerankerError."""
@@ -51,7 +51,7 @@ class CrossEncoderReranker:
     def _load_model(self) -> Any:
         """Return the model, which is loaded on the first call; raises RerankerError."""
         with self._lock:
-            if self._loaded is None:
+            if self._model is None:
                 missing = find_first_missing(TORCH_PACKAGES)
                 if missing is not None:
                     raise RerankerError(f"reranker {self.name!r} needs the package {missing}; run {INSTALL_MODELS}")
@@ -60,8 +60,8 @@ class CrossEncoderReranker:
                 is_local = must_load_locally(self.name)
                 try:
                     with hide_progress_bars():
-                        self._loaded = CrossEncoder(self.name, local_files_only=is_local)
+                        self._model = CrossEncoder(self.name, local_files_only=is_local)
                 except (OSError, RuntimeError, ValueError, ImportError) as error:
                     reason = explain_missing_model(self.name) if is_local and isinstance(error, OSError) else ""
                     raise RerankerError(f"reranker {self.name!r} cannot be loaded: {reason or error}") from error
-            return self._loaded
+            return self._model

@@ -158,7 +158,7 @@ class _CharacterForms(dict[int, str]):
             raise ValueError(f"{CHARACTERS_FILE} is damaged")
         table = json.loads(data)
         #: The bounds of the ranges of characters that are removed, and that are words by themselves.
-        self._removed, self._separate = _parse_ranges(table["removed"]), _parse_ranges(table["separate"])
+        self._removed_ranges, self._separate_ranges = _parse_ranges(table["removed"]), _parse_ranges(table["separate"])
         # Each entry of "forms" is a character and its replacement.
         self._forms = {ord(entry[0]): entry[1:] for entry in table["forms"].split(" ")}
         self._forms |= dict.fromkeys(map(ord, table["spaces"]), " ")
@@ -166,11 +166,11 @@ class _CharacterForms(dict[int, str]):
     def __missing__(self, code: int) -> str:
         """Return the text that replaces the character with this code, and cache it if there is room."""
         # The bounds of ranges alternate, so a code in a range has an odd number of them at or below it.
-        if bisect_right(self._removed, code) % 2:
+        if bisect_right(self._removed_ranges, code) % 2:
             text = ""
         else:
             text = unicodedata.normalize("NFD", chr(code)) if code in HANGUL else self._forms.get(code, chr(code))
-            if bisect_right(self._separate, code) % 2:
+            if bisect_right(self._separate_ranges, code) % 2:
                 text = f" {text} "
         if len(self) < _MAX_CACHED_CHARACTERS:
             self[code] = text
