@@ -110,22 +110,22 @@ class Evaluation:
         self._state = state
         self._index: MetadataIndex = state.get_part(METADATA)
 
-    def evaluate(self, condition: Condition, *, negated: bool = False) -> Bounds:
-        """Return the documents for which a condition is certainly and possibly true or, if ``negated``, false.
+    def evaluate(self, condition: Condition, *, is_negated: bool = False) -> Bounds:
+        """Return the documents for which a condition is certainly and possibly true or, if ``is_negated``, false.
 
         Neither set contains documents for which the condition is unknown, as in SQL.
         """
         match condition:
             case Not(operand):
-                return self.evaluate(operand, negated=not negated)
+                return self.evaluate(operand, is_negated=not is_negated)
             case All(operands) | AnyOf(operands):
                 # NOT (a AND b) is NOT a OR NOT b.
-                combine = np.logical_and if isinstance(condition, All) != negated else np.logical_or
-                all_bounds = (self.evaluate(operand, negated=negated) for operand in operands)
+                combine = np.logical_and if isinstance(condition, All) != is_negated else np.logical_or
+                all_bounds = (self.evaluate(operand, is_negated=is_negated) for operand in operands)
                 return reduce(partial(_combine_bounds, combine), all_bounds)
             case Exists(operand):
                 bounds = self.evaluate(operand)
-                return self._complement(bounds) if negated else bounds
+                return self._complement(bounds) if is_negated else bounds
             case Unknown():  # neither the condition nor its negation is true for any document
                 return _make_exact(self._index.make_empty_mask())
             case Unsupported():
@@ -135,23 +135,23 @@ class Evaluation:
                 if documents is None:
                     return self.evaluate(Unsupported())
                 non_null, undecided = documents
-                selected = self._all_documents & ~non_null if negated else non_null
+                selected = self._all_documents & ~non_null if is_negated else non_null
                 if undecided is None:
                     return _make_exact(selected)
                 return Bounds(selected & ~undecided, selected | undecided)
             case IsEmptyList(field):
                 # An empty list is not NULL, but has no index key, so only the document itself can decide.
                 bounds = Bounds(self._index.make_empty_mask(), self.evaluate(IsNotNull(field)).possible)
-                return self._complement(bounds) if negated else bounds
+                return self._complement(bounds) if is_negated else bounds
             case Compare(field):
-                return self._apply_negation(field, self._evaluate_comparison(condition), negated)
+                return self._apply_negation(field, self._evaluate_comparison(condition), is_negated)
             case IsLike(field) | HasText(field):
-                return self._apply_negation(field, self._evaluate_match(condition), negated)
+                return self._apply_negation(field, self._evaluate_match(condition), is_negated)
             case MatchesText(field, query):
                 if field != DOCUMENT_TEXT:
                     return self.evaluate(Unsupported())
                 bounds = Bounds(self._index.make_empty_mask(), self._find_text_candidates(query))
-                return self._complement(bounds) if negated else bounds
+                return self._complement(bounds) if is_negated else bounds
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
@@ -181,15 +181,15 @@ class Evaluation:
         """
         return Bounds(self._all_documents & ~bounds.possible, self._all_documents & ~bounds.certain)
 
-    def _apply_negation(self, field: Field, bounds: Bounds | None, negated: bool) -> Bounds:
-        """Return the certain and possible matches of a comparison or, if ``negated``, of its negation.
+    def _apply_negation(self, field: Field, bounds: Bounds | None, is_negated: bool) -> Bounds:
+        """Return the certain and possible matches of a comparison or, if ``is_negated``, of its negation.
 
         ``bounds`` are the matches of the comparison, or None if the index cannot evaluate it. The negation is true for
         the other documents whose ``field``, the compared field, is not NULL.
         """
         if bounds is None:
             return self.evaluate(Unsupported())
-        if not negated:
+        if not is_negated:
             return bounds
         documents = self._find_non_null(field)
         if documents is None:
@@ -348,8 +348,8 @@ class Evaluation:
 
         def is_certain(key: bytes) -> bool:
             """True if the number in a key, after ``field_prefix``, certainly satisfies the comparison."""
-            stored = decode_value(key[len(field_prefix) :])
-            return is_limit_exact and is_exact_decimal(stored) and COMPARISONS[operator](stored, number)  # type: ignore[arg-type]
+            value = decode_value(key[len(field_prefix) :])
+            return is_limit_exact and is_exact_decimal(value) and COMPARISONS[operator](value, number)  # type: ignore[arg-type]
 
         def is_possible(key: bytes) -> bool:
             """True if the number in a key (after the prefix) or ``number`` is inexact as a decimal, so it may match."""
@@ -421,7 +421,7 @@ class Evaluation:
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
         low_key, high_key = (b"", key.encode()) if operator in ("<", "<=") else (key.encode(), None)
-        return self._scan_keys(low_key, high_key, lambda stored: COMPARISONS[operator](stored, key))
+        return self._scan_keys(low_key, high_key, lambda document_key: COMPARISONS[operator](document_key, key))
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
         """Return the documents for whose key ``matches`` is true. Every such key begins with one of ``prefixes``."""

@@ -82,7 +82,7 @@ class LinkRows(NamedTuple):
     """
 
     entities: npt.NDArray[np.uint32]
-    others: npt.NDArray[np.uint32]
+    other_entities: npt.NDArray[np.uint32]
     kinds: npt.NDArray[np.uint8]
     multiplicities: npt.NDArray[np.uint32]
 

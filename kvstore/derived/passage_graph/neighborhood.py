@@ -173,7 +173,7 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
         if synonyms is not None:
             links = _add_synonyms(links, self.entities, synonyms)
         if links is not None:
-            other_degrees = graph.read_degrees(links.others)
+            other_degrees = graph.read_degrees(links.other_entities)
         cosine_chunks, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
         if self.vector is not None:
             cosine_chunks = rows.chunks if self.known_chunks is None else subtract_ids(rows.chunks, self.known_chunks)
@@ -196,7 +196,7 @@ def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonym
         return synonym_links
     return LinkRows(
         np.concatenate((links.entities, synonym_links.entities)),
-        np.concatenate((links.others, synonym_links.others)),
+        np.concatenate((links.other_entities, synonym_links.other_entities)),
         np.concatenate((links.kinds, synonym_links.kinds)),
         np.concatenate((links.multiplicities, synonym_links.multiplicities)),
     )
@@ -205,12 +205,12 @@ def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonym
 class NamedNeighborhoods(NamedTuple):
     """The entity of each requested name, 0 if unknown, and the rows of these entities.
 
-    ``distinct`` are the distinct entities, with their ``degrees``. ``neighborhood`` answers ``request``, which excludes
-    entities that too many chunks name.
+    ``distinct_entities`` are the known ones without repetitions, with their ``degrees``. ``neighborhood`` answers
+    ``request``, which excludes entities that too many chunks name.
     """
 
     entities: EntityIds
-    distinct: EntityIds
+    distinct_entities: EntityIds
     degrees: Degrees
     request: NeighborhoodRequest
     neighborhood: Neighborhood
@@ -230,12 +230,14 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
         """Look up the entities of the names, and the rows (edges) of entities in at most ``max_chunks`` chunks."""
         # A filter restricted to the allowed documents would lack names that only imported triples contain.
         entities = state.unrestricted.filter.find_entities(self.names)
-        distinct = merge_distinct(entities[entities > 0])  # an unknown name has entity 0
-        degrees = state.get_part(GRAPH).read_degrees(distinct)
+        distinct_entities = merge_distinct(entities[entities > 0])  # an unknown name has entity 0
+        degrees = state.get_part(GRAPH).read_degrees(distinct_entities)
         request = replace(
-            self.row_request, chunks=np.empty(0, np.uint64), entities=distinct[degrees.total <= self.max_chunks]
+            self.row_request,
+            chunks=np.empty(0, np.uint64),
+            entities=distinct_entities[degrees.total <= self.max_chunks],
         )
-        return NamedNeighborhoods(entities, distinct, degrees, request, request.fetch(state))
+        return NamedNeighborhoods(entities, distinct_entities, degrees, request, request.fetch(state))
 
 
 class NodeName(NamedTuple):

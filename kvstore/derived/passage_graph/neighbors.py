@@ -101,14 +101,15 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     counts = _count_chunks(graph, display_entities, candidates)
     # Rounded, so that scores that are displayed as equal are equal.
     scores = np.round(joint_weights / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
-    ranked = _rank_candidates(state, candidates, scores, counts, limit)  # (index in ``candidates``, name)
+    ranked_candidates = _rank_candidates(state, candidates, scores, counts, limit)  # (index in ``candidates``, name)
     shared_chunks = {
-        int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for index, _ in ranked
+        int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]]
+        for index, _ in ranked_candidates
     }
     first_chunks = _find_first_chunks(state, shared_chunks)
     name = state.entities.get(entity).name
     neighbors = Neighbours()
-    for index, display_name in ranked:
+    for index, display_name in ranked_candidates:
         candidate = int(candidates[index])
         document, chunk = first_chunks.get(candidate, (None, None))
         trees = tuple(sorted(trees_above[candidate])), tuple(sorted(trees_below[candidate]))
@@ -129,11 +130,11 @@ def _rank_candidates(
     min_score = np.sort(scores)[max(0, len(scores) - limit)]
     selected = np.flatnonzero(scores >= min_score)
     records = state.entities.get_many(candidates[selected].tolist())
-    ranked = sorted(
+    ranked_candidates = sorted(
         (-scores[index], counts[index], record.key, index, record.name)
         for index, record in zip(selected.tolist(), records, strict=True)
     )
-    return [(index, name) for *_, index, name in ranked[:limit]]
+    return [(index, name) for *_, index, name in ranked_candidates[:limit]]
 
 
 def _list_chunks(graph: PassageGraph, entities: EntityIds) -> UInt64Array:

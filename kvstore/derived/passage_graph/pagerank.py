@@ -374,7 +374,7 @@ class _WeightedRows:
         return _WalkRows(
             rows.nodes,
             bounds=np.searchsorted(row_indexes[order], np.arange(len(entities) + 1)),
-            neighbors=np.concatenate((rows.neighbors, make_entity_nodes(links.others)))[order],
+            neighbors=np.concatenate((rows.neighbors, make_entity_nodes(links.other_entities)))[order],
             weights=np.concatenate((rows.weights, link_weights))[order],
             costs=np.concatenate((rows.costs, self._compute_entity_costs(other_degrees)))[order],
         )

@@ -71,10 +71,10 @@ class RestrictedPassageGraph(PassageGraph):
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """Return the links of entities, except links stated only by documents that the query excludes."""
         links = super().read_link_rows(entities)
-        link_tuples = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
+        link_tuples = zip(links.entities.tolist(), links.other_entities.tolist(), links.kinds.tolist(), strict=True)
         is_visible = np.array([self._is_link_visible(*link) for link in link_tuples], np.bool_)
-        entities, others, kinds, multiplicities = links
-        return LinkRows(entities[is_visible], others[is_visible], kinds[is_visible], multiplicities[is_visible])
+        entities, other_entities, kinds, multiplicities = links
+        return LinkRows(entities[is_visible], other_entities[is_visible], kinds[is_visible], multiplicities[is_visible])
 
     def _is_link_visible(self, entity: int, other_entity: int, kind: int) -> bool:
         """True if a link between two entities is stated by the user, or by a document that the query allows.

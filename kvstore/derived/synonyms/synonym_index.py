@@ -64,15 +64,15 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         digests = {entity: _hash_name(name) for entity, name in names.items()}
         similarity = record.get_float_option("similarity")
         options = {"similarity": similarity, "neighbours": _MAX_SYNONYMS, **_GRAPH_OPTIONS}
-        reused = _reuse_rows(old, options, digests, dimension)
-        new_entities = sorted(names.keys() - set(reused.entities.tolist()))
-        start = 0 if reused.graph is None else len(reused.vectors)  # the first row to add to the graph
-        steps = 2 * len(new_entities) + len(reused.vectors) - start
+        reused_rows = _reuse_rows(old, options, digests, dimension)
+        new_entities = sorted(names.keys() - set(reused_rows.entities.tolist()))
+        start = 0 if reused_rows.graph is None else len(reused_rows.vectors)  # the first row to add to the graph
+        steps = 2 * len(new_entities) + len(reused_rows.vectors) - start
         new_vectors = _embed_names([names[entity] for entity in new_entities], steps, tools)
-        vectors = np.concatenate([reused.vectors, *new_vectors])
-        entities = np.concatenate([reused.entities, np.array(new_entities, np.uint32)])
-        graph = _build_graph(vectors, reused.graph, start)
-        pair_groups = [reused.pairs]
+        vectors = np.concatenate([reused_rows.vectors, *new_vectors])
+        entities = np.concatenate([reused_rows.entities, np.array(new_entities, np.uint32)])
+        graph = _build_graph(vectors, reused_rows.graph, start)
+        pair_groups = [reused_rows.pairs]
         for row in range(start, len(vectors)):
             pair_groups.append(_find_near_rows(graph, vectors, row, entities, similarity))
             if (row - start + 1) % _GRAPH_BATCH == 0:
@@ -169,14 +169,14 @@ def _find_near_rows(
     The near rows have a cosine of at least ``similarity``. At most ``_MAX_SYNONYMS`` of them are returned, without rows
     of deleted names (entity 0).
     """
-    others = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * _MAX_SYNONYMS)).labels.astype(np.uint32)
+    other_rows = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * _MAX_SYNONYMS)).labels.astype(np.uint32)
     # The graph only proposes rows: their cosines are computed exactly.
-    scores = cosines(vectors[others], vectors[row])
-    order = np.lexsort((others, -scores))
-    others, scores = others[order], scores[order]
-    selected = (scores >= similarity) & (others != row) & (entities[others] != 0)
-    others, scores = others[selected][:_MAX_SYNONYMS], scores[selected][:_MAX_SYNONYMS]
-    return _SynonymPairs(np.full(len(others), row, np.uint32), others, scores)
+    scores = cosines(vectors[other_rows], vectors[row])
+    order = np.lexsort((other_rows, -scores))
+    other_rows, scores = other_rows[order], scores[order]
+    selected = (scores >= similarity) & (other_rows != row) & (entities[other_rows] != 0)
+    other_rows, scores = other_rows[selected][:_MAX_SYNONYMS], scores[selected][:_MAX_SYNONYMS]
+    return _SynonymPairs(np.full(len(other_rows), row, np.uint32), other_rows, scores)
 
 
 def _symmetrize_pairs(pair_groups: Sequence[_SynonymPairs]) -> _SynonymPairs:

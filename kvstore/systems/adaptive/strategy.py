@@ -144,7 +144,7 @@ class AdaptiveStrategy:
             unexplained_chunks = [chunk for chunk, _ in ranking if chunk not in paths]
             paths |= describe_paths(query.reading, walk_result.ranks, unexplained_chunks)
         # If there are fewer candidates than the query needs, the other results of both searches follow.
-        ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
+        ranking = append_tails(ranking, *hybrid.full_rankings, top=query.reach)
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
     def _choose_max_walk_weight(self, query: Query) -> float:

@@ -159,7 +159,7 @@ def _merge_reported_communities(
     """
     visible_communities = communities.filter_visible(np.array(reported_communities, np.int64))
     cosines = communities.compute_cosines(visible_communities, vector).tolist()
-    ranked = [
+    ranked_nodes = [
         # Nodes whose report a model wrote are among ``reported_communities``.
         *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),
         *((node, _round_cosine(cosine)) for node, cosine in zip(visible_communities.tolist(), cosines, strict=True)),
@@ -170,7 +170,7 @@ def _merge_reported_communities(
         community, cosine = ranked_node
         return -cosine, communities.get_key(community)
 
-    return sorted(ranked, key=get_sort_key)
+    return sorted(ranked_nodes, key=get_sort_key)
 
 
 def _round_cosine(cosine: float) -> float:

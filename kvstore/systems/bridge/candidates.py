@@ -190,7 +190,7 @@ class _PoolBuilder:
         before.
         """
         allowed = self._request.allowed
-        yielded: set[int] = set()
+        yielded_chunks: set[int] = set()
         for first in range(0, len(abstracts), _ABSTRACTS_PER_READ):
             starts = [abstract for _, abstract in abstracts[first : first + _ABSTRACTS_PER_READ]]
             neighbor_groups = self._list_tree_neighbors(starts, level)
@@ -203,9 +203,9 @@ class _PoolBuilder:
                     visited.add(abstract)
                     route = AbstractRoute(entity.key, start, levels, abstract)
                     for chunk in self._iter_stored_chunks(abstract):
-                        is_new = chunk not in self.pool and chunk not in yielded
+                        is_new = chunk not in self.pool and chunk not in yielded_chunks
                         if is_new and (allowed is None or allowed.is_chunk_allowed(chunk)):
-                            yielded.add(chunk)
+                            yielded_chunks.add(chunk)
                             yield chunk, route
 
     def _list_tree_neighbors(self, abstracts: Sequence[int], level: int) -> list[list[_TreeNeighbor]]:

@@ -52,16 +52,16 @@ class CftStrategy:
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in entity.identity.names] for entity in entities]
         with query.trace.step("filter to nodes in the forest") as step:
-            rendered = reader.fetch(Relations(names, _MAX_NODES, relatives))
+            relation_texts = reader.fetch(Relations(names, _MAX_NODES, relatives))
             node_counts = [
-                f"{entity.key} ({count})" for entity, count in zip(entities, rendered.node_counts, strict=True)
+                f"{entity.key} ({count})" for entity, count in zip(entities, relation_texts.node_counts, strict=True)
             ]
             step.detail = ", ".join(node_counts) or "no entity known: dense search alone"
-            step.count = sum(rendered.node_counts)
+            step.count = sum(relation_texts.node_counts)
         with query.trace.step("ancestors and descendants") as step:
             step.detail = f"the first {relatives} of each node"
-            step.count = len(rendered.sentences)
-        relation_ranking, relations_by_chunk = _rank_chunks_by_relation(query, rendered.relations)
+            step.count = len(relation_texts.sentences)
+        relation_ranking, relations_by_chunk = _rank_chunks_by_relation(query, relation_texts.relations)
         ranking, paths = _fuse_rankings(
             reader, [("vector", near_ranking[:_NUM_FUSED]), ("relations", relation_ranking)]
         )
@@ -72,7 +72,7 @@ class CftStrategy:
         }
         ranking = append_tails(ranking, near_ranking, top=query.reach)
         evidence = evidence_of(query, self.name, ranking, paths, pool=query.chunk_count)
-        return replace(evidence, context=rendered.sentences)
+        return replace(evidence, context=relation_texts.sentences)
 
 
 def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:

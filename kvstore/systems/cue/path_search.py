@@ -144,18 +144,23 @@ def _select_best_paths(
         if scorer is None
         else _score_texts(graph, list(extensions), scorer)
     )
-    scored = [_ScoredExtension(score, extension) for score, extension in zip(scores, extensions.values(), strict=True)]
-    ranked = sorted(scored, key=lambda candidate: -candidate.score)
-    is_last_tied = len(ranked) > beam.width and ranked[beam.width - 1].score == ranked[beam.width].score
+    scored_extensions = [
+        _ScoredExtension(score, extension) for score, extension in zip(scores, extensions.values(), strict=True)
+    ]
+    ranked_extensions = sorted(scored_extensions, key=lambda candidate: -candidate.score)
+    is_last_tied = (
+        len(ranked_extensions) > beam.width
+        and ranked_extensions[beam.width - 1].score == ranked_extensions[beam.width].score
+    )
     if is_last_tied:
         # Break ties by document key and position, since the order of rows is arbitrary.
-        ranked.sort(
+        ranked_extensions.sort(
             key=lambda candidate: (
                 -candidate.score,
                 *map(graph.get_sort_key, (*candidate.extension.path.rows, candidate.extension.row)),
             )
         )
-    return [_extend_path(graph, extension, score) for score, extension in ranked[: beam.width]]
+    return [_extend_path(graph, extension, score) for score, extension in ranked_extensions[: beam.width]]
 
 
 def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:

@@ -161,9 +161,9 @@ def find_paths(
 def _record_paths(query: Query, graph: UnitGraph, hop: int, paths: Iterable[UnitPath]) -> None:
     """Record a step for EXPLAIN that shows the ``paths`` after a hop (counted from 1) with their scores, best first."""
     with query.trace.step(f"paths after hop {hop}") as step:
-        ranked = sorted(paths, key=lambda path: -path.score)
-        step.detail = "; ".join(f"{path.score:.3f} {_format_path(graph, path)}" for path in ranked)
-        step.count = len(ranked)
+        ranked_paths = sorted(paths, key=lambda path: -path.score)
+        step.detail = "; ".join(f"{path.score:.3f} {_format_path(graph, path)}" for path in ranked_paths)
+        step.count = len(ranked_paths)
 
 
 def find_best_path_by_chunk(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:

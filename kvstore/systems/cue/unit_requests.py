@@ -155,8 +155,8 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         units.load_names(chunk for _, chunk, mention_bits in edges_to_chunks if not mention_bits & _TITLE_BITS)
         ids_by_entity: dict[int, list[int]] = {entity: [] for entity in self.entities}
         for entity, chunk, mention_bits in edges_to_chunks:
-            mentioning = _list_mentioning_units(state, entity, units_by_chunk[chunk], mention_bits)
-            ids_by_entity[entity] += [unit.id for unit in mentioning]
+            mentioning_units = _list_mentioning_units(state, entity, units_by_chunk[chunk], mention_bits)
+            ids_by_entity[entity] += [unit.id for unit in mentioning_units]
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
     def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:
@@ -227,9 +227,9 @@ class UnitContentsRequest(ReadRequest[list[UnitContent]]):
     def fetch(self, state: State) -> list[UnitContent]:
         """Return the text of each unit (sentence), with its title and headings, in the order of the ids."""
         units = state.get_part(UNITS)
-        texts, stored = units.list_texts(self.ids), units.get(self.ids)
+        texts, stored_units = units.list_texts(self.ids), units.get(self.ids)
         # The document and section of each chunk; section -1 is the text before the first heading.
-        locations = {unit.chunk: units.get_section(unit) for unit in stored}
+        locations = {unit.chunk: units.get_section(unit) for unit in stored_units}
         sections = state.documents.get_sections_many(
             document.id for document, section in locations.values() if section >= 0
         )
@@ -237,7 +237,9 @@ class UnitContentsRequest(ReadRequest[list[UnitContent]]):
             chunk: (document.title, build_heading_path(sections[document.id], section) if section >= 0 else [])
             for chunk, (document, section) in locations.items()
         }
-        return [UnitContent(text, *title_and_headings[unit.chunk]) for text, unit in zip(texts, stored, strict=True)]
+        return [
+            UnitContent(text, *title_and_headings[unit.chunk]) for text, unit in zip(texts, stored_units, strict=True)
+        ]
 
 
 class KeyedEntity(NamedTuple):
@@ -262,7 +264,9 @@ def _sort_by_key(state: State, groups: Sequence[Iterable[int]]) -> list[list[Key
     entities = list(dict.fromkeys(chain.from_iterable(groups)))
     records = state.entities.get_many(entities)
     keyed_entities = {entity: KeyedEntity(entity, record.key) for entity, record in zip(entities, records, strict=True)}
-    return [sorted(map(keyed_entities.__getitem__, group), key=lambda keyed: keyed.key) for group in groups]
+    return [
+        sorted(map(keyed_entities.__getitem__, group), key=lambda keyed_entity: keyed_entity.key) for group in groups
+    ]
 
 
 class NamedEntities(NamedTuple):
@@ -291,7 +295,9 @@ class TitleVariantsRequest(ReadRequest[NamedEntities]):
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])
         is_title = links.kinds == edges.TITLE_LINK
         linked_entities: dict[int, list[int]] = {}
-        for entity, other in zip(links.entities[is_title].tolist(), links.others[is_title].tolist(), strict=True):
+        for entity, other in zip(
+            links.entities[is_title].tolist(), links.other_entities[is_title].tolist(), strict=True
+        ):
             linked_entities.setdefault(entity, []).append(other)
         groups = [
             {*group, *chain.from_iterable(linked_entities.get(entity, ()) for entity in group)}

@@ -371,15 +371,15 @@ def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
     return any(start <= span_start and span_end <= end for start, end in spans)
 
 
-def _select_best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
+def _select_best(scores: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
     """Return the ``count`` (id, score) pairs with the highest scores, and all that tie with the last; unsorted.
 
     A caller that breaks ties can then sort only these.
     """
-    if len(scored) <= count:
-        return scored
-    min_score = sorted((score for _, score in scored), reverse=True)[count - 1]
-    return [(id, score) for id, score in scored if score >= min_score]
+    if len(scores) <= count:
+        return scores
+    min_score = sorted((score for _, score in scores), reverse=True)[count - 1]
+    return [(id, score) for id, score in scores if score >= min_score]
 
 
 class _UnitsPart:

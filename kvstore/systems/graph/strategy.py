@@ -355,7 +355,9 @@ def _add_entities_of_triples(query: Query, inputs: _WalkInputs, starts: dict[int
     for node, mass in masses.items():
         starts[node] = starts.get(node, 0.0) + _RELATION_WEIGHT * mass
     inputs.rows_read.append((answer.request, answer.neighborhood))
-    inputs.degrees.update(zip(make_entity_nodes(answer.distinct).tolist(), answer.degrees.total.tolist(), strict=True))
+    inputs.degrees.update(
+        zip(make_entity_nodes(answer.distinct_entities).tolist(), answer.degrees.total.tolist(), strict=True)
+    )
 
 
 def _select_candidates(

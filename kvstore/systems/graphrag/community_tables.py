@@ -23,7 +23,7 @@ _MAX_NAMED_MEMBERS = 20
 
 
 def get_communities(state: State) -> Communities | None:
-    """Return the communities of a state, or None if it has no such index or the index is not built yet."""
+    """Return the communities of a state, or None if it has no communities index or that is not built yet."""
     return bind_generation(state, COMMUNITIES)
 
 

@@ -182,10 +182,10 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
     This is the dynamic community selection of microsoft/graphrag, by the scores that ``scoring`` computes instead of a
     model's ratings. It descends at most ``levels`` levels from the coarsest communities.
     """
-    selected, scored = _descend(scoring, levels)
-    communities = np.concatenate([level.communities for level in selected])
+    selected_communities, scored_communities = _descend(scoring, levels)
+    communities = np.concatenate([level.communities for level in selected_communities])
     # The factor of a community, from 1 to 2, grows with its number of chunks.
-    scores = np.concatenate([level.scores * level.factors for level in selected])
+    scores = np.concatenate([level.scores * level.factors for level in selected_communities])
     best = find_best(communities, scores, limit)
     groups = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
     if scoring.unassigned:
@@ -195,8 +195,8 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
     return _SelectedGroups(
         groups[:limit],
         num_candidates=len(communities) + (1 if scoring.unassigned else 0),
-        num_scored=sum(len(level.communities) for level in scored),
-        deepest_level=max(int(level.levels.max(initial=0)) for level in scored),
+        num_scored=sum(len(level.communities) for level in scored_communities),
+        deepest_level=max(int(level.levels.max(initial=0)) for level in scored_communities),
     )
 
 
@@ -206,25 +206,25 @@ def _descend(scoring: _CommunityScoring, levels: int) -> tuple[list[ScoredCommun
     The selection descends at most ``levels`` levels, to each child that scores at least as high as its parent by
     ``scoring``.
     """
-    current = scoring.score_children(None)
-    selected, scored = list[ScoredCommunities](), [current]
+    current_level = scoring.score_children(None)
+    selected_levels, scored_levels = list[ScoredCommunities](), [current_level]
     for _ in range(levels):
-        if not len(current.communities):
+        if not len(current_level.communities):
             break
-        children = scoring.score_children(current.communities)
-        scored.append(children)
-        parent_indexes = np.searchsorted(current.communities, children.parents)
-        is_better = children.scores >= current.scores[parent_indexes]
+        children = scoring.score_children(current_level.communities)
+        scored_levels.append(children)
+        parent_indexes = np.searchsorted(current_level.communities, children.parents)
+        is_better = children.scores >= current_level.scores[parent_indexes]
         # A community is selected itself if none of its children scores as high.
-        is_selected = np.ones(len(current.communities), np.bool_)
+        is_selected = np.ones(len(current_level.communities), np.bool_)
         is_selected[parent_indexes[is_better]] = False
-        selected.append(current.select(is_selected))
-        current = children.select(is_better)
-    selected.append(current)
-    return selected, scored
+        selected_levels.append(current_level.select(is_selected))
+        current_level = children.select(is_better)
+    selected_levels.append(current_level)
+    return selected_levels, scored_levels
 
 
-def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:
+def _build_reports(query: Query, groups: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:
     """Return a report on each selected group of chunks as a hit, in order; groups without a report are omitted.
 
     A group is a community, or the chunks in no community, which ``scoring`` has. If the query limits the tokens, each
@@ -232,16 +232,16 @@ def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _C
     """
     if query.within is not None:
         max_reports = max(1, query.within // _MIN_REPORT_TOKENS)
-        return _build_reports_within(query, selected[:max_reports], scoring, query.within)
-    community_ids = [group.community for group in selected if group.community is not None]
+        return _build_reports_within(query, groups[:max_reports], scoring, query.within)
+    community_ids = [group.community for group in groups if group.community is not None]
     reports: dict[int | None, ReportContent] = dict(
         zip(community_ids, query.reading.fetch(CommunityReports(community_ids)), strict=True)
     )
-    if len(community_ids) < len(selected):  # the chunks in no community are among the groups
+    if len(community_ids) < len(groups):  # the chunks in no community are one of them
         candidates = _fetch_candidates(query, [(None, scoring.unassigned)])
         reports[None] = _build_cover(query, candidates[None], _UNASSIGNED_LABEL, _UNASSIGNED_TOKENS)
     hits = []
-    for community, score in selected:
+    for community, score in groups:
         content = reports[community]
         path = _UNASSIGNED_PATH if community is None else f"community of level {content.level}"
         hits.append(build_report_hit(content, path, score))
@@ -300,12 +300,12 @@ def _list_allowed_chunks(
 class _CoverSource(NamedTuple):
     """The sentences from which a report on some chunks is selected.
 
-    ``preferred`` are the sentences of the nearest chunk, if it comes first, and ``others`` the rest. ``positions`` maps
-    chunks to document keys and ordinals.
+    ``preferred_sentences`` are those of the nearest chunk, if it comes first, and ``other_sentences`` the rest.
+    ``positions`` maps chunks to document keys and ordinals.
     """
 
-    preferred: list[CoverSentence]
-    others: list[CoverSentence]
+    preferred_sentences: list[CoverSentence]
+    other_sentences: list[CoverSentence]
     positions: Mapping[int, tuple[str, int]]
 
 
@@ -332,10 +332,10 @@ def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_
     They are selected from the sentences in ``source``. Preferred sentences, from the nearest chunk, get at most
     half of the tokens. ``label`` has the key, title and level of the report.
     """
-    sentences = select_cover(source.preferred, max_tokens // 2) if source.preferred else []
+    sentences = select_cover(source.preferred_sentences, max_tokens // 2) if source.preferred_sentences else []
     remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
     question_words = extract_question_words(query.question)
-    sentences += select_cover(source.others, remaining_tokens, question_words=question_words)
+    sentences += select_cover(source.other_sentences, remaining_tokens, question_words=question_words)
     spans = [TextSpan(*source.positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences]
     text = "\n".join(sentence.text for sentence in sentences)
     return ReportContent(label.key, label.title, label.level, text, spans)

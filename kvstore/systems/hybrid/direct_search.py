@@ -100,8 +100,8 @@ class HybridResult:
     """The result of hybrid search.
 
     ``chunks`` are the ids of the candidates, ascending, with their ``scores``. ``dense_ranking`` (by vectors) and
-    ``lexical_ranking`` (by words) are the best chunks of the two searches. ``tails`` are the same rankings in full
-    length, for queries that request more hits than there are candidates. ``rarities`` are the IDF
+    ``lexical_ranking`` (by words) are the best chunks of the two searches. ``full_rankings`` are the same
+    rankings in full length, for queries that request more hits than there are candidates. ``rarities`` are the IDF
     weights of the question's terms that the store has. ``coverage`` is the fraction of them, by rarity, in the best
     chunk.
     """
@@ -110,7 +110,7 @@ class HybridResult:
     scores: npt.NDArray[np.float64]
     dense_ranking: Ranking
     lexical_ranking: Ranking
-    tails: tuple[Ranking, Ranking]
+    full_rankings: tuple[Ranking, Ranking]
     rarities: Mapping[str, float]
     coverage: float
 
@@ -121,7 +121,7 @@ class HybridResult:
         candidates follow in the order of the two searches.
         """
         top = max(query.reach, min_length)
-        return append_tails(best(query.reading, self.chunks, self.scores, top), *self.tails, top=top)
+        return append_tails(best(query.reading, self.chunks, self.scores, top), *self.full_rankings, top=top)
 
     def format_paths(self) -> dict[int, str]:
         """Return the path to each chunk: its ranks in the two searches, such as "vector #2, words #1"."""
@@ -223,12 +223,14 @@ def combine_searches(
     steps are recorded in the query's trace.
     """
     dense_ranking, lexical_ranking = dense.ranking[:_NUM_CANDIDATES], lexical.result.ranking[:_NUM_CANDIDATES]
-    tails = dense.ranking, lexical.result.ranking  # chunks that are not candidates follow in their order
+    full_rankings = dense.ranking, lexical.result.ranking  # chunks that are not candidates follow in their order
     rarities = lexical.rarities
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
-            return HybridResult(chunks, np.empty(0), dense_ranking, lexical_ranking, tails, rarities, coverage=0.0)
+            return HybridResult(
+                chunks, np.empty(0), dense_ranking, lexical_ranking, full_rankings, rarities, coverage=0.0
+            )
         cosines = _collect_cosines(query, dense_ranking, lexical.result, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense_scores = scale_to_best(cosines - noise.mean)
@@ -243,7 +245,7 @@ def combine_searches(
         step.count = len(chunks)
         step.detail = _describe_weights(lexical_weight, reliability, num_read)
     coverage = scorer.compute_coverage(best_chunk)
-    return HybridResult(chunks, scores, dense_ranking, lexical_ranking, tails, rarities, coverage)
+    return HybridResult(chunks, scores, dense_ranking, lexical_ranking, full_rankings, rarities, coverage)
 
 
 def _describe_weights(lexical_weight: float, reliability: float, num_read: int) -> str:

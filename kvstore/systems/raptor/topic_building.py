@@ -301,34 +301,36 @@ def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
 
 def _ensure_partition(partitions: Iterator[Partition], count: int) -> Iterator[Partition]:
     """Yield the partitions unchanged or, if there are none, a partition with all ``count`` vectors in one group."""
-    finest = next(partitions, None)
-    if finest is not None:
-        yield finest
+    finest_partition = next(partitions, None)
+    if finest_partition is not None:
+        yield finest_partition
         yield from partitions
     elif count:
         yield np.zeros(count, np.int64)
 
 
-def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLevel, soft: float) -> IntArray:
+def _find_second_topics(
+    vectors: Matrix, finest_level: _TopicLevel, coarser_level: _TopicLevel, soft: float
+) -> IntArray:
     """Return rows (topic, chunk) for chunks that are almost as near to another topic as to their own, shape (n, 2).
 
-    A topic is an index in the ``finest`` level, and a chunk the index of its row in ``vectors``. The other topic is the
-    nearest one with the same parent (in the ``coarser`` level). The chunk's cosine with the other topic is at least its
+    A topic is an index in ``finest_level``, and a chunk the index of its row in ``vectors``. The other topic is the
+    nearest one with the same parent (in ``coarser_level``). The chunk's cosine with the other topic is at least its
     cosine with its own topic minus ``soft``.
     """
     pairs: list[tuple[int, int]] = []
-    for parent in range(len(coarser)):
-        members = coarser.members[parent].tolist()
+    for parent in range(len(coarser_level)):
+        members = coarser_level.members[parent].tolist()
         if len(members) < 2:
             continue
-        centroids = np.array([_compute_centroid(vectors[finest.chunk_indexes[member]]) for member in members])
-        chunk_indexes = coarser.chunk_indexes[parent]
+        centroids = np.array([_compute_centroid(vectors[finest_level.chunk_indexes[member]]) for member in members])
+        chunk_indexes = coarser_level.chunk_indexes[parent]
         # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.
         cosines = np.rint((vectors[chunk_indexes] @ centroids.T) * _COSINE_STEPS) / _COSINE_STEPS
         own_indexes = {
             chunk_index: index
             for index, member in enumerate(members)
-            for chunk_index in finest.chunk_indexes[member].tolist()
+            for chunk_index in finest_level.chunk_indexes[member].tolist()
         }
         for chunk_index, chunk_cosines in zip(chunk_indexes.tolist(), cosines, strict=True):
             own_index = own_indexes[chunk_index]
@@ -346,18 +348,18 @@ def _compute_centroid(vectors: Matrix) -> npt.NDArray[np.float64]:
     return centroid
 
 
-def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
+def _add_second_topics(finest_level: _TopicLevel, second_topics: IntArray) -> _Groups:
     """Return the chunks of the finest topics, and add the chunks of ``second_topics``, which has rows (topic, chunk).
 
     A second topic counts only if it has the same parent as the chunk's own topic.
     """
-    assert finest.parents is not None  # there is a coarser level
+    assert finest_level.parents is not None  # there is a coarser level
     topics, chunk_indexes = second_topics.T
-    has_own_parent = finest.parents[topics] == finest.parents[finest.labels[chunk_indexes]]
-    topics = np.concatenate((finest.labels, topics[has_own_parent]))
-    chunk_indexes = np.concatenate((np.arange(len(finest.labels)), chunk_indexes[has_own_parent]))
+    has_own_parent = finest_level.parents[topics] == finest_level.parents[finest_level.labels[chunk_indexes]]
+    topics = np.concatenate((finest_level.labels, topics[has_own_parent]))
+    chunk_indexes = np.concatenate((np.arange(len(finest_level.labels)), chunk_indexes[has_own_parent]))
     order = np.lexsort((chunk_indexes, topics))
-    return _Groups(chunk_indexes[order], np.searchsorted(topics[order], np.arange(len(finest) + 1)))
+    return _Groups(chunk_indexes[order], np.searchsorted(topics[order], np.arange(len(finest_level) + 1)))
 
 
 def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:

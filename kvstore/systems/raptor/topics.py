@@ -337,11 +337,11 @@ class Topics:
 
     def _has_leaf_changed(self, leaf: int) -> bool:
         """True if a chunk of a topic of level 0 was deleted, or one was assigned to it, since the build; cached."""
-        changed = self._leaf_changed.get(leaf)
-        if changed is None:
-            changed = leaf in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(leaf)))
-            self._leaf_changed[leaf] = changed
-        return changed
+        has_changed = self._leaf_changed.get(leaf)
+        if has_changed is None:
+            has_changed = leaf in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(leaf)))
+            self._leaf_changed[leaf] = has_changed
+        return has_changed
 
     def _has_chunk(self, chunk: int) -> bool:
         """True if ``chunk``, which the topics were built from, still exists in the state; cached."""
