@@ -435,7 +435,7 @@ def _format_labels(
 
     The title is needed if the first snippet does not name its subject. All headings are needed if it is an item or a
     row: an item means the opposite below "What to do" and "What not to do". A title or heading is also displayed if it
-    has a term (stemmed word) of the question or the ``answer``, and the excerpt has not. The file name can replace a
+    has a term (stemmed word) of the question, or the ``answer``, that the excerpt lacks. The file name can replace a
     missing title.
     """
     first = snippets[0]

@@ -197,7 +197,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
     language = state.find_sentence_language(record.id)
     is_table, is_configuration = text.lstrip().startswith("|"), is_configuration_file(record.key)
-    before = _read_section_before(group, start, state) if is_table or is_configuration else ""
+    text_before = _read_section_before(group, start, state) if is_table or is_configuration else ""
     passage.snippets = list(
         split_snippets(
             text,
@@ -205,8 +205,8 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
             heading,
             starts_mid_line,
             language,
-            _find_table_header(before) if is_table else "",
-            before if is_configuration else None,
+            _find_table_header(text_before) if is_table else "",
+            text_before if is_configuration else None,
         )
     )
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)

@@ -170,7 +170,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     """Return the names and technical tokens (``pg_dump``) of a question in a language (None: English), in order.
 
     Titles between Chinese and Japanese title marks come last. In German, which capitalizes all nouns, a single
-    capitalized word is no name unless it has a digit or an inner capital.
+    capitalized word is not a name unless it has a digit or an inner capital.
 
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]

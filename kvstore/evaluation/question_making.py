@@ -146,8 +146,8 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
     """Return at most ``limit`` facts that questions can ask for, alternating between the sources (``SOURCES``)."""
     facts_by_source = [_drop_repeated_questions(facts) for facts in _collect_facts(store).values()]
     # One fact of each source, then the next fact of each, and so on.
-    selected = [fact for facts in zip_longest(*facts_by_source) for fact in facts if fact is not None]
-    return selected[:limit]
+    alternating_facts = [fact for facts in zip_longest(*facts_by_source) for fact in facts if fact is not None]
+    return alternating_facts[:limit]
 
 
 def _collect_facts(store: Store) -> dict[str, list[_AskableFact]]:
@@ -207,7 +207,7 @@ def _iter_facts(document: Document) -> Iterator[_AskableFact]:
 def _iter_heading_facts(
     document: Document, blocks: Sequence[Block], subject: str, is_english: bool
 ) -> Iterator[_AskableFact]:
-    """Yield a fact for each heading with a paragraph or a list item below it, the beginning of which is the answer.
+    """Yield a fact for each heading; the beginning of the paragraph or list item below it is the answer.
 
     ``blocks`` are the headings, paragraphs, items and tables of the text. ``subject`` is the document's title; nothing
     is yielded if it is empty. Repeated headings, long headings and headings of short texts are skipped. Words of

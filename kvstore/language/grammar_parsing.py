@@ -208,8 +208,8 @@ def parse_by_grammar(
     position = 0
     offset_map: conditions.OffsetMap = ()
     while position < len(tokens):
-        consumed = _feed_token(parser, text, tokens, position, parameters)
-        position, offset_map = consumed.next_position, offset_map or consumed.offset_map
+        step = _feed_token(parser, text, tokens, position, parameters)
+        position, offset_map = step.next_position, offset_map or step.offset_map
     try:
         tree = parser.feed_eof(_make_terminal("$END", tokens[-1]))
     except UnexpectedToken:
@@ -286,8 +286,8 @@ def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int
     )
 
 
-class _ConsumedTerminal(NamedTuple):
-    """A terminal of the grammar that was read from tokens, and the position of the token after it.
+class _ParseStep(NamedTuple):
+    """A step of the parser: a terminal of the grammar that it reads, and the position of the token after it.
 
     ``offset_map`` maps the offsets in the text of a condition or of assignments to offsets in the statement; it is
     empty for other terminals.
@@ -300,7 +300,7 @@ class _ConsumedTerminal(NamedTuple):
 
 def _feed_token(
     parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
-) -> _ConsumedTerminal:
+) -> _ParseStep:
     """Feed the next terminal, which begins with token ``position`` of ``tokens``, to the parser, and return it.
 
     A query and a condition are one terminal each. ``parameters`` has the parameters by offset in ``text``. Raises
@@ -310,31 +310,31 @@ def _feed_token(
     conditions.check_token(text, token)
     choices = parser.choices()
     if _is_query_start(token, choices):
-        consumed = _read_query(text, tokens, position)
+        step = _read_query(text, tokens, position)
     elif kinds := choices.keys() & _EXPRESSION_TERMINALS:
         (kind,) = kinds
-        consumed = _read_expression(kind, text, tokens, position, parameters)
+        step = _read_expression(kind, text, tokens, position, parameters)
     else:
-        consumed = _ConsumedTerminal(_make_terminal(_get_terminal_name(token, choices), token), position + 1)
+        step = _ParseStep(_make_terminal(_get_terminal_name(token, choices), token), position + 1)
     try:
-        parser.feed_token(consumed.terminal)
+        parser.feed_token(step.terminal)
     except UnexpectedToken:
         raise _make_unexpected_error(text, token, parser.accepts(), tokens) from None
-    return consumed
+    return step
 
 
-def _read_query(text: str, tokens: list[Token], position: int) -> _ConsumedTerminal:
+def _read_query(text: str, tokens: list[Token], position: int) -> _ParseStep:
     """Return the query that begins with token ``position`` as one terminal. SQLite parses it later."""
     end_position = _find_query_end(tokens, position)
     for token in tokens[position:end_position]:
         conditions.check_token(text, token)
     start, end = tokens[position].start, tokens[end_position - 1].end
-    return _ConsumedTerminal(_make_terminal("QUERY", tokens[position], text=text[start:end], end=end), end_position)
+    return _ParseStep(_make_terminal("QUERY", tokens[position], text=text[start:end], end=end), end_position)
 
 
 def _read_expression(
     kind: str, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
-) -> _ConsumedTerminal:
+) -> _ParseStep:
     """Return the condition or the assignments (``kind``) that begin with token ``position`` as one terminal.
 
     In its text, the parameters are replaced by literals of their values. Raises StatementError if it is empty.
@@ -345,7 +345,7 @@ def _read_expression(
     values = {offset: parameter.value for offset, parameter in parameters.items()}
     source, offset_map = conditions.inline_parameters(tokens[position:end_position], values)
     terminal = _make_terminal(kind, tokens[position], text=source, end=tokens[end_position - 1].end)
-    return _ConsumedTerminal(terminal, end_position, offset_map)
+    return _ParseStep(terminal, end_position, offset_map)
 
 
 def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:

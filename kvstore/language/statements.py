@@ -63,6 +63,7 @@ class Expand(Statement):
     limit: int | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         entity = "" if self.entity is None else " " + format_literal(self.entity)
         clauses = _format_clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
         return f"EXPAND{entity} {self.direction.upper()}{clauses}"
@@ -75,6 +76,7 @@ class ExpandIndex(Statement):
     depth: int | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         # An index with the name of a clause of EXPAND is quoted.
         is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
         kind = format_identifier(self.kind) if is_bare else quote_name(self.kind)
@@ -88,6 +90,7 @@ class Search(Statement):
     top: int | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         return f"SEARCH {format_literal(self.text)}" + _format_retrieval_clauses(
             using=self.using, top=self.top, where=self.where
         )
@@ -109,6 +112,7 @@ class Retrieve(Statement):
     as_segments: bool = False
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         questions = self.question if isinstance(self.question, tuple) else (self.question,)
         text = ", ".join(map(format_literal, questions))
         return f"RETRIEVE {text if isinstance(self.question, str) else f'({text})'}" + _format_retrieval_clauses(
@@ -131,6 +135,7 @@ class Ask(Statement):
     words: int | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         clauses = _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
@@ -161,6 +166,7 @@ class Ingest(Statement):
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         format_clause = "" if self.format is None else f" AS {format_identifier(self.format)}"
         return f"INGEST {format_literal(self.path)}{format_clause}{_format_options(self.options)}"
 
@@ -179,6 +185,7 @@ class Extract(Statement):
     model: str | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         text = f"EXTRACT {format_identifier(self.kind)}{_format_clauses(('SHARE', self.share))}"
         text += "" if self.within is None else f" WITHIN {self.within} TOKENS"
         text += "" if self.by is None else f" BY {format_identifier(self.by)}"
@@ -198,6 +205,7 @@ class InsertDocument(Statement):
     whole: bool = False
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         format_clause = "" if self.format is None else f" AS {self.format}"
         source_and_title = _format_clauses(("SOURCE", self.source), ("TITLE", self.title))
         meta = _format_clauses(("META", self.meta))
@@ -215,6 +223,7 @@ class UpdateDocument(Statement):
     meta: str | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         changes = (("TEXT", self.text), ("TITLE", self.title), ("META", self.meta))
         assignments = ", ".join(f"{column} = {format_literal(value)}" for column, value in changes if value is not None)
         return f"UPDATE DOCUMENT {format_literal(self.key)} SET {assignments}"
@@ -249,6 +258,7 @@ class InsertEdge(Statement):
     tree: str | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         return f"INSERT EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}" + _format_clauses(
             ("IN TREE", self.tree)
         )
@@ -260,6 +270,7 @@ class DeleteEdge(Statement):
     tree: str | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         return f"DELETE EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}" + _format_clauses(
             ("IN TREE", self.tree)
         )
@@ -321,6 +332,7 @@ class Refresh(Statement):
     within: int | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         index = "" if self.index is None else f" INDEX {format_identifier(self.index)}"
         tokens = "" if self.within is None else f" WITHIN {self.within} TOKENS"
         return f"REFRESH{index}{_format_clauses(('MODEL', self.model))}{tokens}"
@@ -362,6 +374,7 @@ class DescribeTable(Statement):
     table: str
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         # After one of these three words, DESCRIBE is another statement.
         is_bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
         return f"DESCRIBE {format_identifier(self.table) if is_bare else quote_name(self.table)}"
@@ -424,6 +437,7 @@ class Export(Statement):
     table: str | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement; clauses without a value are omitted."""
         table = "" if self.table is None else f" TABLE {format_identifier(self.table)}"
         return f"EXPORT TO {format_literal(self.path)}{table}"
 

@@ -58,7 +58,7 @@ def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans (start, end) in order, with those that touch or overlap merged."""
+    """Return spans (start, end) in order; spans that touch or overlap are merged."""
     merged_spans: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged_spans and start <= merged_spans[-1][1]:

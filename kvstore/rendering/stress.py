@@ -176,17 +176,15 @@ def _enlarge_layout(positions: Positions, sizes: Sizes) -> Positions:
     The layout is widened once, and then enlarged in steps up to ``_MAX_GROWTH``. ``sizes`` has the width and the height
     of each box.
     """
-    widened_positions, growth = positions * (_X_STRETCH, 1.0), 1.0
+    layout, growth = positions * (_X_STRETCH, 1.0), 1.0
     while growth < _MAX_GROWTH:
         # Two boxes overlap if they do on both axes.
-        overlaps_on_axis = (sizes[:, None] + sizes[None]) / 2 > np.abs(
-            widened_positions[:, None] - widened_positions[None]
-        ) * growth
+        overlaps_on_axis = (sizes[:, None] + sizes[None]) / 2 > np.abs(layout[:, None] - layout[None]) * growth
         num_overlaps = overlaps_on_axis.all(2).sum() - len(positions)  # without each box and itself
         if num_overlaps <= _MAX_OVERLAP_SHARE * len(positions):
             break
         growth *= _GROWTH_FACTOR
-    return widened_positions * growth
+    return layout * growth
 
 
 def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:

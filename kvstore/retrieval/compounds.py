@@ -32,20 +32,20 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
     unknown_nouns = [noun for noun in nouns if not counts[terms[noun]]]
     replacements: dict[str, str] = {}
     for noun in unknown_nouns:
-        others = [other for other in nouns if other != noun]
-        replacement = _find_compound(noun, others, state, stem) or _split_compound(noun, state, stem)
+        other_nouns = [other_noun for other_noun in nouns if other_noun != noun]
+        replacement = _find_compound(noun, other_nouns, state, stem) or _split_compound(noun, state, stem)
         if replacement is not None:
             replacements[noun] = replacement
     return replacements
 
 
-def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[str], str]) -> str | None:
-    """Return a compound of one of ``others`` and ``noun``, such as *Kündigungsfrist* for *Frist*, or None.
+def _find_compound(noun: str, other_nouns: list[str], state: State, stem: Callable[[str], str]) -> str | None:
+    """Return a compound of one of ``other_nouns`` and ``noun``, such as *Kündigungsfrist* for *Frist*, or None.
 
-    ``others`` are the other nouns in the question. A linking element such as *s* can join the two. The compound in the
-    most chunks is returned, or None if no chunk contains any.
+    ``other_nouns`` are the other nouns in the question. A linking element such as *s* can join the two. The compound in
+    the most chunks is returned, or None if no chunk contains any.
     """
-    compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]
+    compounds = [f"{other_noun}{link}{noun.lower()}" for other_noun in other_nouns for link in _LINKS]
     terms = [stem(fold_text(compound)) for compound in compounds]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
     best_index = max(range(len(terms)), key=lambda index: counts[terms[index]], default=None)  # None without others

@@ -180,10 +180,10 @@ class Query:
     def load_chunks(self, chunks: Iterable[int]) -> list[LoadedChunk]:
         """Return the chunks with these ids, in order. Those that this query has not loaded are read in one request."""
         chunk_ids = list(chunks)
-        missing = [chunk for chunk in chunk_ids if chunk not in self._loaded_chunks]
-        if missing:
-            loaded_chunks = self.reading.fetch(ChunkReadRequest(missing))
-            self._loaded_chunks.update(zip(missing, loaded_chunks, strict=True))
+        missing_ids = [chunk for chunk in chunk_ids if chunk not in self._loaded_chunks]
+        if missing_ids:
+            loaded_chunks = self.reading.fetch(ChunkReadRequest(missing_ids))
+            self._loaded_chunks.update(zip(missing_ids, loaded_chunks, strict=True))
         return [self._loaded_chunks[chunk] for chunk in chunk_ids]
 
     def mask_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
@@ -267,7 +267,7 @@ def _check_number(option: Option, label: str, value: Any) -> None:
 
 
 def get_reranker(options: Mapping[str, Any]) -> str | None:
-    """Return the name of the reranker in ``options``, or None if there is none. Raises InputError if it is no text."""
+    """Return the name of the reranker in ``options``, or None. Raises InputError if the value is not a string."""
     reranker = options.get(RERANKER_OPTION)
     if not (reranker is None or isinstance(reranker, str)):
         raise InputError(

@@ -364,8 +364,8 @@ class _SegmentBuilder:
     ) -> list[ChunkRecord]:
         """Return the chunks of a document that overlap its bytes ``start`` to ``end``, in order.
 
-        ``chunks`` are adjacent chunks that are already read, one of which overlaps the span. ``ids`` are all chunk ids
-        of the document.
+        ``chunks`` are adjacent chunks that are already read; at least one overlaps the span. ``ids`` are the ids of all
+        chunks of the document.
         """
         covering_chunks = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
         for neighbor in self._iter_chunks(ids, reversed(range(covering_chunks[0].ordinal))):

@@ -331,5 +331,5 @@ def _begins_with_adjective(run: _CapitalizedRun) -> bool:
 
 
 def _has_long_word(run: _CapitalizedRun) -> bool:
-    """True if a run of capitalized words has a word of at least three characters, one of which is a letter."""
+    """True if a run of capitalized words has a word of at least three characters with a letter among them."""
     return any(len(word) >= _MIN_LETTERS and any(map(str.isalpha, word)) for word in run.written_words)

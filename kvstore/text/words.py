@@ -170,7 +170,7 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
 
 @cache
 def list_stemmed_languages() -> frozenset[str]:
-    """Return the names of the available Snowball stemmers, most of which are names of languages."""
+    """Return the names of the available Snowball stemmers, usually names of languages."""
     import snowballstemmer
 
     return frozenset(snowballstemmer.algorithms())

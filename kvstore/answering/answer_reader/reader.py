@@ -269,14 +269,14 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
     name = PurePosixPath(passage.document).stem
     document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
     labels = [document_name, *passage.list_labels(index)]
-    before = "".join(
+    text_before = "".join(
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
     )
     refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
     if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
-        before += f"{snippets[index - 1].labeled_text} "
-    return before + _phrase_mail_field(_render_with_block(snippets, index)), len(before)
+        text_before += f"{snippets[index - 1].labeled_text} "
+    return text_before + _phrase_mail_field(_render_with_block(snippets, index)), len(text_before)
 
 
 def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
