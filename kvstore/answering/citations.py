@@ -73,7 +73,7 @@ class CitationFilter:
     def __init__(self, num_passages: int) -> None:
         """Create the filter of one text that cites ``num_passages`` passages."""
         self._num_passages = num_passages
-        self._pending = ""
+        self._pending_text = ""
         self._cited: dict[int, None] = {}
         self._dropped: dict[int, None] = {}
 
@@ -92,16 +92,16 @@ class CitationFilter:
 
         The beginning of a citation at the end of the piece is returned with the next piece.
         """
-        self._pending += text
-        partial = _PARTIAL_CITATION_PATTERN.search(self._pending)
-        end = len(self._pending) if partial is None else partial.start()
-        ready, self._pending = self._pending[:end], self._pending[end:]
-        return _CITATION_PATTERN.sub(self._filter_citation, ready)
+        self._pending_text += text
+        partial_citation = _PARTIAL_CITATION_PATTERN.search(self._pending_text)
+        end = len(self._pending_text) if partial_citation is None else partial_citation.start()
+        complete_text, self._pending_text = self._pending_text[:end], self._pending_text[end:]
+        return _CITATION_PATTERN.sub(self._filter_citation, complete_text)
 
     def flush(self) -> str:
         """Return the rest of the text at the end of the stream, filtered, without white space at its end."""
-        ready, self._pending = self._pending, ""
-        return _CITATION_PATTERN.sub(self._filter_citation, ready).rstrip()
+        complete_text, self._pending_text = self._pending_text, ""
+        return _CITATION_PATTERN.sub(self._filter_citation, complete_text).rstrip()
 
     def _filter_citation(self, match: re.Match[str]) -> str:
         """Return the replacement of a matched citation: its valid numbers in brackets, or nothing if it has none.

@@ -141,23 +141,23 @@ class CapitalNames:
         self._has_capital_nouns = capitalizes_nouns(language)
         self._long_titles = tuple(title for title in words.titles if len(title) >= _MIN_TITLE_LETTERS)
         #: Words that the document also writes in lower case, or with a determiner in German.
-        self._common: set[str] = set()
+        self._common_words: set[str] = set()
         #: Capitalized words inside sentences, in normal form; in German, the last word of each name instead.
-        self._proper: set[str] = set()
+        self._proper_nouns: set[str] = set()
         self._runs = [list(self._iter_runs(tokens)) for tokens in self._tokens]
         for tokens in self._tokens:
-            self._common.update(fold_text(token) for token in tokens if token[0].islower())
+            self._common_words.update(fold_text(token) for token in tokens if token[0].islower())
         all_runs = [run for runs in self._runs for run in runs]
         for run in all_runs:
             if self._has_capital_nouns and not _begins_with_adjective(run) and self._has_determiner(run):
-                self._common.add(run.keys[0])
+                self._common_words.add(run.keys[0])
             elif not self._has_capital_nouns and not run.opens_sentence:
-                self._proper.update(run.keys)
+                self._proper_nouns.update(run.keys)
         if self._has_capital_nouns:
             for run in all_runs:
                 name = self._choose_german_name(run)
                 if name is not None:
-                    self._proper.add(name.keys[-1])
+                    self._proper_nouns.add(name.keys[-1])
 
     def iter_names(self, sentence_index: int) -> Iterator[str]:
         """Yield the names in a sentence, in order, given its index among the document's sentences."""
@@ -227,7 +227,7 @@ class CapitalNames:
 
     def _is_common(self, key: str) -> bool:
         """True if a word in normal form is a common noun: by the document, the list of the language, or its ending."""
-        if key in self._common or key in self._words.common:
+        if key in self._common_words or key in self._words.common:
             return True
         return key.endswith(self._words.common_endings) and not key.endswith(self._words.place_endings)
 
@@ -251,8 +251,8 @@ class CapitalNames:
             run = run.drop_first()
         if run.opens_sentence and run.written_words:  # every word has a capital there
             key, word = run.keys[0], run.written_words[0]
-            is_common = key in self._common or key in self._words.common
-            is_unknown = key not in self._proper and not _is_identifier(word)
+            is_common = key in self._common_words or key in self._words.common
+            is_unknown = key not in self._proper_nouns and not _is_identifier(word)
             if is_common or (len(run.written_words) == 1 and is_unknown):
                 run = run.drop_first()
         has_only_common_words = all(key in self._words.common for key in run.keys)  # also if no word is left
@@ -296,7 +296,7 @@ class CapitalNames:
         if self._is_plural(key) or self._is_common(key) or self._has_determiner(run):
             return None
         has_preposition = bool(run.preceding_tokens) and fold_text(run.preceding_tokens[-1]) in words.prepositions
-        return run if has_preposition or key in self._proper else None
+        return run if has_preposition or key in self._proper_nouns else None
 
     def _is_german_name_of_several_words(self, run: _CapitalizedRun, nouns: Sequence[str]) -> bool:
         """True if a run of several capitalized words is a name; ``nouns`` are these words in normal form.

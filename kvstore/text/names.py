@@ -399,8 +399,7 @@ def _iter_code_name(code: str) -> Iterator[Name]:
 
 
 def _is_emphasized_term(term: str) -> bool:
-    """True if an emphasized phrase is a technical term: it has few words, has Latin letters, and is not a generic
-    heading.
+    """True if an emphasized phrase is a technical term: few words with Latin letters that are not a generic heading.
 
     A single word is a term if it is a noun in lower case or not an everyday word, and is not an adverb or participle.
     """

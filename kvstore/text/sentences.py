@@ -54,17 +54,17 @@ _NUMBER_END_PATTERN = compile_lazily(r"(?:\d|\b[IVXLC]+)\s*\Z")
 class _SentenceRules(NamedTuple):
     """The words of a language that decide if a period ends a sentence, in lower case and without their periods.
 
-    No sentence ends at one of ``abbreviations``, or at one of ``before_numbers`` (*Art.*) before a digit. One can end
-    at one of ``after_numbers`` (*г.*, a year or a town) only after a number. A number with a period is an ordinal
-    before one of ``months``, and after one of ``before_ordinals``. ``labels`` are words before the number of a part of
-    the text (*article*).
+    No sentence ends at one of ``abbreviations``, or at one of ``abbreviations_before_numbers`` (*Art.*) before a digit.
+    One can end at one of ``abbreviations_after_numbers`` (*г.*, a year or a town) only after a number. A number with a
+    period is an ordinal before one of ``months``, and after one of ``words_before_ordinals``. ``labels`` are words
+    before the number of a part of the text (*article*).
     """
 
     abbreviations: frozenset[str]
-    before_numbers: frozenset[str] = frozenset()
-    after_numbers: frozenset[str] = frozenset()
+    abbreviations_before_numbers: frozenset[str] = frozenset()
+    abbreviations_after_numbers: frozenset[str] = frozenset()
     months: frozenset[str] = frozenset()
-    before_ordinals: frozenset[str] = frozenset()
+    words_before_ordinals: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
 
     def is_ordinal(self, word: str, text_before: str, text_after: str) -> bool:
@@ -77,7 +77,7 @@ class _SentenceRules(NamedTuple):
         next_word = re.match(r"\w+", text_after)
         word_before = _WORD_BEFORE_PATTERN.search(text_before)
         return (next_word is not None and next_word.group().lower() in self.months) or (
-            word_before is not None and word_before[1].lower() in self.before_ordinals
+            word_before is not None and word_before[1].lower() in self.words_before_ordinals
         )
 
     def is_number_or_title(self, text: str) -> bool:
@@ -99,7 +99,9 @@ class _SentenceRules(NamedTuple):
         return is_title and number.endswith(".")
 
 
-_ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS, before_numbers=frozenset(("ext", "tel", "nos", "max", "min")))
+_ENGLISH_RULES = _SentenceRules(
+    _ABBREVIATIONS, abbreviations_before_numbers=frozenset(("ext", "tel", "nos", "max", "min"))
+)
 
 
 @cache
@@ -118,11 +120,11 @@ def _load_rules(language: str) -> _SentenceRules:
     abbreviations = {part for phrase in words["abbreviations"] for part in re.findall(r"[\w.]*\w", phrase)}
     return _SentenceRules(
         abbreviations=_TITLES | abbreviations,
-        before_numbers=frozenset(words["before_numbers"]),
-        after_numbers=frozenset(words["after_numbers"]),
+        abbreviations_before_numbers=frozenset(words["before_numbers"]),
+        abbreviations_after_numbers=frozenset(words["after_numbers"]),
         # Other words after an ordinal have the same effect as a month.
         months=frozenset((*split_phrases(data["answers"]["months"]), *words["after_ordinals"])),
-        before_ordinals=frozenset(words["before_ordinals"]),
+        words_before_ordinals=frozenset(words["before_ordinals"]),
         labels=frozenset(label.rstrip(".") for label in split_phrases(data["answers"]["labels"])),
     )
 
@@ -171,9 +173,9 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
     last_word = _LAST_WORD_PATTERN.search(text, max(0, match.start() - _MAX_BEFORE), match.start())
     word = last_word.group() if last_word else ""
     text_before = text[max(0, match.start() - len(word) - _MAX_BEFORE) : match.start() - len(word)]
-    if word.lower() in rules.after_numbers:  # as in "1990 г.", in the year 1990
+    if word.lower() in rules.abbreviations_after_numbers:  # as in "1990 г.", in the year 1990
         return _NUMBER_END_PATTERN.search(text_before) is not None
-    if word.lower() in rules.before_numbers and text_after[:1].isdigit():
+    if word.lower() in rules.abbreviations_before_numbers and text_after[:1].isdigit():
         return False
     if rules is _ENGLISH_RULES and word.lower() in _FINAL_ABBREVIATIONS:
         first_word = _FIRST_WORD_PATTERN.match(text_after)
@@ -181,7 +183,7 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
     is_initial = len(word) == 1 and word.isupper()
     if is_initial or word.lower() in rules.abbreviations:
         return False
-    return not (rules.before_ordinals and rules.is_ordinal(word, text_before, text_after))
+    return not (rules.words_before_ordinals and rules.is_ordinal(word, text_before, text_after))
 
 
 def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
