@@ -197,7 +197,7 @@ class Topics:
         topics_by_chunk = []
         for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, in_related_tree=True), strict=True):
             # A chunk newer than the topics belongs to the topics of the entities that it mentions.
-            leaves = stored_leaves or self._related_by_chunk.get(chunk, ())
+            leaves = stored_leaves or self._related_leaves_by_chunk.get(chunk, ())
             topics_by_chunk.append([*leaves, *self._list_ancestors(leaves)])
         return topics_by_chunk
 
@@ -383,13 +383,13 @@ class Topics:
         chunks_by_topic: dict[int, list[int]] = {}
         for chunk, topic in self._topic_by_chunk.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
-        for chunk, topics in self._related_by_chunk.items():
+        for chunk, topics in self._related_leaves_by_chunk.items():
             for topic in topics:
                 chunks_by_topic.setdefault(topic, []).append(chunk)
         return chunks_by_topic
 
     @cached_property
-    def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
+    def _related_leaves_by_chunk(self) -> Mapping[int, Sequence[int]]:
         """For each chunk added after the build, the finest topics of related content whose entities it mentions.
 
         A topic is omitted if all chunks that it was built from were deleted.
