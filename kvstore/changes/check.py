@@ -95,7 +95,7 @@ class _Checker:
         self._address_sums = HashSums(BLOCK_SIZE * entities)
 
     def run(self) -> Iterator[str]:
-        """Yield the violations that all checks find. Later checks use what earlier ones have collected.
+        """Yield the violations that all checks find. Later checks use data that earlier checks collected.
 
         Unreadable data ends its check, and the next check continues.
         """

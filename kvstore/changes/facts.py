@@ -214,7 +214,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     tables = (tables.STATED_EDGES,)
 
     def make_edge(self, child: str, parent: str, tree: str) -> StatedEdge:
-        """Return an edge with cleaned names. Raises InputError for an invalid name or tree, or a name above itself."""
+        """Return an edge with cleaned names. Raises InputError for an invalid name or tree, or equal names."""
         edge = StatedEdge(clean_name(child), clean_name(parent), check_tree_name(tree))
         _, child_key, parent_key = edge.key
         if child_key == parent_key:

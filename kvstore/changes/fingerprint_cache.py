@@ -32,7 +32,7 @@ class FingerprintCache:
         """Start without fingerprints."""
         self._fingerprints = TextTraces(MAX_BYTES)
         #: The first document id that no commit has used; documents from it on may belong to a failed transaction.
-        self._committed = 0
+        self._next_uncommitted_document = 0
         #: The change number at the last :meth:`begin`.
         self._change = 0
 
@@ -43,12 +43,12 @@ class FingerprintCache:
         all fingerprints are dropped.
         """
         is_reset = counters.change > self._change + _MAX_CHANGE_STEP
-        self._fingerprints.remove_from(0 if is_reset else min(self._committed, counters.next_document))
+        self._fingerprints.remove_from(0 if is_reset else min(self._next_uncommitted_document, counters.next_document))
         self._change = counters.change
 
     def commit(self, counters: Counters) -> None:
         """Keep the text fingerprints that were added since :meth:`begin`; ``counters`` are the committed counters."""
-        self._committed = counters.next_document
+        self._next_uncommitted_document = counters.next_document
 
     def add(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
         """Add the fingerprints of the texts of a new document, given by its id.

@@ -82,6 +82,6 @@ def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
 
 def iter_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Yield the items in lists of at most ``size``."""
-    remaining = iter(items)
-    while batch := list(islice(remaining, size)):
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
         yield batch

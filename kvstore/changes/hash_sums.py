@@ -24,7 +24,7 @@ Row = TypeVar("Row", bound=Hashable)
 
 
 class HashSums:
-    """For each of many ids, the sum of the hashes of the items that belong to it.
+    """The sums of the hashes of the items that belong to many ids.
 
     Ids below ``size`` take eight bytes each; others are stored in a dictionary.
     """

@@ -52,16 +52,16 @@ class MaintainedIndexBuilder(IndexFiller):
         ``progress`` is called with the progress before each batch. Returns False if there was nothing to do. Raises
         LockTimeoutError, StoreFullError and the embedder's errors; finished batches remain.
         """
-        changed = False
+        has_changed = False
         num_left = num_documents = 0
         while True:
             with self._environment.snapshot() as snapshot:
                 record = Indexes(snapshot).get(index)
                 if record is None or not record.state:  # the index was dropped or is complete
-                    return changed
+                    return has_changed
                 if record.state.get("dropping"):
                     break
-                if not changed:  # before the first batch
+                if not has_changed:  # before the first batch
                     num_left = sum(1 for _ in iter_unbuilt_documents(record, snapshot))
                     num_documents = snapshot.count(tables.DOCUMENTS)
                 if progress is not None:
@@ -76,12 +76,12 @@ class MaintainedIndexBuilder(IndexFiller):
                 vectors_by_space[index.name] for vectors_by_space in collect_vectors(spaces, self._embed, cached={})
             ]
             self._environment.write_with_growth(partial(self._store_batch, index, record, batch, vectors))
-            num_left, changed = max(0, num_left - len(batch)), True
+            num_left, has_changed = max(0, num_left - len(batch)), True
         self.drop(index, progress)
         return True
 
     def drop(self, index: MaintainedIndex, progress: ReportProgress | None = None) -> None:
-        """Remove an index: first what it derived from documents, in batches, then its tables and its own record.
+        """Remove an index: first its derived data of documents, in batches, then its tables and its own record.
 
         ``progress``, unless None, is called after each batch with the number of documents left.
         """
@@ -98,7 +98,7 @@ class MaintainedIndexBuilder(IndexFiller):
         self._environment.write_with_growth(lambda view: _finish_drop(index, view))
 
     def _derive_batch(self, index: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
-        """Return what the index derives (a part) from each of the next documents that it has not reached.
+        """Return the data (a part) that the index derives from each of the next documents that it has not reached.
 
         The result is one batch of documents. ``record`` has the progress of the index.
         """
@@ -127,7 +127,7 @@ class MaintainedIndexBuilder(IndexFiller):
         vectors: Sequence[Matrix],
         view: WriteTransaction,
     ) -> None:
-        """Store what was derived from a batch of documents, and record the progress of the index.
+        """Store the data derived from a batch of documents, and record the progress of the index.
 
         Does nothing if the index no longer has the ``record`` that it had when the batch was derived. Stops at the
         first document whose facts changed; the next batch derives it again. ``vectors`` has the vectors of each
@@ -152,7 +152,7 @@ class MaintainedIndexBuilder(IndexFiller):
         IndexWriter(view).put(replace(updated_record, state={}) if is_complete else updated_record)
 
     def _remove_batch(self, index: MaintainedIndex, view: WriteTransaction) -> int:
-        """Remove what an index derived (a part) from each of a batch of documents; return how many have parts left."""
+        """Remove the data derived from a batch of documents; return the number of documents with data left."""
         parts = DerivedPartWriter(view, index.derivation, self._settings.dimension)
         for document in [document for document, _ in islice(parts.scan(), _MAX_BATCH_DOCUMENTS)]:
             parts.remove(document)

@@ -242,33 +242,37 @@ class Linker:
             self._changed_chunks.pop(document, None)
         self._mentions.remove(chunks, ids)
 
-    def unlink_entities(self, removed: Mapping[int, str]) -> None:
+    def unlink_entities(self, removed_keys: Mapping[int, str]) -> None:
         """Remove the mentions of entities that are no longer known, given as keys (normal forms) by id.
 
         The caller removes their filter entries.
         """
-        self._names_removed.update(removed)
+        self._names_removed.update(removed_keys)
         # No tree has an unknown name, so each address is an abstract, a node in a document's tree of summaries.
-        address_lists = self._filter.get_addresses_below(list(removed.values()), _ABOVE_ALL_ADDRESSES)
+        address_lists = self._filter.get_addresses_below(list(removed_keys.values()), _ABOVE_ALL_ADDRESSES)
         abstract_ids = list({address & addresses.TARGET_MASK: None for address in chain.from_iterable(address_lists)})
         abstracts = self._state.abstracts.get_many(abstract_ids)
-        self._unlink_from_headings(list(dict.fromkeys(abstract.document for abstract in abstracts)), removed)
-        self._unlink_from_chunks([abstract for abstract in abstracts if not abstract.level], removed)  # only leaves
+        self._unlink_from_headings(list(dict.fromkeys(abstract.document for abstract in abstracts)), removed_keys)
+        leaves = [abstract for abstract in abstracts if not abstract.level]
+        self._unlink_from_chunks(leaves, removed_keys)
 
-    def _unlink_from_headings(self, documents: Sequence[int], removed: Mapping[int, str]) -> None:
-        """Remove the mentions of ``removed`` entities in the headings of documents.
+    def _unlink_from_headings(self, documents: Sequence[int], removed_keys: Mapping[int, str]) -> None:
+        """Remove the mentions of the removed entities (the keys of ``removed_keys``) in the headings of documents.
 
         The chunks of a document that had such a mention are marked as changed.
         """
         stored_mentions = self._mentions.get_heading_occurrences_many(documents)
         for document, occurrences in zip(documents, stored_mentions, strict=True):
-            remaining_occurrences = [occurrence for occurrence in occurrences if occurrence.entity not in removed]
+            remaining_occurrences = [occurrence for occurrence in occurrences if occurrence.entity not in removed_keys]
             if len(remaining_occurrences) < len(occurrences):
                 self._mentions.put_headings(document, remaining_occurrences)
                 self.mark_changed(document, self._state.documents.get(document).chunk_ids())
 
-    def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed: Mapping[int, str]) -> None:
-        """Remove the mentions of ``removed`` entities in the chunks below ``leaves``, abstracts of the lowest level."""
+    def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed_keys: Mapping[int, str]) -> None:
+        """Remove the mentions of the removed entities (the keys of ``removed_keys``) in the chunks below ``leaves``.
+
+        The leaves are abstracts (summaries) of the lowest level.
+        """
         documents_by_chunk = {
             chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)
         }
@@ -276,11 +280,11 @@ class Linker:
         recounted_chunks: dict[int, list[int]] = {}
         stored_mentions = self._mentions.get_occurrences_many(documents_by_chunk)
         for chunk, occurrences in zip(documents_by_chunk, stored_mentions, strict=True):
-            removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
+            removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed_keys]
             if not removed_occurrences:
                 continue
             remaining_occurrences = self._mentions.put_chunk(
-                chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
+                chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed_keys)
             )
             if _has_nested(remaining_occurrences, removed_occurrences):
                 recounted_chunks.setdefault(documents_by_chunk[chunk], []).append(chunk)
@@ -404,7 +408,7 @@ class Linker:
                 self._added_addresses.setdefault(entity, []).extend(targets)
 
     def _put_new_mentions(self, chunks: Sequence[AddedChunk]) -> dict[int, list[Occurrence]]:
-        """Add the mentions of ``chunks``, those of new names, to the stored ones; return all mentions by chunk id."""
+        """Add the mentions of new names in ``chunks`` to the stored mentions; return all mentions by chunk id."""
         stored_mentions = self._mentions.get_occurrences_many(chunk.id for chunk in chunks)
         return {
             chunk.id: self._mentions.put_chunk(chunk.id, [*stored_occurrences, *chunk.mentions])
@@ -436,10 +440,10 @@ class Linker:
 
     def _load_missing_keys(self, entities: Iterable[int]) -> None:
         """Load the normal forms of these entities into ``_keys``, except those that it already has."""
-        unloaded = [entity for entity in entities if entity not in self._keys]
-        if unloaded:
-            records = self._state.entities.get_many(unloaded)
-            self._keys.update((entity, record.key) for entity, record in zip(unloaded, records, strict=True))
+        missing_ids = [entity for entity in entities if entity not in self._keys]
+        if missing_ids:
+            records = self._state.entities.get_many(missing_ids)
+            self._keys.update((entity, record.key) for entity, record in zip(missing_ids, records, strict=True))
 
 
 def _has_markup(title: str | None) -> bool:

@@ -79,7 +79,7 @@ class PendingDocument:
 
 
 class EmbeddedPart(NamedTuple):
-    """What a derivation computed from a document, such as a list of sentences, and the vectors of its texts."""
+    """The data that a derivation computed from a document, such as its sentences, and the vectors of its texts."""
 
     part: Any
     vectors: Matrix
@@ -183,11 +183,14 @@ def validate_stored(record: DocumentRecord, text: str) -> ValidDocument:
     )
 
 
-def has_same_text(state: State, existing: ValidDocument | DocumentRecord, document: ValidDocument) -> bool:
+def has_same_text(state: State, existing_document: ValidDocument | DocumentRecord, document: ValidDocument) -> bool:
     """True if the existing document, pending or stored in ``state``, has the same text as its replacement."""
-    if isinstance(existing, ValidDocument):
-        return existing.text == document.text
-    return existing.size == len(document.text) and state.documents.read_text(existing.id) == document.text
+    if isinstance(existing_document, ValidDocument):
+        return existing_document.text == document.text
+    return (
+        existing_document.size == len(document.text)
+        and state.documents.read_text(existing_document.id) == document.text
+    )
 
 
 def changes_only_metadata(state: State, record: DocumentRecord, document: PendingDocument) -> bool:
@@ -219,17 +222,17 @@ def make_pending(
     ``origin`` is the folder that the document was found in (None: no folder). Raises InputError for an invalid
     document, and for vectors of a wrong number or dimension.
     """
-    chunked = chunk_document(document, settings)  # already extracted if it consists of pairs
+    chunked_document = chunk_document(document, settings)  # already extracted if it consists of pairs
     if vectors is None:
-        return PendingDocument(chunked, origin=origin)
+        return PendingDocument(chunked_document, origin=origin)
     try:
-        own_vectors = normalize_rows(vectors, settings.dimension, len(chunked.chunks))
+        own_vectors = normalize_rows(vectors, settings.dimension, len(chunked_document.chunks))
     except InputError as error:
         raise InputError(f"document {document.key!r}: {error}") from None
     content = (
-        chunked.add_vectors_to_digest(own_vectors)
-        if isinstance(chunked, ChunkedDocument)
-        else add_vectors_to_digest(chunked, own_vectors)
+        chunked_document.add_vectors_to_digest(own_vectors)
+        if isinstance(chunked_document, ChunkedDocument)
+        else add_vectors_to_digest(chunked_document, own_vectors)
     )
     return PendingDocument(content, {CHUNK_VECTORS.name: own_vectors}, own_vectors=True, origin=origin)
 

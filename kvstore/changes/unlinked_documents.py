@@ -53,7 +53,7 @@ class UnlinkedDocuments:
 
 
 class UnlinkedDocument(NamedTuple):
-    """A stored document that must still be linked to the names in it: what :meth:`.Linker.link_document` takes."""
+    """A stored document that is not linked to names yet: the arguments of :meth:`.Linker.link_document`."""
 
     record: DocumentRecord
     sections: list[Section]

@@ -44,9 +44,9 @@ class IngestDestination:
         return self._session.store.settings
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """If the store is new, call ``choose`` for settings that depend on its first documents.
+        """Give a new store the settings that ``choose`` returns, which depend on its first documents.
 
-        Returns the settings that changed.
+        Returns the settings that changed; does nothing if the store is not new.
         """
         return self._session.store.decide_settings(choose)
 
@@ -149,7 +149,7 @@ class IngestDestination:
 
 
 def _parse_facts(raw_facts: Sequence[RawFact]) -> tuple[dict[StatedFact[str, Any], Any], list[Failure]]:
-    """Parse what a file reader found about one document; return its value for each kind of fact, and the failures.
+    """Parse the facts that a file reader found about one document; return the value of each kind, and the failures.
 
     Facts of the same kind, such as triples from several lines, are merged into one value. An invalid fact is a failure.
     """

@@ -53,7 +53,7 @@ class LazyEmbedder:
                 self._embedder, self.is_supplied = embedder, True
 
     def use_named(self, settings: FixedSettings) -> None:
-        """From now on, use the embedder that ``settings`` name; it is loaded when first needed."""
+        """Replace the embedder by the embedder that ``settings`` name, which is loaded when first needed."""
         with self._lock:
             self._settings, self._embedder, self.is_supplied = settings, None, False
 

@@ -60,7 +60,7 @@ class ExtractionForecast:
     ``passages`` is the number of passages to write about, ``calls`` the number of requests, and ``tokens`` the number
     of tokens that they send, approximately. ``written`` is the number of passages that already have a text, ``copied``
     the number of passages that get the text of the same passage in a different document, and ``left`` the number of
-    passages that would remain without a text. ``room`` is the token limit, or None if there is none.
+    passages that would remain without a text. ``room`` is the token limit, or None without a limit.
     """
 
     kind: str

@@ -222,7 +222,7 @@ class OpenStore:
             self.environment.write_with_growth(write_lookup_counts, timeout)
 
     def _flush_spending(self, timeout: float | None) -> None:
-        """Record the use of language models in the store, in one commit, and forget what is recorded."""
+        """Record the use of language models in the store, in one commit, and drop the recorded uses from memory."""
         from ..structures.spending import add_spending
 
         uses = list(self.spending)
@@ -242,9 +242,9 @@ class OpenStore:
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
         """Write the undecided settings, with the values that ``choose`` returns, and return the changed ones by name.
 
-        A setting is undecided if a new store takes it from its first documents. ``choose`` is not called if there are
-        none. Nothing is written unless the store is empty and no other process has it open. All settings are final
-        afterwards, even if nothing was written.
+        A setting is undecided if a new store takes it from its first documents. ``choose`` is not called if no
+        setting is undecided. Nothing is written unless the store is empty and no other process has it open. All
+        settings are final afterwards, even if nothing was written.
         """
         with self.lock:
             if not self._undecided_settings:

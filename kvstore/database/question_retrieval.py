@@ -121,7 +121,7 @@ def prepare_query(
 
 
 class _ParsedOptions(NamedTuple):
-    """The options of a question: those of the strategy itself, and those that every strategy has."""
+    """The options of a question: the strategy's own options, and the options that every strategy has."""
 
     own_options: dict[str, Any]
     reranker: str | None

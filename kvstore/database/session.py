@@ -113,7 +113,7 @@ class Session:
 
     @contextmanager
     def pause_recording(self) -> Iterator[None]:
-        """In the ``with`` block, do not add this thread's lookups to temperatures; then restore ``last_lookup``."""
+        """Keep this thread's lookups out of the temperatures in the ``with`` block; then restore ``last_lookup``."""
         last_lookup = self.last_lookup
         try:
             with self.store.hits.pause():

@@ -42,9 +42,9 @@ class Failure:
 class FileDocument:
     """A document of a file; ``label`` names it in messages, and ``extracted`` is None if the store already has it.
 
-    ``digest``: of its text and properties, to compare it with a stored document. ``vectors``: by space, if already
-    computed; shape (texts, dimension). ``left_out``: the parts of its page that were omitted as navigation.
-    ``other_key``: the key that it gets if an earlier document of the ingest has ``key``; None: it then fails.
+    ``digest`` is the digest of its text and properties, to compare it with a stored document. ``vectors`` are by space,
+    of shape (texts, dimension), if already computed. ``left_out`` has the parts of its page that were omitted as
+    navigation. ``other_key`` is the key that it gets if an earlier document of the ingest has ``key`` (None: it fails).
     """
 
     key: str

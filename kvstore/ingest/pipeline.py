@@ -121,7 +121,7 @@ class _IngestRun:
         exclude: Sequence[str],
         options: Mapping[str, Any],
     ) -> None:
-        """Prepare a run that writes to ``destination`` what ``reader`` reads from the files.
+        """Prepare a run that writes the documents and facts that ``reader`` reads to ``destination``.
 
         ``include`` and ``exclude`` select files of folders. Files are read with ``format`` and ``options``.
         """
@@ -205,7 +205,7 @@ class _IngestRun:
         self.report.seconds = time.monotonic() - self._start_time
 
     def _process_changed_file(self, visit: FileVisit, items: Iterator[FileItem | None]) -> Iterator[None]:
-        """Process the next items up to None, which are those of the file ``visit``; yield after each commit.
+        """Process the items of the file ``visit``, up to the None that ends them; yield after each commit.
 
         The caller can then report the progress. A completely read file is recorded in the next commit.
         """
@@ -397,7 +397,7 @@ class _IngestRun:
             self._facts = {}
 
     def _write_batch(self, deleted_keys: Sequence[str] = ()) -> None:
-        """Commit the batch and the records of its files, delete documents, and begin another batch."""
+        """Commit the batch, the records of its files and the deletion of documents (keys); begin another batch."""
         if self._batch.documents or deleted_keys or self._files:
             self._destination.write(self._batch.documents, deleted_keys, self._files)
             self.report.documents += len(self._batch.documents)

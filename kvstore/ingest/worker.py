@@ -190,7 +190,7 @@ def run_worker(
 
 
 def main(memory_bytes: int) -> None:
-    """Run the job and the tasks that arrive on standard input, until it ends, in a process of their own.
+    """Run the job and the tasks that arrive on standard input, until it ends, in a separate process.
 
     The process may use ``memory_bytes`` bytes of private memory; the memory map of the store does not count.
     """
