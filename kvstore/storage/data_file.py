@@ -111,7 +111,7 @@ class DataFile:
             self.environment.reader_check()  # removes entries of dead processes from the reader table
 
     def _open(self, map_size: int) -> lmdb.Environment:
-        """Map the file, reset what depends on the map, and return LMDB's environment.
+        """Map the file, reset the data that depends on the map, and return LMDB's environment.
 
         The size of the map is halved each time that the system refuses it.
         """

@@ -181,13 +181,13 @@ class Environment(ClosedOnExit, OpenFile):
         if is_new:
             flush(self.path)
             flush(self.path.resolve().parent)
-        data = self.data
-        if data.is_short():
+        data_file = self.data
+        if data_file.is_short():
             with contextlib.nullcontext() if is_locked else self._exclude_writers():
-                data.verify_length()
+                data_file.verify_length()
         self.open_tables()
         if is_locked:
-            data.remove_leftover_files()
+            data_file.remove_leftover_files()
             remove_leftovers(self.path)
 
     def close(self, timeout: float | None = None) -> None:
@@ -218,20 +218,20 @@ class Environment(ClosedOnExit, OpenFile):
             shared_lock = None
             if not self.data.registers_readers:  # LMDB does not know of this reader, so keep writers out
                 shared_lock = self._writer_lock.acquire_shared(self.lock_timeout)
-            reading: PageTransaction | None = None
+            page_transaction: PageTransaction | None = None
             try:
                 transaction, _ = self.begin_transaction(write=False)
                 try:
-                    reading = self.data.wrap_read_transaction(transaction)
+                    page_transaction = self.data.wrap_read_transaction(transaction)
                 finally:
-                    if reading is None:  # later commits have overtaken it, or an error is raised
+                    if page_transaction is None:  # later commits have overtaken it, or an error is raised
                         transaction.abort()
                         self.gate.leave()
             finally:
-                if reading is None and shared_lock is not None:
+                if page_transaction is None and shared_lock is not None:
                     release_lock(shared_lock)
-            if reading is not None:
-                snapshot = ReadTransaction(self, reading)
+            if page_transaction is not None:
+                snapshot = ReadTransaction(self, page_transaction)
                 self._views.add(snapshot)
                 snapshot.shared_lock = shared_lock
                 return snapshot

@@ -310,7 +310,7 @@ class Draft:
         self._written_paths: list[Path] = []
 
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
-        """Write the index file, which has ``head`` (metadata) and ``arrays``, and those of its parts that are new.
+        """Write the index file, which has ``head`` (metadata) and ``arrays``, and its new parts.
 
         A part is an additional file; a part with a name is already written. Readers see the files after
         :meth:`publish`. Raises OSError if a file cannot be written.

@@ -77,21 +77,21 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
     return True
 
 
-def _require_data_file(data: Path) -> None:
-    """Raise NotAStoreError if the ``data`` file is not an LMDB file, CorruptionError if it was truncated to nothing.
+def _require_data_file(data_path: Path) -> None:
+    """Raise NotAStoreError if the data file is not an LMDB file, CorruptionError if it was truncated to nothing.
 
     Raises InputError if it may not be read.
     """
-    if data.stat().st_size < MIN_DATA_BYTES:
+    if data_path.stat().st_size < MIN_DATA_BYTES:
         raise CorruptionError(
-            f"{data}: only {data.stat().st_size} bytes long, so it was truncated; restore the store from a backup, "
-            "or delete the directory if nothing was ever written to it"
+            f"{data_path}: only {data_path.stat().st_size} bytes long, so it was truncated; restore the store from a "
+            "backup, or delete the directory if nothing was ever written to it"
         )
-    with _report_denied_access(data), data.open("rb") as file:
+    with _report_denied_access(data_path), data_path.open("rb") as file:
         meta_pages = file.read(MIN_DATA_BYTES)
     # Bytes 16 to 19 of each of the two meta pages.
     if _LMDB_MAGIC not in (meta_pages[16:20], meta_pages[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
-        raise NotAStoreError(f"{data}: not an LMDB file, so this is not a store; name another path")
+        raise NotAStoreError(f"{data_path}: not an LMDB file, so this is not a store; name another path")
 
 
 def require_utf8_path(path: Path) -> None:

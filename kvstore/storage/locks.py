@@ -54,10 +54,10 @@ def lock_until(descriptor: int, kind: int, deadline: float) -> bool:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
+            remaining_seconds = deadline - time.monotonic()
+            if remaining_seconds <= 0:
                 return False
-            time.sleep(min(pause, remaining))
+            time.sleep(min(pause, remaining_seconds))
             pause = min(2 * pause, MAX_PAUSE)
 
 

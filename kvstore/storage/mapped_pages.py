@@ -314,15 +314,15 @@ class VerifiedCursor:
 
     def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
         """Yield the records of a cursor, and verify the pages ahead of it in its direction, before LMDB reads them."""
-        limit: bytes | None = None  # the last key from which the cursor cannot reach an unverified page
+        safe_key: bytes | None = None  # the last key from which the cursor cannot reach an unverified page
         is_all_verified = self._tree is None
         for key_view, value in records:
             key = bytes(key_view)
             yield key, value
-            # The cursor may continue within the page of the limit, and to the page after it.
-            if not is_all_verified and (limit is None or (key > limit if forward else key < limit)):
-                limit = self._verify_pages_near(key, forward=forward)
-                is_all_verified = limit is None
+            # The cursor may continue within the page of the safe key, and to the page after it.
+            if not is_all_verified and (safe_key is None or (key > safe_key if forward else key < safe_key)):
+                safe_key = self._verify_pages_near(key, forward=forward)
+                is_all_verified = safe_key is None
 
     def _verify_pages_near(self, key: bytes, *, forward: bool) -> bytes | None:
         """Verify the checksums of the page that holds ``key`` and of the next page in the direction of reading.

@@ -38,7 +38,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 
 def remove_directory(path: Path) -> None:
-    """Remove a directory and all files in it, if it exists; what cannot be removed stays."""
+    """Remove a directory and all files in it, if it exists; files that cannot be removed stay."""
     if path.exists():
         import shutil  # loads libraries of compression; an open rarely needs it
 

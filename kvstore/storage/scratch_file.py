@@ -47,8 +47,8 @@ class ScratchFile:
 
     def _flush_buffer(self) -> None:
         """Write the collected bytes to the file."""
-        remaining = memoryview(bytes(self._buffer))
-        self._num_written += len(remaining)
+        unwritten_bytes = memoryview(bytes(self._buffer))
+        self._num_written += len(unwritten_bytes)
         self._buffer.clear()
-        while remaining:
-            remaining = remaining[os.write(self._descriptor, remaining) :]
+        while unwritten_bytes:
+            unwritten_bytes = unwritten_bytes[os.write(self._descriptor, unwritten_bytes) :]

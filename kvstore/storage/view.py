@@ -310,7 +310,7 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def _get_transaction(self) -> Any:
-        """Return the open transaction; raise ClosedError if there is none."""
+        """Return the open transaction; raise ClosedError if the view is closed."""
         if self._transaction is None:
             raise ClosedError(
                 "this snapshot or transaction is closed, or belongs to the parent of a fork; open another"

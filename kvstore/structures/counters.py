@@ -55,8 +55,8 @@ class Counters:
     @classmethod
     def load(cls, view: View) -> Counters:
         """Return the counters stored in ``view`` (a snapshot or write transaction), or those of an empty store."""
-        packed = view.get(tables.META, _KEY)
-        return cls() if packed is None else cls(**records.unpack(packed, tables.META, _KEY))
+        packed_counters = view.get(tables.META, _KEY)
+        return cls() if packed_counters is None else cls(**records.unpack(packed_counters, tables.META, _KEY))
 
     def save(self, view: WriteView) -> None:
         """Store the counters (next ids and totals) in a write transaction."""

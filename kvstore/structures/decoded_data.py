@@ -41,10 +41,10 @@ class EntryCache(Generic[Key, Value]):
             return {key: entries[key] for key in keys}  # most calls
         except KeyError:
             cached_entries = {key: entries[key] for key in keys if key in entries}
-        missing = list(dict.fromkeys(key for key in keys if key not in cached_entries))
-        if not missing:
+        missing_keys = list(dict.fromkeys(key for key in keys if key not in cached_entries))
+        if not missing_keys:
             return cached_entries
-        additions = dict(zip(missing, read(missing), strict=True))
+        additions = dict(zip(missing_keys, read(missing_keys), strict=True))
         if len(entries) + len(additions) <= self._max_entries:
             entries.update(additions)
         elif len(additions) <= self._max_entries:  # full: begin again, in a new dictionary

@@ -21,10 +21,10 @@ def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
     >>> merge_distinct(np.array([5, 2]), np.array([2, 9])).tolist()
     [2, 5, 9]
     """
-    ordered = np.sort(np.concatenate(arrays))
-    is_first = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    return ordered[is_first]
+    sorted_numbers = np.sort(np.concatenate(arrays))
+    is_first = np.ones(len(sorted_numbers), np.bool_)
+    np.not_equal(sorted_numbers[1:], sorted_numbers[:-1], out=is_first[1:])
+    return sorted_numbers[is_first]
 
 
 def subtract_ids(ids: npt.NDArray[Number], removed: npt.NDArray[Number]) -> npt.NDArray[Number]:
@@ -34,9 +34,9 @@ def subtract_ids(ids: npt.NDArray[Number], removed: npt.NDArray[Number]) -> npt.
     >>> subtract_ids(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
     [5, 9]
     """
-    remaining, removed_sorted = merge_distinct(ids), merge_distinct(removed)
+    distinct_ids, removed_sorted = merge_distinct(ids), merge_distinct(removed)
     if not len(removed_sorted):
-        return remaining
-    positions = np.minimum(np.searchsorted(removed_sorted, remaining), len(removed_sorted) - 1)
-    difference: npt.NDArray[Number] = remaining[removed_sorted[positions] != remaining]
+        return distinct_ids
+    positions = np.minimum(np.searchsorted(removed_sorted, distinct_ids), len(removed_sorted) - 1)
+    difference: npt.NDArray[Number] = distinct_ids[removed_sorted[positions] != distinct_ids]
     return difference

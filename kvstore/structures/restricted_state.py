@@ -41,7 +41,7 @@ _CHILD_FIRST_TABLES = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOP
 
 
 class RestrictedState(State):
-    """A state that contains only what is stated by the user, or by the documents that the query allows."""
+    """A state that contains only data stated by the user or by the documents that the query allows."""
 
     def __init__(self, state: State, allowed: AllowedDocuments) -> None:
         """Restrict ``state`` to the documents that the query allows; the new state is closed with ``state``."""

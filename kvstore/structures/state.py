@@ -109,7 +109,7 @@ class State(ClosedOnExit):
             state.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return what an additional structure (``part``), such as an index, reads from this state.
+        """Return the data that an additional structure (``part``), such as an index, reads from this state.
 
         The result is cached unless it is None.
         """

@@ -84,9 +84,9 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         head = {"options": options, "change": change, "entry": graph.entry_row}
         return IndexContent(head, {**graph.arrays, **columns})
 
-    def read(self, stored: IndexContent) -> SynonymGraph:
+    def read(self, stored_content: IndexContent) -> SynonymGraph:
         """Return the graph of names that an index file contains."""
-        head, arrays = stored.head, stored.arrays
+        head, arrays = stored_content.head, stored_content.arrays
         return SynonymGraph(
             graph=HnswGraph(arrays, head["entry"]),
             change=head["change"],

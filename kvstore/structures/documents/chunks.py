@@ -86,7 +86,7 @@ class Chunks(ViewReader):
         """Return the records of chunks that must exist; raise CorruptionError if one does not."""
         ids = list(chunks)
         chunk_records = self._record_cache.get_many(
-            ids, lambda missing: list(map(ChunkRecord._make, self._read_rows(missing).tolist()))
+            ids, lambda missing_ids: list(map(ChunkRecord._make, self._read_rows(missing_ids).tolist()))
         )
         return [chunk_records[chunk] for chunk in ids]
 

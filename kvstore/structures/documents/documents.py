@@ -225,9 +225,9 @@ class Documents(ViewReader):
 
         It is the cache of keys itself, which later calls extend. Raises CorruptionError if a document does not exist.
         """
-        missing = [document for document in documents if document not in self._key_cache]
-        if missing:
-            self._key_cache.update((record.id, record.key) for record in self.get_many(missing).values())
+        missing_ids = [document for document in documents if document not in self._key_cache]
+        if missing_ids:
+            self._key_cache.update((record.id, record.key) for record in self.get_many(missing_ids).values())
         return self._key_cache
 
     def find_by_key(self, key: str) -> DocumentRecord | None:

@@ -22,8 +22,8 @@ def encode_stored_text(text: bytes) -> bytes:
     The result is a byte that names the encoding, and the text. It is compressed if that makes it shorter, unless it is
     longer than MAX_COMPRESSED_TEXT.
     """
-    compressed = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
-    return DEFLATED + compressed if len(compressed) < len(text) else PLAIN + text
+    compressed_text = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
+    return DEFLATED + compressed_text if len(compressed_text) < len(text) else PLAIN + text
 
 
 def decode_stored_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
@@ -65,8 +65,8 @@ def get_long_text(value: memoryview) -> memoryview | None:
 
     Such a text is stored uncompressed, so that slices are read without the rest; only CHECK verifies its checksum.
     """
-    stored = value[len(PLAIN) : -records.CHECKSUM.size]
-    return stored if len(stored) > MAX_COMPRESSED_TEXT else None
+    stored_text = value[len(PLAIN) : -records.CHECKSUM.size]
+    return stored_text if len(stored_text) > MAX_COMPRESSED_TEXT else None
 
 
 def decode_slice(document: int, text: bytes | memoryview, start: int, end: int) -> str:

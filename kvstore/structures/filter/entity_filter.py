@@ -436,8 +436,8 @@ class EntityFilter:
 
 def select_longest_matches(matches: Matches) -> Matches:
     """Select non-overlapping matches from left to right; among matches with the same start, select the longest."""
-    selected = select_longest(matches.start, matches.end)
-    return Matches(matches.start[selected], matches.end[selected], matches.entity[selected])
+    positions = select_longest(matches.start, matches.end)
+    return Matches(matches.start[positions], matches.end[positions], matches.entity[positions])
 
 
 class FilterCache:
@@ -448,7 +448,7 @@ class FilterCache:
 
     def __init__(self) -> None:
         """Create an empty cache."""
-        self._cached: tuple[EntityFilter, int] | None = None  # with its change number
+        self._cached_filter_and_change: tuple[EntityFilter, int] | None = None  # with its change number
 
     def take_filter(self, transaction: WriteTransaction, *, hash_seed: int) -> EntityFilter:
         """Return the filter of known names for a write transaction that has just begun, and empty the cache.
@@ -456,9 +456,9 @@ class FilterCache:
         ``hash_seed`` is the store's seed for hashes of names. The cached filter is reused if nothing was committed
         since it was cached; otherwise the filter is new.
         """
-        cached, self._cached = self._cached, None
-        if cached is not None:
-            cached_filter, change = cached
+        filter_and_change, self._cached_filter_and_change = self._cached_filter_and_change, None
+        if filter_and_change is not None:
+            cached_filter, change = filter_and_change
             if transaction.change == change + 1:  # the number of the commit that the transaction makes
                 cached_filter.switch_view(transaction)
                 return cached_filter
@@ -470,4 +470,4 @@ class FilterCache:
         A filter with too many pages (4 KiB each) in memory is not cached.
         """
         if entity_filter._pages.cached_count <= MAX_CACHED_PAGES:
-            self._cached = entity_filter, change
+            self._cached_filter_and_change = entity_filter, change

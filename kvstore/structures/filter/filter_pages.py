@@ -271,10 +271,10 @@ class FilterPages:
         For block-list pages, also update the list of pages with room, where the next addresses are put.
         """
         # The numbers of pages that are no longer used, and of free pages that are used again.
-        released, reused = page_kind.pages.take_freed()
+        freed_numbers, reused_numbers = page_kind.pages.take_freed()
         is_block_kind = page_kind.pages is self.block_pages
         has_room_flags = self.reader.has_room_flags if is_block_kind else {}
-        for number in released:
+        for number in freed_numbers:
             key = records.encode_u32(number)
             view.delete(page_kind.table, page_kind.prefix + key)
             if page_kind.free_list:
@@ -282,7 +282,7 @@ class FilterPages:
             if is_block_kind:
                 view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
                 has_room_flags.pop(number, None)
-        for number in reused:
+        for number in reused_numbers:
             view.delete(tables.FILTER_DIRECTORY, (page_kind.free_list or b"") + records.encode_u32(number))
         page_changes: dict[bytes, bytes | None] = {}
         for number, page in page_kind.pages.take_changed():

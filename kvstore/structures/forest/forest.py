@@ -103,7 +103,7 @@ class Forest(ViewReader):
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
         """Read the forest through ``view``, a snapshot or transaction.
 
-        ``keys`` is a shared cache of the normal forms of the names of nodes (None: a cache of its own).
+        ``keys`` is a shared cache of the normal forms of the names of nodes (None: a new cache).
         """
         super().__init__(view)
         self._entities = Entities(view)

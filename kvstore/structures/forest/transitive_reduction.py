@@ -322,7 +322,7 @@ class TransitiveReduction:
         )
 
     def _find_component_edges(self, node: int) -> set[Edge]:
-        """Return the edges of the strongly connected component of a node: those that lie on a cycle with it."""
+        """Return the edges of the strongly connected component of a node: the edges that lie on a cycle with it."""
         nodes = self._compute_closure(node, self._forest.iter_cycle_parents)
         return {
             (lower_node, upper_node)

@@ -119,7 +119,7 @@ class GenerationBuilder(IndexFiller):
     ) -> WritingReport:
         """Let a language model write the missing texts of an index, the largest weight first, up to its token limit.
 
-        Each text is embedded and stored in a commit of its own. An invalid answer is dropped and reported, and the next
+        Each text is embedded and stored in a separate commit. An invalid answer is dropped and reported, and the next
         REFRESH requests it again. After several consecutive requests without a valid answer, no more are sent. Errors
         of the model are raised; texts written until then are kept.
         """
@@ -248,7 +248,7 @@ class GenerationBuilder(IndexFiller):
             self._remove_unused_texts(index_kind)
 
     def _remove_unused_rows(self, index_kind: GenerationIndex[Any]) -> None:
-        """Remove the rows of all builds (generations) of an index except the one in use, in batches."""
+        """Remove the rows of all builds (generations) of an index except the build in use, in batches."""
         for table in index_kind.tables:
             while True:
                 with self._open_state() as state:

@@ -151,12 +151,12 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         """
 
     @abstractmethod
-    def read(self, stored: IndexContent) -> Content:
+    def read(self, stored_content: IndexContent) -> Content:
         """Return the content of an index file, given its header, its arrays (views of the file) and its parts."""
 
     @abstractmethod
     def bind(self, content: Content, record: IndexRecord, state: State) -> IndexReader:
-        """Return the reader of the index for a state: it reads ``content`` and omits what the state does not have."""
+        """Return the reader of the index for a state: it reads ``content`` and omits items missing in the state."""
 
     @abstractmethod
     def describe(self, content: Content) -> str:

@@ -76,7 +76,7 @@ class IndexFiller(ABC):
     def __init__(
         self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
-        """Work on the indexes of an open store; ``embed`` returns the unit vectors of texts, shape (n, dimension)."""
+        """Prepare to fill and remove indexes; ``embed`` returns the unit vectors of texts, shape (n, dimension)."""
         self._environment = environment
         self._settings = settings
         self._embed = embed

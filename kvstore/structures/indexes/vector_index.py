@@ -163,18 +163,21 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             file_parts.append(FilePart({"entry": graph.entry_row, "rows": len(graph)}, graph.arrays))
         if not file_parts:
             return None
-        head = {"options": options, "coverage": [[covered.change, covered.stop] for covered in coverage]}
+        head = {
+            "options": options,
+            "coverage": [[covered_range.change, covered_range.stop] for covered_range in coverage],
+        }
         num_rows = np.array([file_part.head["rows"] for file_part in file_parts], np.uint64)
         return IndexContent(head, {"rows": num_rows}, file_parts)
 
-    def read(self, stored: IndexContent) -> ChunkSegments:
+    def read(self, stored_content: IndexContent) -> ChunkSegments:
         """Return the segments (HNSW graphs) of an index file, with an empty cache for vectors of chunks added later."""
-        coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored.head["coverage"])
-        segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored.parts]
-        if list(map(len, segments)) != stored.arrays["rows"].tolist():
+        coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored_content.head["coverage"])
+        segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored_content.parts]
+        if list(map(len, segments)) != stored_content.arrays["rows"].tolist():
             raise IndexUnavailableError("the parts of the index do not have the number of vectors in its head")
         newer_vectors = VectorCache(VectorCacheContent(coverage))  # empty; for chunks that are not covered
-        return ChunkSegments(segments, stored.parts, coverage, stored.head["options"], newer_vectors)
+        return ChunkSegments(segments, stored_content.parts, coverage, stored_content.head["options"], newer_vectors)
 
     def bind(self, content: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
         """Return the segments (graphs of vectors) unchanged; the search looks their candidates up in the state."""

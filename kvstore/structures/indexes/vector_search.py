@@ -96,9 +96,9 @@ def _search_index(
 def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorBatch:
     """Return the candidates that exist in the state and may be among the ``top`` nearest: chunk ids and stored vectors.
 
-    ``candidates`` has those of each segment of the index. Their cosines are approximate, because they are computed from
-    codes. A candidate is omitted only if its cosine is below the cosine of the last of the ``top`` by more than the
-    possible errors of both cosines together.
+    ``candidates`` has the candidates of each segment of the index. Their cosines are approximate, because they are
+    computed from codes. A candidate is omitted only if its cosine is below the cosine of the last of the ``top`` by
+    more than the possible errors of both cosines together.
     """
     labels = np.concatenate([near_codes.labels for near_codes in candidates])
     cosines = np.concatenate([near_codes.cosines for near_codes in candidates])
@@ -142,15 +142,15 @@ def _get_all_vectors(state: State, cache: VectorCache) -> list[VectorBatch]:
 
 
 def _update_vectors(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorBatch] | None:
-    """Return the cached vectors and those of chunks added since, as pairs (chunk ids, vectors); cache the added ones.
+    """Return the cached vectors and those of later chunks, as (chunk ids, vectors) pairs; cache the added vectors.
 
     Added vectors of a write transaction or of an older state are not cached. Returns None if nothing usable is cached,
     or if there would be more than ``max_vectors``.
     """
-    cached, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
+    cached_content, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
     # The cache has all chunks of this state with ids below ``covered_stop``.
-    covered_stop = None if cached is None else find_covered_stop(cached.coverage, change)
-    if cached is None or covered_stop is None:
+    covered_stop = None if cached_content is None else find_covered_stop(cached_content.coverage, change)
+    if cached_content is None or covered_stop is None:
         return None
     uncached_batches: list[VectorBatch] = []
     if covered_stop < stop:
@@ -159,14 +159,14 @@ def _update_vectors(state: State, cache: VectorCache, max_vectors: float = np.in
         batch = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored_chunks]))
         # Additions of a write transaction may be rolled back, and an older state than the newest does not know later
         # chunks.
-        if state.lmdb.writable or change < cached.coverage[-1].change:
+        if state.lmdb.writable or change < cached_content.coverage[-1].change:
             uncached_batches = [batch]
         else:
-            cached = cached.extend(batch, change, stop)
-    if sum(len(ids) for ids, _ in cached.batches) > max_vectors:
+            cached_content = cached_content.extend(batch, change, stop)
+    if sum(len(ids) for ids, _ in cached_content.batches) > max_vectors:
         return None
-    cache.vectors = cached
-    return [*cached.batches, *uncached_batches]
+    cache.vectors = cached_content
+    return [*cached_content.batches, *uncached_batches]
 
 
 def rank_vectors(
@@ -245,7 +245,7 @@ def find_nearest(
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
         if len(best_ids) > top:
             cut_index = len(best_scores) - top  # of the last of the best, in ascending order
-            selected = np.flatnonzero(best_scores >= np.partition(best_scores, cut_index)[cut_index])
-            best_ids, best_scores = best_ids[selected], best_scores[selected]
+            best_positions = np.flatnonzero(best_scores >= np.partition(best_scores, cut_index)[cut_index])
+            best_ids, best_scores = best_ids[best_positions], best_scores[best_positions]
     order = np.argsort(-best_scores, kind="stable")
     return best_ids[order], best_scores[order]

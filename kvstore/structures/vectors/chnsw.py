@@ -65,12 +65,12 @@ def build_layered_arrays(
         [start + np.argsort(keys, kind="stable") for start, keys in zip(layer_starts.tolist(), digests, strict=False)]
     )
     builder = LayeredGraphBuilder(layer_starts, vectors, order.astype(np.uint32), m, _EF_CONSTRUCTION)
-    remaining = builder.link_nodes(0)
-    while remaining:
+    num_unlinked = builder.link_nodes(0)
+    while num_unlinked:
         if is_cancelled():
             return None
-        remaining = builder.link_nodes(_INSERT_BATCH)
-        progress(len(vectors) - remaining, len(vectors))
+        num_unlinked = builder.link_nodes(_INSERT_BATCH)
+        progress(len(vectors) - num_unlinked, len(vectors))
     graph_arrays = zip(("links0", "links", "down", "entry", "checks"), builder.build_arrays(), strict=True)
     return arrays | dict(graph_arrays)
 

@@ -101,7 +101,7 @@ class NearCodes(NamedTuple):
 
 
 class _RowSelection(NamedTuple):
-    """Ranges of rows, by their first and end rows; of these rows, only those of the flagged groups are selected."""
+    """Ranges of rows, by their first and end rows; of these rows, only the rows of flagged groups are selected."""
 
     starts: npt.NDArray[np.int64]
     stops: npt.NDArray[np.int64]
@@ -203,7 +203,7 @@ class HnswBuilder:
     """Links rows to a graph."""
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
-        """Prepare to link ``rows``; those of ``base``, a smaller graph, come first and are linked already (None: none).
+        """Prepare to link ``rows``. The first rows are those of ``base``, a graph to extend (None: no graph).
 
         Each row gets ``m`` links per layer (twice as many in the lowest), for which ``ef_construction`` candidates are
         examined.
@@ -236,9 +236,9 @@ class HnswBuilder:
 
     def link_nodes(self, count: int) -> int:
         """Link up to ``count`` rows to their near rows, without holding the GIL; return how many rows are left."""
-        remaining = self._builder.link_nodes(count)
-        self.num_linked = len(self._rows.labels) - remaining
-        return remaining
+        num_unlinked = self._builder.link_nodes(count)
+        self.num_linked = len(self._rows.labels) - num_unlinked
+        return num_unlinked
 
     def build_graph(self) -> HnswGraph:
         """Return the graph of the linked rows; may be called once."""

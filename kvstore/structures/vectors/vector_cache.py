@@ -42,7 +42,7 @@ def find_covered_stop(coverage: CoveredRanges, change: int) -> int | None:
 
     ``coverage`` are the ranges of chunks that it has. Returns None if they begin after ``change``.
     """
-    return next((covered.stop for covered in reversed(coverage) if covered.change <= change), None)
+    return next((covered_range.stop for covered_range in reversed(coverage) if covered_range.change <= change), None)
 
 
 def extend_coverage(coverage: CoveredRanges, change: int, stop: int) -> CoveredRanges:
@@ -82,7 +82,7 @@ class VectorCacheContent:
 
     @cached_property
     def _batch_orders(self) -> list[npt.NDArray[np.intp]]:
-        """For each batch, its row numbers in order of ascending id."""
+        """The row numbers of each batch, in order of ascending id."""
         return [np.argsort(ids, kind="stable") for ids, _ in self.batches]
 
     def extend(self, new_vectors: VectorBatch, change: int, stop: int) -> VectorCacheContent:

@@ -57,7 +57,7 @@ class VectorMove(NamedTuple):
 
 
 class VectorSpace(NamedTuple):
-    """A set of vectors that are searched together, such as those of chunks.
+    """A set of vectors that are searched together, such as the vectors of chunks.
 
     ``blocks`` is the table of its vectors, and ``free_rows`` the table of the numbers of unused rows. A ``quantized``
     space stores one byte per component.
@@ -159,7 +159,7 @@ class _QuantizedBlock(_VectorBlock):
 
 
 class Vectors:
-    """The vectors of one space (such as those of chunks) in one view, a snapshot or a write transaction.
+    """The vectors of one space (such as the vectors of chunks) in one view, a snapshot or a write transaction.
 
     They are stored in blocks of rows; a location is a block and a row.
     """

@@ -91,11 +91,11 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         arrays = layers.build_arrays(tools.progress, tools.is_cancelled)
         return None if arrays is None else IndexContent({"change": communities.change}, arrays)
 
-    def read(self, stored: IndexContent) -> CommunityGraph:
+    def read(self, stored_content: IndexContent) -> CommunityGraph:
         """Return the search graph over entities and communities in an index file; its arrays are searched in place."""
-        vectors = LayeredVectors(stored.arrays)
+        vectors = LayeredVectors(stored_content.arrays)
         ends = np.cumsum(vectors.sizes)[:-1]
-        return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)
+        return CommunityGraph(stored_content.head["change"], np.split(stored_content.arrays["nodes"], ends), vectors)
 
     def bind(self, content: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
         """Return the graph over entities and communities if it was built from the state's communities, else None."""
