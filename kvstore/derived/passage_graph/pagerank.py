@@ -297,7 +297,7 @@ class _WeightedRows:
         self._bias = bias
         self._num_chunks = max(1, reader.counters.chunks)
         self._weights = weights
-        #: The weights of steps in both directions, by its mention bits; see :func:`_compute_mention_weights`.
+        #: The weights of steps, both ways, by the mention bits of an edge; see :func:`_compute_mention_weights`.
         self._chunk_to_entity_weights, self._entity_to_chunk_weights = _compute_mention_weights(weights)
         #: The weight of each kind of link, by its number.
         self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK, edges.SYNONYM_LINK))
