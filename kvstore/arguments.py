@@ -124,22 +124,22 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
     if not checks:
         return function
     positional_kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positional = [name for name, parameter in parameters.items() if parameter.kind in positional_kinds]
+    positional_names = [name for name, parameter in parameters.items() if parameter.kind in positional_kinds]
     varargs_names = [name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_POSITIONAL]
     varargs_name = varargs_names[0] if varargs_names else None
     varargs_check = checks.get(varargs_name or "")
-    required = [name for name in positional if parameters[name].default is inspect.Parameter.empty]
+    required_names = [name for name in positional_names if parameters[name].default is inspect.Parameter.empty]
     public_names = [name for name in parameters if name != "self"]
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         """Check the arguments, and call the function. A check returns None, or the expected kind of value."""
-        for name, value in zip(positional, args, strict=False):
+        for name, value in zip(positional_names, args, strict=False):
             check = checks.get(name)
             if check is not None and (expected := check(value)):
                 raise _make_error(label, name, expected, value)
         if varargs_check is not None:
-            for value in args[len(positional) :]:
+            for value in args[len(positional_names) :]:
                 if expected := varargs_check(value):
                     raise _make_error(label, str(varargs_name), expected, value)
         for name, value in kwargs.items():
@@ -148,9 +148,9 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
                 raise _make_error(label, name, expected, value)
             if check is None and not accepts_any_keyword and name not in parameters:
                 raise _make_name_error(label, name, public_names)
-        if len(args) > len(positional) and varargs_name is None:
-            raise _make_count_error(label, len(args), positional, public_names)
-        for name in required[len(args) :]:
+        if len(args) > len(positional_names) and varargs_name is None:
+            raise _make_count_error(label, len(args), positional_names, public_names)
+        for name in required_names[len(args) :]:
             if name not in kwargs:
                 raise TypeError(f"{label}() is missing the argument {name!r}")
         return function(*args, **kwargs)
@@ -266,13 +266,13 @@ def _make_name_error(function: str, name: str, names: Collection[str]) -> TypeEr
     return TypeError(f"{function}() has no argument {name!r}; {hint}")
 
 
-def _make_count_error(function: str, num_values: int, positional: list[str], names: Sequence[str]) -> TypeError:
+def _make_count_error(function: str, num_values: int, positional_names: list[str], names: Sequence[str]) -> TypeError:
     """Return the error for a call with too many positional arguments; ``num_values`` is their number.
 
-    ``positional`` are the names of the positional parameters, and ``names`` those of all parameters except ``self``.
+    ``positional_names`` are the names of the positional parameters, and ``names`` those of all except ``self``.
     """
-    num_self = int(positional[:1] == ["self"])
-    expected_names = positional[num_self:]
+    num_self = int(positional_names[:1] == ["self"])
+    expected_names = positional_names[num_self:]
     expected_list = f" ({', '.join(expected_names)})" if expected_names else ""
     hint = "pass the others by name" if len(names) > len(expected_names) else "remove the others"
     return TypeError(

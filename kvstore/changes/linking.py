@@ -297,7 +297,7 @@ class Linker:
         """Add chunks (ids by document) to the delta, with their texts and mentions, so that mentions are counted again.
 
         These chunks mentioned a removed name that contained another name ("New York" and "York"), which now counts as a
-        mention of its own. The chunks of a document that the delta reports as changed anyway are only marked as
+        separate mention. The chunks of a document that the delta reports as changed anyway are only marked as
         changed.
         """
         for document, record in self._state.documents.get_many(chunks).items():

@@ -108,7 +108,10 @@ class OpenStore:
         embedder: Embedder | None,
         undecided_settings: frozenset[str] = frozenset(),
     ) -> None:
-        """Share an open environment; the first documents choose the ``undecided_settings`` (names)."""
+        """Hold the shared data of a store, which ``environment`` has open.
+
+        The first documents of a new store determine the settings named in ``undecided_settings``.
+        """
         self.environment = environment
         self.settings = settings
         #: Settings of a newly created store that will be chosen by the language of its first documents.

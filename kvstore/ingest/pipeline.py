@@ -277,9 +277,9 @@ class _IngestRun:
         A document whose key was already used in this ingest is skipped if it is the same, gets its alternative key
         (``other_key``) if it has one, and is a failure otherwise.
         """
-        earlier = self._seen_documents.get(file_document.key)
-        if earlier is not None:
-            renamed_document = self._rename_document(file_document, earlier, visit)
+        earlier_document = self._seen_documents.get(file_document.key)
+        if earlier_document is not None:
+            renamed_document = self._rename_document(file_document, earlier_document, visit)
             if renamed_document is None:
                 return
             file_document = renamed_document
@@ -310,34 +310,36 @@ class _IngestRun:
             self._write_batch()
 
     def _rename_document(
-        self, file_document: FileDocument, earlier: _SeenDocument, visit: FileVisit
+        self, file_document: FileDocument, earlier_document: _SeenDocument, visit: FileVisit
     ) -> FileDocument | None:
-        """Return a document of the file ``visit`` under its ``other_key``, because ``earlier`` used its key.
+        """Return a document of the file ``visit`` under its ``other_key``, because ``earlier_document`` used its key.
 
         Returns None, and adds to the report, if the document is the same as the earlier one (it is skipped), or if its
         other key is missing or also used. In the second case, the next ingest reads the file again.
         """
         # The outcome for this document depends on another file, which may change or vanish.
-        visit.is_independent = visit.is_independent and earlier.location == visit.location
-        if self._is_duplicate(file_document, earlier):
+        visit.is_independent = visit.is_independent and earlier_document.location == visit.location
+        if self._is_duplicate(file_document, earlier_document):
             self._count_skipped("the same document again")
             return None
         other_key = file_document.other_key
         if file_document.extracted is None or other_key is None or other_key in self._seen_documents:
             remedy = "run the ingest again" if file_document.extracted is None else "give each document its own key"
-            reason = f"the key {file_document.key!r} was already used in this ingest, by {earlier.label}; {remedy}"
+            reason = (
+                f"the key {file_document.key!r} was already used in this ingest, by {earlier_document.label}; {remedy}"
+            )
             self.report.failures.append(Failure(file_document.label, reason))
             visit.failed = True
             return None
         return replace(file_document, key=other_key, extracted=replace(file_document.extracted, key=other_key))
 
-    def _is_duplicate(self, file_document: FileDocument, seen: _SeenDocument) -> bool:
-        """True if a document equals ``seen``, the earlier document with its key, apart from the file."""
+    def _is_duplicate(self, file_document: FileDocument, earlier_document: _SeenDocument) -> bool:
+        """True if a document equals ``earlier_document``, which has the same key, apart from the file."""
         if file_document.extracted is None:  # it equals the stored document
-            return seen.is_stored
+            return earlier_document.is_stored
         # The digest of a document whose file was not read in this run is empty.
-        seen_digest = seen.digest or self._reader.get_stored_digest(file_document.key)
-        return _compute_digest_at(file_document.extracted, seen.location) == seen_digest
+        earlier_digest = earlier_document.digest or self._reader.get_stored_digest(file_document.key)
+        return _compute_digest_at(file_document.extracted, earlier_document.location) == earlier_digest
 
     def _is_batch_full(self) -> bool:
         """True if the batch of documents is large enough to commit. The limits grow with the store."""

@@ -46,7 +46,7 @@ def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int
 
     An address is a rank and a target packed into one integer. Each node or abstract has one, with its lowest rank.
     """
-    if len(ranked_targets) == 1:  # the case of most names
+    if len(ranked_targets) == 1:  # most names have a single target
         ((target, rank),) = ranked_targets
         return [rank << RANK_SHIFT | target]
     if len(dict(ranked_targets)) == len(ranked_targets):  # no target occurs twice

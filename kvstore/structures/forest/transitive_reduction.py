@@ -348,7 +348,7 @@ class TransitiveReduction:
             self._forest.put_edge(tables.REFUSED_DOWN, parent, child, b"")
 
     def _delete_edge_status(self, child: int, parent: int, status: int | None) -> None:
-        """Delete the ``status`` of an edge (None: it has none) under both of its nodes; uncount an accepted edge."""
+        """Delete the ``status`` of an edge (None: it has none) under both of its nodes, and update the counts."""
         if status is not None:
             is_accepted = status == ACCEPTED
             self._forest.delete_edge(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)
