@@ -177,18 +177,18 @@ class _Checker:
 
         Also sums the hashes of the vector locations of each chunk, to compare them later with the record of the chunk.
         """
-        duplicates: list[int] = []
+        duplicate_chunks: list[int] = []
 
         def add_block(block: int, ids: Ids) -> None:
             """Add the hash of each chunk's location in a block to the sum of that chunk."""
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE_ID:
                     if self._vector_sums[chunk]:  # an earlier row also has this chunk
-                        duplicates.append(chunk)
+                        duplicate_chunks.append(chunk)
                     self._vector_sums.add(chunk, (block, row))
 
         yield from check_blocks(self._state, self._vectors, add_block)
-        yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
+        yield from (f"chunk {chunk} has two vectors" for chunk in duplicate_chunks)
 
     def _check_documents(self) -> Iterator[str]:
         """Yield a sentence for each fault of the documents, and collect the ids of readable documents."""
@@ -409,7 +409,7 @@ class _Checker:
                 yield f"alias {key!r} is stored under another name or has an unknown kind"
             if alias.kind == ALIAS and self._state.entities.find_id(key) is None:
                 yield f"alias {key!r} is not a known name"
-        if dict(aliases.scan_members()) != members:
+        if dict(aliases.scan_direct_aliases()) != members:
             yield "the lists of each entity's aliases do not agree with the aliases"
         for key in sorted({name for names in members.values() for name in names}):
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle

@@ -170,7 +170,7 @@ def _dump_forest(state: State, logical: LogicalNames) -> DumpTables:
             for child, parent in state.forest.iter_edges()
             for assertion in state.forest.iter_assertions(child, parent)
         ],
-        "alias_members": [(target, tuple(names)) for target, names in state.aliases.scan_members()],
+        "alias_members": [(target, tuple(names)) for target, names in state.aliases.scan_direct_aliases()],
         "nodes": [(logical.name_node(node),) for node, _ in state.forest.iter_nodes()],
         "trees": [(name,) for _, name in state.forest.iter_trees()],
     }

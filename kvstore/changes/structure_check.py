@@ -89,8 +89,8 @@ def _describe_differences(
         return structure.dump(state.get_part(structure), InternalNames())[table]
 
     differences = find_differences(lambda: read_rows(stored_state), lambda: read_rows(expected_state))
-    for row, times in islice(differences, _MAX_REPORTED_ROWS):
-        problem = "has a row that does not follow from the documents" if times > 0 else "lacks a row"
+    for row, difference in islice(differences, _MAX_REPORTED_ROWS):
+        problem = "has a row that does not follow from the documents" if difference > 0 else "lacks a row"
         yield f"{structure.name}: table {table} {problem}: {row}"
     num_more = sum(1 for _ in differences)
     if num_more:

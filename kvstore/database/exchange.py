@@ -193,13 +193,13 @@ class _ExportReader:
     def _parse_line(self, line_number: int, line: bytes) -> dict[str, Any]:
         """Return the JSON object of a line; raise InputError, which gives ``line_number``, if it is not one."""
         try:
-            parsed = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError) as error:
             remedy = "IMPORT reads files that EXPORT wrote, and INGEST reads other files"
             raise self._make_error(line_number, f"not JSON: {error}; {remedy}") from None
-        if not isinstance(parsed, dict):
+        if not isinstance(value, dict):
             raise self._make_error(line_number, "this line is not a JSON object")
-        return parsed
+        return value
 
     def _make_error(self, line_number: int, reason: str) -> InputError:
         """Return the error for a line, which also says which lines are imported already."""

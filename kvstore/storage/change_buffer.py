@@ -291,31 +291,38 @@ class ChangeBuffer:
         return key
 
     def merge_changes(
-        self, table: str, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
+        self,
+        table: str,
+        keys: Iterator[bytes],
+        stored_records: Iterator[tuple[bytes, memoryview]],
+        *,
+        reverse: bool = False,
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Merge the ``stored`` records of a table with its changed records, and yield the current records.
+        """Merge the ``stored_records`` of a table with its changed records, and yield the current records.
 
         ``keys`` are the keys of the changed records, from :meth:`TableBuffer.iter_keys`. Both inputs and the output are
         in key order, or with ``reverse`` in the opposite order.
         """
         first_key = next(keys, None)
-        return stored if first_key is None else self._iter_overlay(table, first_key, keys, stored, reverse)
+        return (
+            stored_records if first_key is None else self._iter_overlay(table, first_key, keys, stored_records, reverse)
+        )
 
     def _iter_overlay(
         self,
         table: str,
         first_key: bytes,
         keys: Iterator[bytes],
-        stored: Iterator[tuple[bytes, memoryview]],
+        stored_records: Iterator[tuple[bytes, memoryview]],
         reverse: bool,
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Yield the current records of a table: the ``stored`` ones with the buffered changes applied, in key order.
+        """Yield the current records of a table: ``stored_records`` with the buffered changes applied, in key order.
 
         The changed records have the keys ``first_key`` and the following ``keys``. With ``reverse``, all keys descend.
         """
         get_chain = self.get_table(table).get_chain
         changed_key: bytes | None = first_key
-        for key, value in stored:
+        for key, value in stored_records:
             while changed_key is not None and (changed_key > key if reverse else changed_key < key):
                 yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
                 changed_key = next(keys, None)

@@ -248,7 +248,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord:
-        """Return the record of the index after ids were renumbered: without a build, and with the next epoch number."""
+        """Return the record of the index after ids were renumbered: as if never built, with the next epoch number."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus:

@@ -93,7 +93,7 @@ class Aliases(ViewReader):
         names: list[str] = [] if value is None else records.unpack(value, tables.ALIAS_MEMBERS, key)
         return names
 
-    def scan_members(self) -> Iterator[tuple[str, list[str]]]:
+    def scan_direct_aliases(self) -> Iterator[tuple[str, list[str]]]:
         """Yield each entity that has aliases, with its direct aliases; all names are normal forms."""
         for key, value in self._view.scan(tables.ALIAS_MEMBERS):
             yield bytes(key).decode(), records.unpack(value, tables.ALIAS_MEMBERS, bytes(key))
