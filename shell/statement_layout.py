@@ -68,7 +68,10 @@ _OPEN, _CLOSE = "\U0010fffc", "\U0010fffd"
 
 
 def _insert_hidden_marks(text: str, entity: str) -> str:
-    """Put hidden marks around each word of every occurrence of the name ``entity`` in a text, ignoring case."""
+    """Put ``_OPEN`` and ``_CLOSE`` around each word of every occurrence of a name in a text, ignoring case.
+
+    After the text is wrapped, asterisks replace these two characters. ``entity`` is the name.
+    """
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
     pattern = r"\s+".join(map(re.escape, entity.split()))
     return re.sub(

@@ -474,7 +474,7 @@ class Database(Handle):
     # Counts
 
     def spent(self) -> list[Spending]:
-        """Return the requests sent to language models since the store was made, by statement and model.
+        """Return the requests and tokens spent on language models since the store was created, by statement and model.
 
         >>> store.spent()
         []

@@ -202,7 +202,8 @@ def validate(
 def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a document's metadata to the JSON values that an export would contain.
 
-    For example, keys become strings and dates texts. Raises TypeError or ValueError.
+    For example, keys become strings, dates become texts, and NaN becomes None. Raises TypeError for a value without a
+    JSON form, ValueError for two equal keys or a value that contains itself, and RecursionError for deep nesting.
     """
     if all(type(name) is str and name.isascii() and _is_json_value(value) for name, value in meta.items()):
         return dict(meta)  # the common case

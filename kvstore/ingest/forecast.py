@@ -172,7 +172,7 @@ class _SampleContent:
             self.texts += chain(*missing_texts.values())
 
     def _count_navigation(self, page: FileDocument) -> None:
-        """Count the elements that were omitted from a page as navigation, by their element and reason."""
+        """Add the navigation that was omitted from a page to the summaries, one per HTML element and reason."""
         keys_on_page: set[tuple[str, str]] = set()
         for navigation in page.left_out:
             key = navigation.element, navigation.reason

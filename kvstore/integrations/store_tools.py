@@ -450,7 +450,7 @@ class StoreTools:
 
 
 def _to_passage_data(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row of RETRIEVE to JSON data, with the place of its first span."""
+    """Convert a row of RETRIEVE to JSON data, with the byte offsets of its first span."""
     return {
         "document": hit["document"],
         "start": hit["spans"][0]["start"],

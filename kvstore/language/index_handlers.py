@@ -86,7 +86,10 @@ def expand_index(context: StatementContext, statement: statements.ExpandIndex) -
 
 
 def list_refresh_steps(context: StatementContext, statement: statements.Refresh) -> list[Step]:
-    """Return the steps of a REFRESH, with estimates of its groups and requests to a model; nothing is sent or built."""
+    """Return the rows of EXPLAIN REFRESH: the groups that each index would have, and the requests to a model.
+
+    They are estimates: nothing is sent or built.
+    """
     model = context.database.language_model(statement.model)
     name = "a model (none is set)" if model is None else model.name
     steps = []

@@ -40,9 +40,9 @@ class OpenAIEmbedder:
         attempts: int = 4,
         dimension: int | None = None,
     ) -> None:
-        """Prepare requests for vectors of ``model`` to the server ``base_url``, by default OpenAI's.
+        """Create an embedder that requests vectors of ``model`` from the server ``base_url`` (default: OpenAI's).
 
-        ``api_key`` is by default that in the environment. A request is tried up to ``attempts`` times, each for
+        The default ``api_key`` is read from the environment. A request is tried up to ``attempts`` times, each for
         ``timeout`` seconds. ``dimension`` is the number of components (None: the server decides). Raises EmbedderError
         for an invalid address, key or timeout.
         """

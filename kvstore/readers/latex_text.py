@@ -356,9 +356,10 @@ class _LatexText(LatexCursor):
             self._inline.add_text(f"({'; '.join(notes)})")
 
     def _read_formula(self, opening: str) -> None:
-        """Read a formula up to its closing delimiter, and add its source; an unclosed delimiter is text.
+        """Read the formula after the delimiter ``opening`` up to the closing delimiter, and add its source.
 
-        ``opening`` is the opening delimiter, such as ``$``.
+        If the formula is not closed, ``$`` or ``$$`` becomes text, and other delimiters are dropped. A formula between
+        single ``$`` must be closed in its paragraph.
         """
         closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
         end = self._offset if closing not in self._unclosed_delimiters else -1

@@ -243,7 +243,7 @@ class MaintainedIndex(Index):
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
         """Return the record of the index for a repaired store, or None if the index was not created."""
-        # All documents are put again, with their parts.
+        # A repair stores all documents again, which rebuilds the content of the index from an empty state.
         return replace(record, state={}) if record.is_created else None
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus:

@@ -54,9 +54,9 @@ class Distiller(Protocol):
         ...
 
     def read(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
-        """Return points (statements with a score) from passages, and at most ``num_questions`` follow-up questions.
+        """Return points (statements with a score) that a model extracts from passages.
 
-        Only the passages that fit one prompt are read.
+        It also writes at most ``num_questions`` follow-up questions. Only the passages that fit one prompt are read.
         """
         ...
 

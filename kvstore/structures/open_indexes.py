@@ -28,7 +28,7 @@ class OpenIndexes:
     """
 
     def __init__(self, environment: Environment) -> None:
-        """Start without any index file or cache for the store that ``environment`` has open."""
+        """Create an empty registry of open index files and caches for the store that ``environment`` has open."""
         self.environment = environment
         self._files: dict[str, LazyIndexFile[Any]] = {}
         self._generation_caches: dict[str, dict[bytes, dict[str, Any]]] = {}

@@ -434,7 +434,10 @@ def list_informative_words(
 
 
 def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
-    """Return the stems of the words in a question, or a part of it, without function words and request words."""
+    """Return the stems of the words in a question, or a part of it, that say what the question is about.
+
+    These are the words without function words and words of requests, such as *explain* and *describe*.
+    """
     return set(map(stem, list_informative_words(text, stem=stem)))
 
 

@@ -178,7 +178,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the chunk id at which the index file is to be extended: once a chunk of the store has this id.
+        """Return a threshold: as soon as a chunk with this id exists, kvstore extends the index file.
 
         ``head`` is the header of the file, or None if there is no file. Only automatic kinds, which kvstore extends in
         the background, implement the method.
