@@ -61,6 +61,15 @@ def test_logits_do_not_depend_on_the_processor(reader: AnswerReader) -> None:
     assert logits == pytest.approx([-3.432, -3.015], abs=0.05)
 
 
+def test_logits_are_the_same_with_and_without_vnni(reader: AnswerReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "_has_vnni", lambda: False)
+    window = "The bridge was opened in 1931. A row: price: 5; unit: kg; stock: 17"
+    folder = find_english_folder(FOLDER)
+    assert folder is not None
+    outputs = AnswerReader(folder).read("When was the bridge opened?", [window])
+    assert outputs == reader.read("When was the bridge opened?", [window])
+
+
 def test_the_confidence_reads_the_best_sentence_with_the_one_before_it(
     reader: AnswerReader, harbor: kvstore.Store
 ) -> None:
