@@ -242,7 +242,7 @@ def _ingest_all(store: kvstore.Store, folder: Path) -> None:
 
     Questions about such files have no answer, so the figures would be wrong. Empty files are skipped.
     """
-    problems = [text for text in store.ingest(folder, workers=0).problems if "nothing to store" not in text]
+    problems = [problem for problem in store.ingest(folder, workers=0).problems if ": is empty; " not in problem]
     if problems:
         store.delete_many(list(store.keys()))
         raise click.ClickException("\n".join(["these files cannot be read:", *problems]))
