@@ -56,7 +56,7 @@ class GrowthTracker:
     """Compacts a store's file if it has grown much since it was opened or last compacted here."""
 
     def __init__(self, environment: Environment) -> None:
-        """Measure growth from the current size of the file on."""
+        """Create a tracker that measures growth from the current size of the file."""
         self._environment = environment
         self._baseline_bytes = environment.statistics().used_bytes
 

@@ -29,7 +29,7 @@ class FingerprintCache:
     """
 
     def __init__(self) -> None:
-        """Start without fingerprints."""
+        """Create an empty cache."""
         self._fingerprints = TextTraces(MAX_BYTES)
         #: The first document id that no commit has used; documents from it on may belong to a failed transaction.
         self._next_uncommitted_document = 0
@@ -58,5 +58,8 @@ class FingerprintCache:
         self._fingerprints.add(document, list(headings), dict(chunks))
 
     def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Return the ``chunks`` in whose text or headings the name with this key (normal form) can occur."""
+        """Return the ``chunks`` in whose text or headings the name with this key (normal form) can occur.
+
+        Chunks without a fingerprint are included.
+        """
         return np.frombuffer(self._fingerprints.select_candidates(key.encode(), chunks), np.uint64)

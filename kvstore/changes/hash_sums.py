@@ -30,7 +30,7 @@ class HashSums:
     """
 
     def __init__(self, size: int) -> None:
-        """Start with sums of 0. The sums of ids below ``size`` are stored in an array, the others in a dictionary."""
+        """Set all sums to 0. The sums of ids below ``size`` are stored in an array, the others in a dictionary."""
         self._sums = array("Q", bytes(8 * size))
         self._overflow_sums: dict[int, int] = {}
 

@@ -102,7 +102,10 @@ class Linker:
     """
 
     def __init__(self, state: State, mentions: MentionWriter, fingerprints: FingerprintCache) -> None:
-        """Start without changes; ``mentions`` writes mentions; ``fingerprints`` rule out texts without a name."""
+        """Create a linker without collected changes.
+
+        ``mentions`` writes mentions, and ``fingerprints`` rules out texts that cannot contain a name.
+        """
         self._state = state
         self._filter = state.filter
         self._mentions = mentions

@@ -20,7 +20,7 @@ class NameChanges:
     """
 
     def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:
-        """Start without changes; records are read and written with ``entities``, and names looked up in the filter."""
+        """Create an empty set of changes; ``entities`` reads and writes records, and ``entity_filter`` finds names."""
         self._entities = entities
         self._filter = entity_filter
         #: The records loaded so far, by entity.

@@ -130,7 +130,7 @@ class PendingChanges:
         return [(fact, key, value) for fact in kinds for key, value in self.facts[fact.name].items()]
 
     def put(self, document: PendingDocument) -> None:
-        """Record that a document is to be stored, and drop pending facts about it."""
+        """Record that a document is to be stored, and drop pending facts about it and changes of its metadata."""
         key = document.document.key
         self.delete(key)  # also moves the key to the end
         self.documents[key] = document
@@ -150,7 +150,7 @@ class PendingChanges:
         self.parts = {}
 
     def delete(self, key: str) -> None:
-        """Record that a document is to be deleted, and drop pending facts about it."""
+        """Record that a document is to be deleted, and drop pending facts about it and changes of its metadata."""
         self.metadata.pop(key, None)
         self.stored_digests.pop(key, None)
         self.documents.pop(key, None)  # so that the key moves to the end

@@ -4,7 +4,7 @@ In: a store whose derived structures are damaged, or were built by the rules of 
 transaction that empties every table and fills it from the state before, so that reading processes see the old store or
 the new one, and a crash leaves the old one. If pages of the data file are damaged, the transaction fills a new data
 file, and a damaged page loses only its own records. Ids continue and are never reused. Temperatures and vectors are
-carried over if they can be read; texts without a vector are embedded again. Out: a :class:`RebuildReport`. A damaged
+kept if they can be read; texts without a vector are embedded again. Out: a :class:`RebuildReport`. A damaged
 fact (:mod:`~kvstore.changes.facts`) or option cannot be rebuilt: it is listed there and removed from the store. The
 records of ingested files are not kept, so the files are read again.
 """
@@ -153,10 +153,10 @@ class _Rebuilder:
         put_settings(self._view, self._settings)
         put_language_version(self._view, self._settings)
         counters.save(self._view)
-        self._report.lost += IndexWriter(self._view).carry_over_all(Indexes(self._old_state.lmdb), INDEXES.values())
+        self._report.lost += IndexWriter(self._view).renew_records(Indexes(self._old_state.lmdb), INDEXES.values())
         write_versions(self._view)
         self._derivations = list_maintained_derivations(self._view)
-        self._carry_written_texts()
+        self._copy_written_texts()
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._iter_documents():
@@ -172,7 +172,7 @@ class _Rebuilder:
         changes.finish()
         return self._report
 
-    def _carry_written_texts(self) -> None:
+    def _copy_written_texts(self) -> None:
         """Copy the readable texts that language models wrote.
 
         Their keys are digests of content, so they are still valid; writing them again would cost money.
@@ -299,15 +299,15 @@ class _Rebuilder:
         """Return the documents of a batch with all their vectors, old or embedded now, and count them in the report."""
         old_vectors: list[dict[str, Matrix]] = []
         missing_texts: list[dict[str, Sequence[str]]] = []
-        carried_vectors: dict[tuple[str, str], Matrix] = {}
+        reusable_vectors: dict[tuple[str, str], Matrix] = {}
         for record, extracted, vectors in batch:
             old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
             context_facts = self._read_context_facts(record) if vectors is None else {}
             missing_texts.append(
                 collect_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context_facts)
             )
-            carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing_texts[-1].values()))))
-        new_vectors = collect_vectors(missing_texts, self._embed, carried_vectors)
+            reusable_vectors.update(self._read_old_vectors(record.key, set(chain(*missing_texts[-1].values()))))
+        new_vectors = collect_vectors(missing_texts, self._embed, reusable_vectors)
         pending_documents: list[PendingDocument] = []
         for (record, extracted, _), stored_vectors, embedded_vectors in zip(
             batch, old_vectors, new_vectors, strict=True

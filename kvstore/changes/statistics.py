@@ -15,8 +15,8 @@ from .facts import list_stated_fact_kinds
 def collect_statistics(state: State, file_statistics: Any) -> dict[str, int | float | str]:
     """Return figures by name: totals, then figures of systems, of the entity filter and of the data file.
 
-    ``file_statistics`` is a dataclass of figures about the data file. ``temperature`` is the number of recorded hits
-    since the store was created.
+    ``file_statistics`` is a dataclass of figures about the data file. The figure ``temperature`` is the number of
+    lookups of entities that were recorded since the store was created.
     """
     counters = state.counters
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")

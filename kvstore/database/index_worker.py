@@ -88,9 +88,9 @@ class IndexManager:
                 )
             # Keep the record of a default index, so that its file can be reused if it is built the same way.
             record = replace(existing_record or IndexRecord(index), options=valid_options, is_created=True)
-            IndexWriter(view).put(index.start_record(record, view))
+            IndexWriter(view).put(index.prepare_record(record, view))
             for companion in _list_companions(index):
-                IndexWriter(view).put(companion.start_record(IndexRecord(companion), view))
+                IndexWriter(view).put(companion.prepare_record(IndexRecord(companion), view))
             write_versions(view)
 
         self._environment.write_with_growth(create_record)

@@ -116,7 +116,7 @@ def _refuse_deletion(self: object, name: str) -> NoReturn:
 
 
 def _get_state(self: Any) -> list[Any]:
-    """Return the values of the fields in the order of the class, for pickle."""
+    """Return the values of the fields, in the order of their definition, for pickle."""
     return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 

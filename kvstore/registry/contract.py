@@ -232,7 +232,7 @@ class MaintainedIndex(Index):
         self.options = options
         self.derivation = derivation
 
-    def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+    def prepare_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
         """Return the record of a new index: the existing documents (ids from ``built`` to ``until``) have no data yet.
 
         Raises InputError if an earlier index of this name is still being dropped.
@@ -241,7 +241,7 @@ class MaintainedIndex(Index):
             raise InputError(f"index {self.name} is being dropped; run DROP INDEX {self.name} to finish")
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
 
-    def carry_over(self, record: IndexRecord) -> IndexRecord | None:
+    def renew_record(self, record: IndexRecord) -> IndexRecord | None:
         """Return the record of the index for a repaired store, or None if the index was not created."""
         # A repair stores all documents again, which rebuilds the content of the index from an empty state.
         return replace(record, state={}) if record.is_created else None

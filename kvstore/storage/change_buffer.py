@@ -98,7 +98,7 @@ class TableBuffer:
     __slots__ = ("_newer_keys", "_older_keys", "newer", "num_added", "older")
 
     def __init__(self) -> None:
-        """Start without changes: version chains (values and patches) of records, by key, in two layers."""
+        """Create a buffer without changes; both layers map keys to version chains (buffered values and patches)."""
         self.older: TableChanges = {}
         self.newer: TableChanges = {}
         # The ascending keys of ``older``; and the keys only in ``newer``: an ascending list and a list of unordered
@@ -226,7 +226,7 @@ class ChangeBuffer:
     """The combined changes of a sequence of segments, by table. To extend a buffer that is in use, :meth:`copy` it."""
 
     def __init__(self) -> None:
-        """Start without any segment (stored batch of changes)."""
+        """Create a buffer without segments (stored batches of changes)."""
         #: The keys of the segments, oldest first, and the total size of their values in bytes.
         self.segment_keys: tuple[bytes, ...] = ()
         self.bytes = 0
@@ -249,13 +249,13 @@ class ChangeBuffer:
 
     @property
     def tables(self) -> list[str]:
-        """The names of the tables with changes, sorted."""
+        """The names of the tables with changes, sorted; a table that was only read may also be included."""
         return sorted(self._tables)
 
     def count_added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
         """Return how many more records a table has with these changes; negative if they remove more than they add.
 
-        ``is_stored`` returns True if the table itself contains a key.
+        ``is_stored`` returns True if the table itself contains a key. The result is cached until the next change.
         """
         table_buffer = self.get_table(table)
         if table_buffer.num_added is None:
@@ -420,7 +420,7 @@ class ChangeBufferReader:
     """A reader of segments, the stored batches of changes. They never change, so each is read once in this process."""
 
     def __init__(self, buffered_tables: Set[str]) -> None:
-        """Start without segments (batches of changes); changes to ``buffered_tables`` are buffered."""
+        """Create a reader that has read no segments (batches of changes); ``buffered_tables`` are buffered."""
         self.buffered_tables = BufferedTableCache(buffered_tables)
         #: The combined changes of the segments that were read last, or committed last by this process.
         self.buffer = ChangeBuffer()

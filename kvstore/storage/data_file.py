@@ -113,7 +113,9 @@ class DataFile:
     def _open(self, map_size: int) -> lmdb.Environment:
         """Map the file, reset the data that depends on the map, and return LMDB's environment.
 
-        The size of the map is halved each time that the system refuses it.
+        The size of the map is halved each time that the system refuses it. A read-only file is opened without the
+        reader table if this user may not write to it. Raises StoreFullError if there is no address space,
+        NotAStoreError for another kind of file, and the kvstore errors for other errors of LMDB.
         """
         #: Bytes that the file is known to have at least.
         self._min_known_size = 0
@@ -230,7 +232,7 @@ class DataFile:
         """Compute the address of LMDB's map from the address and the page number of the main tree's first record.
 
         The page number is read from the file, as of commit number ``change``. Returns None if the main tree is empty.
-        Also stores the page size.
+        Also stores the page size. Raises CorruptionError and OvertakenError as :meth:`open_pages` does.
         """
         page_size = self._page_size = self.environment.stat()["psize"]
         verify_meta = partial(self._verify_not_overtaken, change)

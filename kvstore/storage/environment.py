@@ -424,8 +424,9 @@ class Environment(ClosedOnExit, OpenFile):
         """Run ``function`` with the last commit and a transaction in a new data file, which then replaces the old one.
 
         This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``. Waits
-        at most ``timeout`` seconds (default: the lock timeout) for another writer and for open transactions. A crash or
-        an error, of :meth:`compact` or of ``function``, leaves the old file; a crash at the end, the new one, complete.
+        at most ``timeout`` seconds (default: the lock timeout) for another writer and for open transactions. Raises the
+        errors of :meth:`compact` and of ``function``; the old file then remains. A crash leaves the old file or, at the
+        end, the new one; either is complete.
         """
         results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY

@@ -39,8 +39,8 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
     """Return True if ``path`` must be created, False if it holds a store already.
 
     Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing. Raises
-    NotAStoreError if there is something else, and CorruptionError if the data file was truncated to nothing. Raises
-    InputError if the data file or directory may not be read, if a store in memory is wanted, and for the reasons of
+    NotAStoreError if there is something else, and CorruptionError if the data file is shorter than its meta pages.
+    Raises InputError if the data file or directory may not be read, if ``path`` is ``:memory:``, and the errors of
     :func:`require_utf8_path` and :func:`require_accessible`.
     """
     require_utf8_path(path)
@@ -78,7 +78,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
 
 
 def _require_data_file(data_path: Path) -> None:
-    """Raise NotAStoreError if the data file is not an LMDB file, CorruptionError if it was truncated to nothing.
+    """Raise NotAStoreError if the data file is not an LMDB file, CorruptionError if it is shorter than its meta pages.
 
     Raises InputError if it may not be read.
     """

@@ -125,7 +125,7 @@ class WriterLock:
             raise TransactionError(
                 "this thread has a write transaction open; use its methods, or commit it or roll it back first"
             )
-        deadline = self._lock_thread(timeout)
+        deadline = self._acquire_thread_lock(timeout)
         try:
             self._holder = threading.current_thread()
             self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
@@ -181,7 +181,8 @@ class WriterLock:
     def acquire_shared(self, timeout: float) -> int | None:
         """Keep writers out while a reader that cannot register itself with LMDB reads.
 
-        Returns a file descriptor to release after the reads, or None if there is no lock file and therefore no writer.
+        Returns the descriptor of the locked file, which the caller passes to :func:`release_lock` after the reads.
+        Returns None if there is no lock file, and therefore no writer.
         Raises LockTimeoutError if a writer holds the lock for ``timeout`` seconds.
         """
         try:
@@ -189,7 +190,7 @@ class WriterLock:
         except FileNotFoundError:
             return None
 
-    def _lock_thread(self, timeout: float) -> float:
+    def _acquire_thread_lock(self, timeout: float) -> float:
         """Acquire the thread lock of this process; return the deadline for the interprocess lock.
 
         While a maintenance thread holds the lock, the wait begins again, unless ``timeout`` is 0. Raises

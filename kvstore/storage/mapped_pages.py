@@ -38,7 +38,7 @@ class PageTransaction:
     skips_damage = False
 
     def __init__(self, transaction: lmdb.Transaction[memoryview], pages: Pages | None, change: int) -> None:
-        """Read commit number ``change`` through ``pages``; None if the file has no table."""
+        """Wrap a read transaction on commit number ``change``, whose ``pages`` are read (None: it has no table)."""
         self._transaction = transaction
         self._pages = pages
         #: The number of the commit that this transaction sees; it only grows while the file is open.
@@ -355,7 +355,7 @@ class PageReleaser:
     """
 
     def __init__(self, release: Callable[[], None]) -> None:
-        """Count reads from a mapped file, to release its memory in time; ``release`` releases the pages of the file."""
+        """Create a counter of the reads from a mapped file; ``release`` releases the pages of the file."""
         self._release = release
         #: The numbers of records since the last check: looked up (True); read sequentially or to be written (False).
         self._unchecked_reads = {False: 0, True: 0}

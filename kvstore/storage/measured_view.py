@@ -23,7 +23,7 @@ class MeasuredView:
     writable = False
 
     def __init__(self, view: View) -> None:
-        """Count the reads through ``view`` from now on, and the pages that they touch."""
+        """Wrap ``view`` to count the reads through it, and the pages that they touch."""
         self._view = view
         self._pages: set[int] = set()
         #: The number of calls to the methods that read.

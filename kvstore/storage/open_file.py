@@ -54,7 +54,7 @@ class TransactionGate:
     """
 
     def __init__(self) -> None:
-        """Start a count of open transactions at 0; transactions are allowed to begin."""
+        """Create a gate without open transactions; transactions are allowed to begin."""
         #: The lock of the condition. Ctrl-C inside the methods of a Condition, which are Python, can leave it locked.
         self.lock = threading.RLock()
         self.condition = threading.Condition(self.lock)
@@ -64,7 +64,10 @@ class TransactionGate:
 
     @contextmanager
     def enter(self) -> Iterator[None]:
-        """Begin a transaction within the block; it counts as open unless the block raises."""
+        """Run a block that begins a transaction, and count the transaction as open unless the block raises an error.
+
+        Waits first while transactions are excluded.
+        """
         with self.lock:
             self.wait_for_entry()
             yield
@@ -268,7 +271,8 @@ class OpenFile:
     def begin_transaction(self, *, write: bool) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
         """Begin a transaction, and count it as open; adopt the size of the map if another process has grown it.
 
-        Returns the transaction, and the table handles that it can use, which were opened before it began.
+        Returns the transaction, and the table handles that it can use, which were opened before it began. Raises
+        ClosedError, TransactionError if too many snapshots are open, and the kvstore errors for errors of LMDB.
         """
         has_cleared_readers = has_reopened = False
         while True:

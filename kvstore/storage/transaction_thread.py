@@ -60,7 +60,7 @@ class TransactionThread:
     """Runs functions in one thread, which is started on first use; any thread may call it."""
 
     def __init__(self) -> None:
-        """Start no thread yet; the first call to :meth:`run` starts it."""
+        """Create a runner whose thread is started by the first call to :meth:`run`."""
         self._start_lock = threading.Lock()
         #: The queue of the thread, which None in it ends; None before the thread is started and after :meth:`stop`.
         self._tasks: SimpleQueue[_Task | None] | None = None

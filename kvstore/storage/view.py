@@ -96,7 +96,7 @@ class ViewReader:
     """The base class of all classes that read tables through one view."""
 
     def __init__(self, view: View) -> None:
-        """Read tables through ``view``, a snapshot or a write transaction."""
+        """Create a reader of tables in ``view``, a snapshot or a write transaction."""
         self._view = view
 
 
@@ -107,7 +107,7 @@ class ViewWriter(ViewReader):
     """
 
     def __init__(self, view: WriteView) -> None:
-        """Read and write tables through ``view``, a write transaction."""
+        """Create a reader and writer of tables in ``view``, a write transaction."""
         super().__init__(view)
         self._write_view = view
 
@@ -122,7 +122,7 @@ class LmdbView:
     is_counted = True
 
     def __init__(self, owner: OpenFile, transaction: PageTransaction | VerifiedTransaction) -> None:
-        """Read the store of ``owner`` (the open data file) through ``transaction``."""
+        """Create a view of the store of ``owner`` (the open data file) that reads through ``transaction``."""
         self._owner = owner
         self._transaction: Any = transaction
         self._cached_buffer: ChangeBuffer | None = None  # the change buffer as this view sees it; None: not read yet

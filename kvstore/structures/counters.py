@@ -65,7 +65,7 @@ class Counters:
         view.put(tables.META, _KEY, records.pack(values))
 
     def count_language(self, language: str, change: int) -> None:
-        """Add ``change`` to the number of documents in a language."""
+        """Add ``change`` to the number of documents in a language; forget a language without documents."""
         self.languages[language] = self.languages.get(language, 0) + change
         if not self.languages[language]:
             del self.languages[language]

@@ -33,7 +33,8 @@ class EntryCache(Generic[Key, Value]):
     def get_many(self, keys: Collection[Key], read: Callable[[list[Key]], Iterable[Value]]) -> dict[Key, Value]:
         """Return a map from each key to its value, in the order of ``keys``.
 
-        ``read`` returns the values of the keys that are not cached, which are then cached.
+        ``read`` returns the values of the keys that are not cached. They are then cached, unless they are more than
+        ``max_entries``.
         """
         # Another thread may add entries to the dictionary or replace it, but never removes an entry from it.
         entries = self.entries
@@ -57,7 +58,7 @@ class DecodedData:
     """The data decoded by the states of one commit, which cache it here for each other."""
 
     def __init__(self) -> None:
-        """Start with empty caches."""
+        """Create empty caches."""
         #: Records, sections and texts of documents and records of chunks, by id, and sizes of posting lists, by term.
         #: Their modules import this one, which therefore does not name their types.
         self.records: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
@@ -85,7 +86,7 @@ class DecodedDataCache:
     """The decoded data of the last requested commit."""
 
     def __init__(self) -> None:
-        """Start without data of any commit."""
+        """Create a cache that does not belong to any commit yet."""
         self._lock = threading.Lock()
         self._change = -1  # the change number of the cached data; no commit has the number -1
         self._data = DecodedData()

@@ -77,9 +77,9 @@ class DerivedParts:
     vectors: Vectors
 
     def __init__(self, view: View, derivation: DerivationSpec, dimension: int) -> None:
-        """Read the parts (derived data of documents) of ``derivation`` through ``view``, a snapshot or transaction.
+        """Create a reader of the parts (derived data of documents) of ``derivation`` in ``view``.
 
-        The vectors of its texts have ``dimension`` components.
+        ``view`` is a snapshot or a write transaction. The vectors of the texts have ``dimension`` components.
         """
         self._view = view
         self._table = f"{derivation.name}_parts"
@@ -135,9 +135,9 @@ class DerivedPartWriter(DerivedParts):
     vectors: VectorWriter
 
     def __init__(self, view: WriteView, derivation: DerivationSpec, dimension: int) -> None:
-        """Write the parts (derived data of documents) of ``derivation`` to ``view``, a write transaction.
+        """Create a writer of the parts (derived data of documents) of ``derivation`` in ``view``, a write transaction.
 
-        The vectors of its texts have ``dimension`` components.
+        The vectors of the texts have ``dimension`` components.
         """
         super().__init__(view, derivation, dimension)
         self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))

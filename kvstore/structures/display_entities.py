@@ -50,7 +50,7 @@ class DisplayEntities:
 
 
 def load_display_entities(state: State) -> DisplayEntities:
-    """Read from the aliases and merges of a state under which entity each entity is shown."""
+    """Load the entity that each entity with an alias or merge is shown as in a state."""
     display_by_entity: dict[int, int] = {}
     for alias_key, _ in state.aliases.iter_all():
         identity = state.resolve(alias_key)

@@ -21,7 +21,7 @@ class LogicalNames:
     """Names for the internal ids of one state, made of keys and ordinals, so that equal stores have equal names."""
 
     def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
-        """Name the objects of a state by keys and ordinals, not ids; ``documents`` has all records of documents."""
+        """Prepare to name the objects of a state by keys and ordinals; ``documents`` has all records of documents."""
         self._state = state
         self._documents = documents
 
@@ -68,7 +68,7 @@ class InternalNames(LogicalNames):
     """The internal ids themselves, used to compare rows of one store."""
 
     def __init__(self) -> None:
-        """Use internal ids as names, which needs no state."""
+        """Create the names, which are the internal ids themselves and need no state."""
 
     def _return_id(self, id: int, /) -> LogicalName:
         """Return an id as its own name."""

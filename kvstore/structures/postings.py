@@ -82,7 +82,7 @@ class Postings(ViewReader):
     """The postings of one view, a snapshot or a write transaction."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
-        """Read posting lists through ``view``, a snapshot or write transaction.
+        """Create a reader of posting lists in ``view``, a snapshot or write transaction.
 
         ``shared_data`` caches term sizes for all states of one commit; None caches nothing.
         """
@@ -252,7 +252,7 @@ class PostingWriter(ViewWriter, Postings):
     """
 
     def __init__(self, view: WriteView) -> None:
-        """Change posting lists through ``view``, a write transaction; there are no collected changes yet."""
+        """Create a writer of posting lists in ``view``, a write transaction; there are no collected changes yet."""
         super().__init__(view)
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 

@@ -71,7 +71,7 @@ class BatchedReader:
     """A reader of one state of a store. It counts the ``rounds`` and the ``requests`` sent so far."""
 
     def __init__(self, state: State) -> None:
-        """Send requests to ``state``; nothing has been sent yet."""
+        """Create a reader that sends requests to ``state``; nothing has been sent yet."""
         self._state = state
         #: The settings that the store was created with; no request is needed for them.
         self.settings = state.settings

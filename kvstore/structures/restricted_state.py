@@ -90,7 +90,7 @@ class RestrictedDocuments(Documents):
     """The documents that the query allows."""
 
     def __init__(self, state: RestrictedState) -> None:
-        """Read the documents of the store; only documents in ``state.allowed`` are visible."""
+        """Create a reader of the documents of the store; only documents in ``state.allowed`` are visible."""
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
@@ -120,12 +120,12 @@ class RestrictedChunks(Chunks):
     """The chunks of the documents that the query allows."""
 
     def __init__(self, state: RestrictedState) -> None:
-        """Read the chunks of the store; only the chunks of documents in ``state.allowed`` are visible."""
+        """Create a reader of the chunks of the store; only chunks of documents in ``state.allowed`` are visible."""
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
-        """Return the record of each chunk, or None for an id that no chunk of a document that the query allows has."""
+        """Return the record of each chunk, or None if the chunk is missing or the query does not allow its document."""
         ids = list(chunks)
         records = zip(ids, super().find_many(ids), strict=True)
         return [record if self._allowed.is_chunk_allowed(chunk) else None for chunk, record in records]
@@ -155,7 +155,7 @@ class RestrictedPostings(Postings):
     """
 
     def __init__(self, state: RestrictedState) -> None:
-        """Read the postings of the store; a term is visible if a document in ``state.allowed`` contains it."""
+        """Create a reader of the store's postings; a term is visible if a document in ``state.allowed`` contains it."""
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
@@ -176,7 +176,7 @@ class RestrictedEntities(Entities):
     """
 
     def __init__(self, state: RestrictedState) -> None:
-        """Read the entities of the store; ``state.filter`` decides which names are visible."""
+        """Create a reader of the entities of the store; ``state.filter`` decides which names are visible."""
         super().__init__(state.lmdb)
         self._filter = state.filter
 
@@ -210,7 +210,7 @@ class RestrictedForest(Forest):
     """The edges asserted by the user or by documents that the query allows, and the nodes and trees with such edges."""
 
     def __init__(self, state: RestrictedState) -> None:
-        """Read the forest of the store; an edge is visible if the user or a document in ``state.allowed`` states it."""
+        """Create a reader of the edges that the user or a document in ``state.allowed`` states."""
         # In a write transaction, names of nodes can change, so they are not cached.
         super().__init__(state.lmdb, None if state.lmdb.writable else {})
         self._allowed = state.allowed
@@ -235,7 +235,10 @@ class RestrictedForest(Forest):
         return super().list_document_edges(document) if document in self._allowed else []
 
     def find_node(self, tree: int, entity: int) -> int | None:
-        """Return the node of an entity in a tree, or None if the query allows no document that states an edge of it."""
+        """Return the node of an entity in a tree, or None if it is missing or has no visible edge.
+
+        An edge is visible if the user or a document that the query allows states it.
+        """
         node = super().find_node(tree, entity)
         return node if node is not None and self.has_node(node) else None
 
@@ -280,7 +283,7 @@ class RestrictedFilter(EntityFilter):
     """The names stated by the user or by documents that the query allows, each with its visible addresses."""
 
     def __init__(self, state: RestrictedState) -> None:
-        """Read the filter of the store of ``state``, without the names and addresses hidden in it."""
+        """Create a reader of the names and addresses that are visible in ``state``."""
         super().__init__(state.lmdb, hash_seed=state.settings.hash_seed)
         self._allowed = state.allowed
         self._forest = state.forest

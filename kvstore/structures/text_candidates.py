@@ -78,7 +78,7 @@ def _list_shorter_stems(prefix: str, stem: Callable[[str], str]) -> set[str]:
 
     A query for words with the prefix "flyin" must also find the stem "fly", under which "flying" is stored.
     """
-    if stem is str:  # words are unchanged
+    if stem is str:  # words are not stemmed
         return set()
     stems = {stem(prefix + ending) for ending in _ENDING_SUFFIXES}
     stems.update(prefix[:length] for length in range(_MIN_STEM_LETTERS, len(prefix)))

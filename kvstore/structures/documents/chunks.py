@@ -51,7 +51,7 @@ class Chunks(ViewReader):
     """The chunks of one view, a snapshot or a write transaction."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
-        """Read chunks through ``view``, a snapshot or write transaction.
+        """Create a reader of chunks in ``view``, a snapshot or write transaction.
 
         ``shared_data`` caches them for all states of one commit; None caches nothing.
         """
@@ -156,7 +156,7 @@ class Abstracts:
     """The abstracts (summaries of chunks and sections) of one view; their texts are read from its documents."""
 
     def __init__(self, view: View, documents: Documents) -> None:
-        """Read abstracts through ``view``, a snapshot or write transaction, and their texts from ``documents``."""
+        """Create a reader of abstracts in ``view``, a snapshot or write transaction, with texts from ``documents``."""
         self._view = view
         self._documents = documents
 
@@ -211,7 +211,7 @@ class AbstractWriter(Abstracts):
     """The abstracts of one write transaction."""
 
     def __init__(self, view: WriteView, documents: Documents) -> None:
-        """Write abstracts (summaries) to ``view``, a write transaction, and read their texts from ``documents``."""
+        """Create a writer of abstracts (summaries) in ``view``, a write transaction, with texts from ``documents``."""
         super().__init__(view, documents)
         self._write_view = view
 

@@ -169,7 +169,7 @@ class Documents(ViewReader):
     """The documents of one view, a snapshot or a write transaction."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
-        """Read documents through ``view``, a snapshot or write transaction.
+        """Create a reader of documents in ``view``, a snapshot or write transaction.
 
         ``shared_data`` caches them for all states of one commit; None caches nothing.
         """
@@ -271,7 +271,7 @@ class Documents(ViewReader):
                 yield key
 
     def read_text(self, document: int) -> bytes:
-        """Return the stored text of a document, UTF-8."""
+        """Return the stored text of a document, UTF-8; raise CorruptionError if it is missing or damaged."""
         return bytes(self._get_text(document, is_whole=True))  # not a copy, because it is bytes
 
     def read_text_start(self, document: int, max_bytes: int) -> bytes:
@@ -303,9 +303,10 @@ class Documents(ViewReader):
         return slices
 
     def _get_text(self, document: int, *, is_whole: bool = False) -> bytes | memoryview:
-        """Return the text of a document, UTF-8, and cache it if it was decompressed.
+        """Return the text of a document, UTF-8: as bytes, which are cached, or as a view of the stored record.
 
-        A long text, stored uncompressed, is returned as a view of the stored record; if ``is_whole``, as bytes.
+        A view is returned for a long text, which is stored uncompressed, unless ``is_whole``. Raises CorruptionError if
+        the text is missing or damaged; the checksum of a view is not verified.
         """
         key = records.encode_u64(document)
         value = require_stored_text(document, self._view.get(tables.TEXTS, key))

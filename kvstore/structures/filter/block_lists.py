@@ -65,7 +65,7 @@ class BlockLists:
     """The lists of numbers of entities, such as addresses, that one table stores in blocks."""
 
     def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
-        """Read the lists of ``table`` through ``view``; a list has the ascending numbers of one entity.
+        """Create a reader of the lists that ``table`` has in ``view``: the ascending numbers of each entity.
 
         The numbers are the entity's addresses or other integers, depending on the table. The lists can be changed if
         ``view`` is a write transaction.

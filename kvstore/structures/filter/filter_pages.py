@@ -125,7 +125,10 @@ class PageReader:
     """
 
     def __init__(self, view: View, lock: Lock) -> None:
-        """Read pages of the entity filter through ``view``, a snapshot or transaction; hold ``lock`` meanwhile."""
+        """Create a reader of the pages of the entity filter in ``view``, a snapshot or transaction.
+
+        ``lock`` is held while a page is read.
+        """
         self.view = view
         self._lock = lock
         #: True if the view has a filter.

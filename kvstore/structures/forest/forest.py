@@ -101,7 +101,7 @@ class Forest(ViewReader):
     """The entity forest of one view."""
 
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
-        """Read the forest through ``view``, a snapshot or transaction.
+        """Create a reader of the forest in ``view``, a snapshot or transaction.
 
         ``keys`` is a shared cache of the normal forms of the names of nodes (None: a new cache).
         """

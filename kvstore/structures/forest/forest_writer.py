@@ -26,7 +26,7 @@ class ForestWriter(ViewWriter, Forest):
     """The entity forest of one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
-        """Change the forest through ``view``, a write transaction.
+        """Create a writer of the forest in ``view``, a write transaction.
 
         ``counters`` has the next ids of nodes and trees, and the number of edges; changes update it.
         """

@@ -18,7 +18,7 @@ class NodeCache:
     """The sentences about nodes, and the names of nodes, in the last requested state; another request drops them."""
 
     def __init__(self) -> None:
-        """Start with an empty cache."""
+        """Create an empty cache."""
         self._lock = Lock()
         self._change = -1  # the number of the commit that the cached data belongs to
         self._sentences: dict[int, NodeSentences] = {}  # by the maximum number of relatives in a sentence

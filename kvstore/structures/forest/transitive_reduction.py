@@ -56,7 +56,7 @@ class _CachedForest(ViewWriter, Forest):
     """
 
     def __init__(self, view: WriteView) -> None:
-        """Read and change the edges of the forest through ``view``, a write transaction."""
+        """Create a writer of the edges of the forest in ``view``, a write transaction, with an empty cache."""
         super().__init__(view)
         self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}  # by table and node
 
@@ -194,8 +194,8 @@ class TransitiveReduction:
     def _remove_acyclic_edge(self, child: int, parent: int, status: int | None) -> None:
         """Delete the ``status`` of an edge (None: it has none). If it was accepted, decide again on redundant edges.
 
-        Without it, they may have no longer path. Such an edge leads from a node at or below ``child`` to a node at or
-        above ``parent``.
+        An edge is redundant if a longer path also leads from its child to its parent, and such a path may have used
+        the deleted edge. This concerns the edges from a node at or below ``child`` to a node at or above ``parent``.
         """
         self._delete_edge_status(child, parent, status)
         if status != ACCEPTED:

@@ -84,7 +84,7 @@ class GenerationBuilder(IndexFiller):
     def __init__(
         self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
-        """Build indexes of an open store; ``embed`` returns the unit vectors of texts, shape (n, dimension)."""
+        """Create a builder for an open store; ``embed`` returns the unit vectors of texts, shape (n, dimension)."""
         super().__init__(open_indexes.environment, settings, embed)
         self._open_indexes = open_indexes
 

@@ -131,7 +131,7 @@ class GenerationRows:
         generation: Mapping[str, Any],
         cache: dict[str, Any] | None = None,
     ) -> None:
-        """Read the rows of one build of an index, generation ``number``.
+        """Create a reader of the rows of one build of an index, generation ``number``.
 
         ``generation`` is its description, :attr:`IndexRecord.state`, with the keys change, chunk_stop and head.
         ``cache`` holds data computed from these rows, by name (None: a new cache).
@@ -247,8 +247,8 @@ class GenerationIndex(Index, Generic[IndexReader]):
         """Return the coarsest groups of an index, such as its topics, with their subgroups, for EXPAND."""
         return ()
 
-    def carry_over(self, record: IndexRecord) -> IndexRecord:
-        """Return the record of the index after ids were renumbered: as if never built, with the next epoch number."""
+    def renew_record(self, record: IndexRecord) -> IndexRecord:
+        """Return the record of the index after a repair renumbered ids: as if never built, with the next epoch."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus:

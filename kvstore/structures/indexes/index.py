@@ -57,7 +57,7 @@ class IndexContent:
     """The content of a file to write.
 
     ``head`` has the kind's fields of the file header (msgpack-able), ``arrays`` are named arrays, and ``parts`` are
-    further files. A part with a name is carried over unchanged from the last file.
+    further files. A part with a name is a file of the last index, which is kept unchanged.
     """
 
     head: FileHead
@@ -102,16 +102,16 @@ class Index(ABC):
     options: Mapping[str, Option | Choice]
     automatic: bool = False
 
-    def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+    def prepare_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
         """Return the record (options and state) of an index that ``view``, a write transaction, creates.
 
-        A kind overrides it to add state to the ``record`` that has the options, or to check that it can be built.
+        ``record`` has the options. A kind overrides this method to add its state, or to check that it can be built.
         """
         return record
 
     @abstractmethod
-    def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record of the index after derived data was rebuilt, or None if the index no longer exists."""
+    def renew_record(self, record: IndexRecord) -> IndexRecord | None:
+        """Return the record of the index after a repair rebuilt the store, or None if the index no longer exists."""
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         """Return the status of the index in a state, for SHOW INDEXES, or None if it is not listed.
@@ -134,8 +134,8 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     checked_in_place: Collection[str] = ()
     companion_of: str = ""
 
-    def carry_over(self, record: IndexRecord) -> IndexRecord:
-        """Return the record of the index after ids were renumbered: without files, and with the next epoch number.
+    def renew_record(self, record: IndexRecord) -> IndexRecord:
+        """Return the record of the index after a repair renumbered ids: without tokens, and with the next epoch.
 
         Both invalidate older files.
         """
@@ -301,11 +301,11 @@ class IndexWriter(ViewWriter, Indexes):
         self.put(replace(stored_record, tokens=(token, *stored_record.tokens)[:_MAX_TOKENS]))
         return True
 
-    def carry_over_all(self, old_indexes: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
-        """Copy the index records of the state before a rebuild, each as :meth:`Index.carry_over` returns it.
+    def renew_records(self, old_indexes: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
+        """Store the index records of a rebuilt store, each as :meth:`Index.renew_record` returns it from the old one.
 
-        An index without a record, or for which ``carry_over`` returns None, is dropped. Yields a sentence for each
-        damaged record, which is not copied: the index is then as in a new store.
+        An index without a record, or for which ``renew_record`` returns None, is dropped. Yields a sentence for each
+        damaged record, which is not stored: the index is then as in a new store.
         """
         for kind in kinds:
             try:
@@ -313,7 +313,7 @@ class IndexWriter(ViewWriter, Indexes):
             except CorruptionError as error:
                 yield f"the options of the index {kind.name!r}: {error}; state them again with CREATE INDEX"
                 continue
-            new_record = None if record is None else kind.carry_over(record)
+            new_record = None if record is None else kind.renew_record(record)
             if new_record is None:
                 self.drop(kind)
             else:

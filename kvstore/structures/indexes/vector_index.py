@@ -116,7 +116,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         **GRAPH_OPTIONS,
     }
 
-    def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+    def prepare_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
         """Check that the engine of a new index is installed, and return its record unchanged.
 
         Raises MissingExtraError if it is not installed.

@@ -140,7 +140,7 @@ class MentionWriter(ViewWriter, Mentions):
     """
 
     def __init__(self, view: WriteView) -> None:
-        """Change the mentions through ``view``, a write transaction; there are no pending changes yet."""
+        """Create a writer of mentions in ``view``, a write transaction; there are no pending changes yet."""
         super().__init__(view)
         self._pending_rows: dict[int, list[Occurrence]] = {}  # by chunk
         self._pending_headings: dict[int, list[HeadingOccurrence]] = {}  # by document

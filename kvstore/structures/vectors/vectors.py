@@ -171,9 +171,10 @@ class Vectors:
         space: VectorSpace = CHUNK_VECTORS,
         verified_blocks: VerifiedBlocks | None = None,
     ) -> None:
-        """Read the vectors of ``space``, of ``dimension`` components each, through ``view`` (snapshot or transaction).
+        """Create a reader of the vectors of ``space``, of ``dimension`` components each, in ``view``.
 
-        A block in ``verified_blocks`` is not verified again; None: a block is verified at every read.
+        ``view`` is a snapshot or a write transaction. A block in ``verified_blocks`` is not verified again; None: a
+        block is verified at every read.
         """
         self._view = view
         self._verified_blocks = verified_blocks
@@ -311,7 +312,7 @@ class VectorWriter(Vectors):
     """The vectors of one space in one write transaction; changed blocks are private copies until :meth:`flush`."""
 
     def __init__(self, view: WriteView, dimension: int, space: VectorSpace = CHUNK_VECTORS) -> None:
-        """Change the vectors of ``space``, of ``dimension`` components each, through ``view``, a write transaction."""
+        """Create a writer of the vectors of ``space``, with ``dimension`` components, in a write transaction."""
         super().__init__(view, dimension, space)
         self._write_view = view
         self._dirty: dict[int, _VectorBlock] = {}  # changed blocks, by number
@@ -431,7 +432,10 @@ class VectorWriter(Vectors):
         return self._dirty.get(block_number) or super()._get_block(block_number)
 
     def _get_private_block(self, block_number: int) -> _VectorBlock:
-        """Return the private copy of a block of vectors, made on first use; :meth:`flush` writes its changes."""
+        """Return the private copy of a block of vectors, created on first use; :meth:`flush` writes its changes.
+
+        Raises CorruptionError if the block is missing or damaged.
+        """
         block = self._dirty.get(block_number)
         if block is None:
             value = self._view.get(self.space.blocks, records.encode_u32(block_number))

@@ -20,7 +20,7 @@ class VerifiedBlocks:
     """
 
     def __init__(self) -> None:
-        """Start without any verified block."""
+        """Create a record in which no block is verified."""
         #: By number of the block: its checksum with bit 32 set; 0 if it was not verified.
         self._checksums = np.zeros(0, np.uint64)
 
