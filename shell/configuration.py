@@ -31,7 +31,7 @@ _DEFAULT_CONFIG = """\
 # The prompt; \\d is the name of the store.
 # prompt = kvstore>
 
-# Ask before a statement that deletes by condition: on or off.
+# Ask before DELETE FROM, and before an UPDATE of all documents: on or off.
 # warn = on
 
 # The key bindings for editing: {keys}.
@@ -60,7 +60,7 @@ def _set_prompt(console: Console, value: str) -> None:
 
 
 def _set_warn(console: Console, value: str) -> None:
-    """Disable the confirmation of statements that delete by condition if ``value`` is ``off``.
+    """Disable the confirmation of statements that can change many documents if ``value`` is ``off``.
 
     ``on`` is the default and changes nothing. Raises ValueError for any other value.
     """

@@ -185,7 +185,7 @@ class Console:
             self.pager = pager
 
     def _run_statement(self, item: ScriptItem) -> None:
-        """Run a statement, and write its result and messages; ask before a statement that deletes by condition.
+        """Run a statement, and write its result and messages; ask first if it can change many documents.
 
         A missing store is created if the statement can store something.
         """

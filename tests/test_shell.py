@@ -32,7 +32,7 @@ from kvstore_shell import cli, command_options, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
 from kvstore_shell.progress import ProgressLine
-from kvstore_shell.repl import _expand_shortcuts, _is_complete_input
+from kvstore_shell.repl import _confirm_statement, _expand_shortcuts, _is_complete_input
 from kvstore_shell.script import ScriptError, ScriptItem, expand_questions, read_items, split_items
 
 PAGE = read_language_pages()
@@ -749,6 +749,25 @@ def test_a_statement_that_can_change_many_documents_asks_first(
     wait_for(child, pexpect.EOF)
     with kvstore.open(tmp_path / "s", readonly=True) as store:
         assert [document.title for document in store.get_many(store.keys())] == ["B"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "effect"),
+    [
+        ("DELETE FROM documents WHERE key = 'tea'", "this deletes every document that satisfies the condition;"),
+        ("-- all\nupdate documents SET title = 'B'", "this updates every document;"),
+    ],
+)
+def test_the_confirmation_names_the_effect(monkeypatch: pytest.MonkeyPatch, statement: str, effect: str) -> None:
+    questions: list[str] = []
+
+    def reply(question: str) -> str:
+        questions.append(question)
+        return "y"
+
+    monkeypatch.setattr("builtins.input", reply)
+    assert _confirm_statement(statement)
+    assert questions == [f"{effect} continue? [y/N] "]
 
 
 @pytest.mark.slow
