@@ -181,11 +181,15 @@ def _choose_terms(weights: dict[str, float]) -> list[str]:
 
 
 def _make_unique(labels: Iterable[str]) -> list[str]:
-    """Number repeated labels so that all are different; an empty label becomes ``other``."""
+    """Number repeated labels so that all are different; an empty label becomes ``other``.
+
+    >>> _make_unique(["tea", "", "other", "tea"])
+    ['tea', 'other', 'other (2)', 'tea (2)']
+    """
     counts: Counter[str] = Counter()
     unique = []
     for label in labels:
-        counts[label] += 1
         name = label or "other"
-        unique.append(name if counts[label] == 1 else f"{name} ({counts[label]})")
+        counts[name] += 1
+        unique.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
     return unique
