@@ -30,9 +30,9 @@ from .command_options import (
     add_mode_options,
     convert_to_option_errors,
     explain_missing_store,
+    explain_write_errors,
     open_store_at,
     report_message,
-    report_write_errors,
     validate_folder,
 )
 from .evaluate_command import evaluate
@@ -240,7 +240,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     else:
         title = store.resolve().name
     text = format_network(file_format, network, title)
-    with report_write_errors(file):
+    with explain_write_errors(file):
         file.write_text(text, encoding="utf-8")
     remark = (
         f"; {format_count(network.num_omitted, 'entity')} omitted, --limit 0 includes all"

@@ -47,10 +47,10 @@ def convert_to_option_errors(*error_types: type[KvstoreError]) -> Iterator[None]
 
 
 class StorePath(click.Path):
-    """The path of a store. An empty text, such as an unset variable's, is not the current folder."""
+    """The path of a store. An empty string, such as an unset variable, does not mean the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert a text to a path, for click; an empty text is an error."""
+        """Convert an argument to a path, for click; an empty string is an error."""
         if value == "":
             self.fail("the path is empty; write . for the current folder", param, ctx)
         return super().convert(value, param, ctx)
@@ -153,10 +153,10 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
 
 
 @contextmanager
-def report_write_errors(path: Path) -> Iterator[None]:
+def explain_write_errors(path: Path) -> Iterator[None]:
     """Replace an OSError from the ``with`` block, which writes the file at ``path``, with a ValueError that names it.
 
-    The error of a full disk does not name it.
+    Python's own error for a full disk does not name the file.
     """
     try:
         yield
@@ -178,7 +178,7 @@ class _FormatOption(click.Option):
     """The ``--as`` option. Its help lists the formats; the readers, which are large, are imported to show it."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Make the help text, which lists the formats, and return the option's names and this text, for click."""
+        """Set the help text, which lists the formats, and return the option's names and this text, for click."""
         self.help = f"Format of the files: {', '.join(kvstore.FORMATS)}, or units (default: detected for each file)."
         return super().get_help_record(ctx)
 

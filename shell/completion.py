@@ -18,7 +18,7 @@ class Catalog(StatementCatalog, Protocol):
     """A source of completions that adds those of the shell."""
 
     def list_commands(self) -> Mapping[str, str]:
-        """Return the dot commands, each with the kind of its argument, or an empty text if it has none.
+        """Return the dot commands, each with the kind of its argument, or an empty string if it has none.
 
         The kinds are command, path, table, mode, switch, keys and saved.
         """

@@ -19,10 +19,10 @@ from .command_options import (
     MODE,
     STORE,
     convert_to_option_errors,
+    explain_write_errors,
     merge_modes,
     open_store_at,
     report_message,
-    report_write_errors,
     validate_folder,
 )
 
@@ -152,10 +152,10 @@ def evaluate(
     else:
         _write_report(report, mode)
     if saved_file is not None:
-        with report_write_errors(saved_file):
+        with explain_write_errors(saved_file):
             evaluation.write_questions(saved_file, report.questions)
     if page_file is not None:
-        with report_write_errors(page_file):
+        with explain_write_errors(page_file):
             page_file.write_text(format_report_page(report), encoding="utf-8")
     return _report_missed_minimums(report, minimums)
 
