@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..extensions.extras import import_extra
 from ..registry.sql_table import SqlTable, SqlValue
 from ..registry.table_reader import TableReader
-from ..rendering.columnar import ARROW_TYPES, to_plain_text
+from ..rendering.columnar import ARROW_TYPES, to_column_text
 from ..sql.document_tables import CHUNKS
 from ..sql.table_catalog import get_sql_table
 from ..storage.new_file import create_file_atomically
@@ -31,7 +31,7 @@ VECTOR_COLUMN = "vector"
 _BATCH_ROWS = 8192
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "string": to_plain_text,
+    "string": to_column_text,
     "int64": lambda value: None if value is None else int(value),
 }
 

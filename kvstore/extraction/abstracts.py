@@ -132,7 +132,7 @@ class AbstractTreeBuilder:
 
     @cached_property  # lazy: most documents are too short to need it
     def _chunk_terms(self) -> list[TermCounts]:
-        """The terms of each chunk, without function words."""
+        """The number of times that each term occurs in each chunk, without function words."""
         return [count_text_terms(text, self._stem, FUNCTION_WORDS) for text in self._texts]
 
     @cached_property
@@ -142,9 +142,9 @@ class AbstractTreeBuilder:
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
-        """Build and return the tree: the leaf abstracts in text order, then each abstract above after its children.
+        """Build the tree and return it: the leaf abstracts in text order, then each higher abstract after its children.
 
-        It can be called only once.
+        Call it only once, because it adds to the nodes of this object.
         """
         for first, last in self._split_leaves():
             section = self._find_common_section(first, last)
@@ -196,8 +196,8 @@ class AbstractTreeBuilder:
     def _find_top_level(self) -> int:
         """Return the heading level of the sections that no leaf abstract crosses.
 
-        It is the shallowest level. If the only heading of that level opens the document, it is the title, and the next
-        level is returned. A document without headings has the level 0.
+        It is the shallowest level. If only the first heading has that level, it is the title of the document, and the
+        next deeper level, if there is one, is returned. For a document without headings, return 0.
         """
         levels = sorted({section.level for section in self._sections})
         if not levels:
@@ -221,7 +221,7 @@ class AbstractTreeBuilder:
 
         ``leaves`` are the indexes of adjacent leaf abstracts. Leaves in the same subsection get a common abstract, by
         recursion. No abstract is added above a single child. ``node_by_section`` receives the index of the topmost
-        abstract of this section and of each section in it. Section -1 is the whole document.
+        abstract of this section and of each section in it that has leaves. Section -1 is the whole document.
         """
         children: list[int] = []
         index = 0
@@ -340,8 +340,8 @@ class AbstractTreeBuilder:
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
     """Merge the most similar adjacent vectors into groups of at most ``max_size``, and return their indexes by group.
 
-    A vector has the weight of each term of a text. This is agglomerative clustering by the cosine of the sums. It stops
-    at a third as many groups as vectors, or earlier if no merge fits.
+    A vector maps the terms of a text to their weights. This is agglomerative clustering by the cosine of the sums of
+    the groups' vectors. It stops at a third as many groups as vectors, or earlier if no merge fits.
     """
     # A group is numbered by its first vector, and its vector is the sum of its vectors. ``next_group`` and
     # ``previous_group`` link the groups that remain.
@@ -378,7 +378,7 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
 
 
 def _compute_cosine(left: dict[str, float], right: dict[str, float]) -> float:
-    """Return the cosine of two vectors, each the weights of terms by term; 0 if one is empty."""
+    """Return the cosine of two vectors, which map terms to weights; 0 if one is empty. Rounded to 9 decimals."""
     if len(right) < len(left):
         left, right = right, left
     product = math.fsum(weight * right.get(term, 0.0) for term, weight in left.items())

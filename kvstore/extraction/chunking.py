@@ -162,8 +162,9 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
 def _tie_sentences(sentences: list[SentenceSpan], is_attached: bool, chunk_tokens: int) -> list[SentenceSpan]:
     """Return the sentences of one block; ``is_tied`` is set for each that must stay in the chunk of its predecessor.
 
-    In code and tables, a sentence is a line. ``is_attached`` is True if the block must stay in one chunk with the block
-    before it. ``chunk_tokens`` is the chunk size.
+    Code, tables and list items that fit a chunk (``chunk_tokens``) stay whole; longer ones keep only their beginning,
+    and code also its end, together. In code and tables, a sentence is a line. ``is_attached`` is True if the block must
+    stay in one chunk with the block before it.
     """
     if not sentences:
         return sentences
@@ -214,10 +215,10 @@ def _make_sentence(text: str, start: int, end: int, kind: str) -> SentenceSpan:
 
 
 def _split_sentences(text: str, block: Block, chunk_tokens: int, language: str | None) -> Iterator[SentenceSpan]:
-    """Yield the lines of a code block or table, or the sentences of another block; long sentences are cut.
+    """Yield the lines of a code block or table, or the sentences of another block.
 
-    ``chunk_tokens`` is the chunk size; a sentence may have twice as many. ``language`` decides where sentences end
-    (None: the rules for English).
+    A line or sentence of more than twice ``chunk_tokens`` (the chunk size), or of too many characters, is cut.
+    ``language`` decides where sentences end (None: the rules for English).
     """
     if block.kind in ("code", "table"):
         spans = _split_lines(text, block.start, block.end)

@@ -88,7 +88,7 @@ class ClauseArguments:
             yield from self.resolve_partitive(list_noun)
 
     def resolve_partitive(self, noun: int) -> list[int]:
-        """Return the indexes of the nouns after ``of`` if ``noun`` is only a quantity of them, otherwise ``noun``.
+        """Return the indexes of the nouns after ``of`` if ``noun`` is only a quantity of them, otherwise ``[noun]``.
 
         Examples are ``a number of files``, ``a set of rules`` and ``some of the files``.
         """
@@ -98,7 +98,7 @@ class ClauseArguments:
         return complements if complements and is_partitive else [noun]
 
     def is_passive(self, verb: int) -> bool:
-        """True if a verb is passive, or a past participle without an auxiliary (``the file read by it``)."""
+        """True if a verb is passive, also as a participle that modifies a noun or clause (``the file read by it``)."""
         word = self._words[verb]
         if self._sentence.has_dependent(verb, "aux:pass", "nsubj:pass"):
             return True
@@ -124,8 +124,8 @@ class ClauseArguments:
     def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
         """Yield the indexes of the antecedents of a relative pronoun: the nouns that it refers to.
 
-        ``verb`` is the main verb of the relative clause. The antecedent is the noun before the pronoun's comma, or
-        otherwise the noun that the clause depends on.
+        ``verb`` is the main verb of the pronoun's clause. The antecedent is the noun before the pronoun if a comma
+        separates the two, or if the parse has no relative clause. Otherwise, it is the noun that the clause depends on.
         """
         word = self._words[verb]
         previous_noun = self._phrases.find_previous_noun(pronoun)

@@ -28,8 +28,8 @@ _MAX_DIRECT_TEXTS = 4
 def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: int) -> set[str]:
     """Return the ``keys`` that occur in at least one text; keys are names in normal form (lower case, single spaces).
 
-    Keys of more than ``max_words`` words are not found. A key is searched for only if the text contains its longest
-    word.
+    Keys without a word, or of more than ``max_words`` words, are not found. If there are many texts, a key is searched
+    for only in those that contain its longest word.
 
     >>> sorted(find_occurring_keys(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']

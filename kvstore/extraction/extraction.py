@@ -83,8 +83,9 @@ class ExtractedDocument(ValidDocument):
     """A document and everything derived from it alone.
 
     ``tree`` has its abstracts (summaries), None if it consists of pairs. ``introductions`` are the names that it makes
-    known as entities, with both names of every relation. ``parts`` has the data that systems derived from the
-    document, by derivation. ``language`` is the name of its language, or None if that is unknown.
+    known as entities, with both names of every relation. ``parts`` has the data that optional systems, such as one that
+    embeds sentences, derived from the document, by the name of the derivation. ``language`` is the name of its
+    language, or None if that is unknown.
     """
 
     language: str | None = None
@@ -148,7 +149,7 @@ def extract(
 def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
     """Return a validated document with its chunks, terms, abstracts, names and relations.
 
-    Raises InputError for invalid entity pairs, and LanguageError if the pipeline is missing or different.
+    Raises InputError for a text without chunks or invalid pairs, and LanguageError if the language pipeline is missing.
     """
     (extracted,) = derive_all([document], settings)
     if isinstance(extracted, InputError):
@@ -165,7 +166,7 @@ def derive_all(
 
     The results are the same as for each document alone, but prose is parsed in batches, which is faster.
     ``on_texts`` is called once, with the embedding texts of all chunks, before parsing starts. Raises LanguageError if
-    the language pipeline is missing or different.
+    the language pipeline is missing.
     """
     outcomes: list[ChunkedDocument | ExtractedDocument | InputError] = []  # documents of pairs are already extracted
     for document in documents:
@@ -184,21 +185,21 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
     """Derive terms, abstracts, names and relations from documents that are split into chunks, in the same order.
 
     Prose is parsed in batches; with the ``language = rules`` setting, it is not parsed. Raises LanguageError if the
-    language pipeline is missing or different.
+    language pipeline is missing.
     """
     if not documents:
         return []
-    from .prose import Prose, read_prose  # imported here because deleting documents does not need its many rules
+    from .prose import Prose, parse_prose  # imported here because deleting documents does not need its many rules
 
     pipeline = open_language(settings.language)
     if pipeline is None:
-        with pause_collection():  # of garbage, because extraction creates many objects that all stay in use
+        with pause_collection():  # garbage collection would be futile: all of the many new objects stay in use
             extracted = [_derive_document(document, Prose(), settings) for document in documents]
             if len(documents) >= _MIN_LARGE_BATCH:
                 promote_objects()  # the results live until stored; the next collection would scan them all
         return extracted
     inputs = [(item.text, item.list_parsable_chunks(settings.language), item.byte_offsets) for item in documents]
-    prose_by_document = zip(documents, read_prose(inputs, pipeline), strict=True)
+    prose_by_document = zip(documents, parse_prose(inputs, pipeline), strict=True)
     return [_derive_document(document, prose, settings) for document, prose in prose_by_document]
 
 
@@ -383,7 +384,7 @@ _MIN_FIRST_BYTE = -0x40
 
 
 def compute_byte_offsets(text: str, num_bytes: int) -> ByteOffsets:
-    """Return the byte offset of every character of ``text``, and of its end.
+    """Return the byte offset of every character of ``text``, and of its end, as a range if the text is ASCII.
 
     ``num_bytes`` is the size of the text in UTF-8.
     """
@@ -470,7 +471,7 @@ def _select_prose(lines: Sequence[_DocumentLine]) -> list[_DocumentLine]:
 
 
 def _find_english_names(sentences: Sequence[_DocumentLine]) -> Iterator[Name]:
-    """Yield the names in the English sentences and lines of a document: by capitals, by markup, and identifiers."""
+    """Yield the names in the English lines of a document: those with capitals or markup, and code identifiers."""
     # A name never continues on a line that begins with the label of a field.
     lines = [(line, sentence.kind) for sentence in sentences for line in split_field_lines(sentence.text)]
     sentence_names = SentenceNames(line for line, _ in lines)

@@ -75,9 +75,11 @@ class NounPhrases:
         self._coordinated_nouns: dict[int, tuple[int, ...]] = {}
 
     def get_name(self, index: int) -> str | None:
-        """Return the name of the phrase around the noun at ``index``; a common noun at its end becomes singular.
+        """Return the name of the phrase around the noun at ``index``, or None if it has none.
 
-        Returns None if the phrase names nothing, or is a part of a longer word or name.
+        A common noun at its end becomes singular, and a common noun phrase that begins the sentence loses its capital.
+        A phrase has no name if it is negated, means nothing specific (``thing``), or is a part of a longer word or
+        name. A word that is not a noun has none either.
         """
         word = self._words[index]
         if not word.is_nominal or self._sentence.get_dependent_lemmas(index, "det", "cc", "advmod") & _NEGATIONS:
@@ -163,7 +165,10 @@ class NounPhrases:
         return not is_everyday(head.text) and not (head.tag == "NN" and head.text.endswith("s"))
 
     def is_noun_compound(self, index: int) -> bool:
-        """True if the phrase around a noun is several nouns in a row (``wire protocol``, not ``urgent report``)."""
+        """True if the phrase around a noun is several nouns in a row (``wire protocol``, not ``urgent report``).
+
+        False if a word before the last noun is usually a verb or an adjective.
+        """
         first, last = self.find_phrase_bounds(index)
         words = self._words[first : last + 1]
         if not all(word.is_nominal or word.tag == "HYPH" for word in words):
@@ -231,8 +236,8 @@ class NounPhrases:
     def find_list_items(self, index: int) -> list[int]:
         """Return the indexes of a noun and of the nouns that follow it in its list (``X, the Y and Z``).
 
-        A list of three or more nouns is read from the order of the words, so that wrong attachments in the parse do not
-        matter. For a shorter one, the dependencies in the parse decide.
+        A list of three or more nouns is found by the order of the words, so that wrong attachments in the parse do not
+        matter. For a shorter list, and for one right before a verb, the dependencies in the parse decide.
         """
         nouns = [index]
         words = self._words
@@ -299,7 +304,7 @@ class NounPhrases:
         ]
 
     def is_phrase_head(self, index: int) -> bool:
-        """True if the word is the main noun of a phrase, and not the predicate of a clause ("is a cat")."""
+        """True if the word is a noun, and not the predicate of a clause, as ``cat`` in ``it is a cat``."""
         labels = {self._words[child].label.partition(":")[0] for child in self._words[index].children}
         return self._words[index].is_nominal and not labels & {"cop", "nsubj", "expl"}
 

@@ -41,10 +41,11 @@ class Prose:
     phrases: Counter[Term] = field(default_factory=Counter)
 
     def iter_names(self) -> Iterator[Name]:
-        """Yield the names that the prose introduces.
+        """Yield the names that the prose introduces as entities.
 
         These are the child and parent of each relation, the terms (common noun phrases) that are frequent in singular
-        or plural, and the terms that are certainly compounds (``is_clear``) with a frequent last word.
+        or plural, and the terms that are certainly compounds (``is_clear``) with a frequent last word. A term that may
+        be a noun and its verb (``client runs``) is omitted unless it is more frequent in the singular.
         """
         for relation in self.relations:
             yield _make_name(relation.child)
@@ -94,7 +95,7 @@ class _ChunkProse:
         return self.sentences[max(0, bisect_right(self.starts, offset) - 1)]
 
 
-def read_prose(
+def parse_prose(
     documents: Iterable[tuple[str, Sequence[Chunk], ByteOffsets]], pipeline: LanguagePipeline
 ) -> Iterator[Prose]:
     """Parse the prose of documents, and yield the relations and noun phrases of each document.

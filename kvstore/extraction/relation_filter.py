@@ -83,7 +83,7 @@ class RelationFilter:
 
     @cached_property  # lazy: most sentences state no relation
     def _is_complete(self) -> bool:
-        """True if the sentence is complete prose, and short enough for its parse to be trusted."""
+        """True if the sentence is complete prose (no title, formula or speech), and short enough to be parsed well."""
         words = self._words
         if len(words) > _MAX_SENTENCE_WORDS:
             return False  # parses of long sentences are often wrong
@@ -266,7 +266,7 @@ class RelationFilter:
         )
 
     def _is_specific(self, index: int) -> bool:
-        """True if the phrase of a noun names something specific: a proper name, or several nouns in a row.
+        """True if the phrase of a noun names something specific: a capitalized name, or several nouns in a row.
 
         A single common noun can be part of anything.
         """
@@ -304,7 +304,7 @@ class RelationFilter:
         return previous_word.text == "&" or (previous_word.text[:1].isupper() and not is_function_word)
 
     def _has_epithet_at(self, index: int) -> bool:
-        """True if a name continues with an article at this index: ``Henry the Navigator``."""
+        """True if an epithet (``the`` and a capitalized word) is at this index, as in ``Henry the Navigator``."""
         words = [word.text for word in self._words[index : index + 2]]
         return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
 
@@ -390,7 +390,8 @@ def _is_code(text: str) -> bool:
 def compute_factuality(sentence: Sentence, head: int) -> float:
     """Return how certain the clause with the verb or predicate ``head`` is: 1 for a fact, 0.8 for a possibility.
 
-    It is 0 for a denied, doubted or conditional statement, and if a governing clause denies or doubts it.
+    It is 0 for a denied, conditional or hypothetical (``would``) statement, and for a statement that depends on another
+    clause that denies or doubts it.
     """
     if _is_negated(sentence, head):
         return 0.0

@@ -44,7 +44,8 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]], text: str)
         _check_length(key, text.replace("\r\n", "\n"), "the chunk of the whole text")
         return "whole"
     spans: list[tuple[int, int]] = []
-    previous_end = num_dropped = 0  # characters removed with CRLF line ends so far
+    previous_end = 0
+    num_dropped = 0  # carriage returns removed from CRLF line ends so far
     for ordinal, bounds in enumerate(chunks):
         start, end = _parse_span(key, ordinal, bounds)
         if not previous_end <= start < end <= len(text):
@@ -202,14 +203,15 @@ def validate(
 def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a document's metadata to the JSON values that an export would contain.
 
-    For example, keys become strings, dates become texts, and NaN becomes None. Raises TypeError for a value without a
-    JSON form, ValueError for two equal keys or a value that contains itself, and RecursionError for deep nesting.
+    For example, keys become strings, dates become ISO 8601 strings, and NaN becomes None. Raises TypeError for a value
+    without a JSON form, ValueError for two equal keys or a value that contains itself, and RecursionError for deep
+    nesting.
     """
     if all(type(name) is str and name.isascii() and _is_json_value(value) for name, value in meta.items()):
         return dict(meta)  # the common case
     values: dict[str, Any] = json.loads(
         _METADATA_ENCODER.encode(dict(meta)),
-        parse_constant=_CONSTANTS.__getitem__,  # NaN becomes None; infinities are rejected with the digest
+        parse_constant=_CONSTANTS.__getitem__,  # NaN becomes None; compute_digest rejects infinities
         object_pairs_hook=_build_object,
     )
     _check_depth(values, MAX_METADATA_DEPTH)
@@ -264,7 +266,7 @@ _REASONS = {
     OverflowError: "a whole number does not fit into 64 bits; give it as text",
     RecursionError: f"lists and objects are nested more than {MAX_METADATA_DEPTH} deep; flatten them",
 }
-#: The values of JavaScript's constants; infinities are not JSON values and are rejected with the digest.
+#: The values of JavaScript's constants. Infinities are not JSON values; compute_digest rejects them.
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 #: Encoders are created once, because creating one takes longer than a small encoding.
 _METADATA_ENCODER = json.JSONEncoder(default=_encode_value)
@@ -285,7 +287,8 @@ def compute_digest(
 
     ``vectors`` are the bytes of the vectors supplied by the user, if any; ``left_out`` is the number of characters
     removed as navigation, and ``own_chunks`` are the chunks that the user set. Fields that older stores lack are
-    omitted if they have their default, so that the digests of stored documents stay valid.
+    omitted if they have their default, so that the digests of stored documents stay valid. Raises ValueError if
+    ``meta`` contains an infinity.
     """
     fields: list[Any] = [title, source, meta, format, len(vectors)]
     if left_out:

@@ -28,7 +28,7 @@ class Columnar:
     __slots__ = ()
 
     def _get_named_rows(self) -> NamedRows:
-        """Return the names of the columns, the rows, and the SQL types of the columns; each subclass defines it."""
+        """Return the names of the columns, the rows, and the columns' SQL types. Subclasses must override this."""
         raise NotImplementedError
 
     def to_arrow(self) -> Any:
@@ -99,8 +99,8 @@ def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: 
     return frame
 
 
-def to_plain_text(value: Any) -> str | None:
-    """Convert an SQL value to text for a column of mixed types; None (NULL) stays None."""
+def to_column_text(value: Any) -> str | None:
+    """Convert an SQL value of any type to text, for a column that has only strings; None (NULL) stays None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -147,7 +147,7 @@ def _build_arrow_column(pa: Any, values: list[Any], sql_type: str | None) -> Any
             return pa.array(values)
         except pa.ArrowException:  # lists or mappings of different shapes
             pass
-    return pa.array([to_plain_text(value) for value in values], type=pa.string())
+    return pa.array([to_column_text(value) for value in values], type=pa.string())
 
 
 def _build_series(pd: Any, values: list[Any], sql_type: str | None) -> Any:

@@ -154,7 +154,7 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
 def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]:
     """Return the SVG elements of a hit whose title is at the y coordinate ``y``, with a bar for its score.
 
-    ``rank`` counts from 1. ``max_score`` is the highest score, which has the longest bar.
+    ``rank`` counts from 1. ``max_score`` is the highest absolute score, which has the longest bar.
     """
     title = svg.truncate(hit.title, _TITLE_SIZE, _TEXT_WIDTH)
     path = svg.truncate(" ".join(hit.path.split()), _PATH_SIZE, _TEXT_WIDTH + _BAR_WIDTH)
