@@ -114,7 +114,7 @@ def _read_tokenizer(network: Path) -> dict[str, Any]:
 
 
 def read_safetensors(path: Path) -> Tensors:
-    """Return the weights in a safetensors file by name, in float32.
+    """Return the weights in a safetensors file in float32, by their names without the prefix ``bert.``.
 
     The file has 8 bytes of length (little-endian), a header of this length in JSON, and the numbers
     (https://huggingface.co/docs/safetensors).
@@ -207,7 +207,7 @@ class BertGraph:
     def _add_position_table(self, table: npt.NDArray[np.float32]) -> str:
         """Add ``table``, the vectors of all positions, as a constant; return its name.
 
-        ``tools/quantize_embedder.py`` overrides this.
+        Subclasses with a table in a different format override this.
         """
         return self._add_constant("position_table", table)
 

@@ -82,10 +82,10 @@ def _clean_key(key: str, error: type[KvstoreError], name: str) -> str | None:
 
 
 class _FailedAttempt(NamedTuple):
-    """A failure of a request that another attempt may not have.
+    """A failed attempt of a request, which another attempt may repeat with success.
 
-    ``requested_wait`` is the number of seconds to wait that the server asks for, if it does. The server ``is_loading``
-    if it is up but its model is not ready.
+    ``requested_wait`` is the number of seconds that the server asks kvstore to wait, if it does. The server
+    ``is_loading`` if it is up but its model is not ready.
     """
 
     reason: str
@@ -151,9 +151,9 @@ class Endpoint:
     ) -> Result:
         """Send ``payload`` as JSON, and return the result of ``read_reply`` for the reply, which stays open.
 
-        A busy or failing server is asked again, after growing pauses. ``seconds`` limits each attempt, from the
-        connection to the last byte. An OSError in ``read_reply`` counts as a broken connection and is retried; a
-        ValueError counts as a broken answer. Raises the error class of this endpoint.
+        A busy or failing server is asked again, after growing pauses or when the server requests it. ``seconds`` limits
+        each attempt, from the connection to the last byte. An OSError in ``read_reply`` counts as a broken connection
+        and is retried; a ValueError counts as an invalid answer and is not. Raises the error class of this endpoint.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:

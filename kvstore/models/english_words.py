@@ -127,7 +127,7 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
 
 
 def is_adverb(word: str) -> bool:
-    """True if a word ends in "ly", is in lower case, and is not known as a noun or adjective."""
+    """True if a word ends in "ly", is in lower case, and is not a known noun, adjective or verb."""
     can_be_adverb = get_part_of_speech(word) in (None, OTHER) and word not in _RARE_NOUNS_IN_LY
     return word.islower() and word.endswith("ly") and can_be_adverb
 
@@ -139,7 +139,7 @@ def is_past_form(word: str) -> bool:
 
 
 def is_common_verb(word: str) -> bool:
-    """True if a word in lower case is a common verb, or has the ending of a past tense."""
+    """True if a word in lower case is a common verb or a past form, and not a preposition such as "including"."""
     is_verb = word in BE_WORDS or get_part_of_speech(word) == VERB or is_past_form(word)
     return is_verb and word.islower() and word not in PREPOSITIONS_IN_ING
 

@@ -21,7 +21,7 @@ def must_load_locally(model: str) -> bool:
 def explain_missing_model(model: str) -> str:
     """Return the reason why a model is missing: its name is not a folder, and the hub cannot be reached.
 
-    For a folder, the reason is an empty text.
+    For a folder, return an empty string.
     """
     if Path(model).is_dir():
         return ""

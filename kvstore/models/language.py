@@ -63,7 +63,7 @@ class Parse:
 
 
 class LanguagePipeline:
-    """One pipeline. It is loaded when it first parses, and threads can share it."""
+    """A spaCy pipeline, which is loaded when it first parses a text. Threads can share it."""
 
     def __init__(self, name: str) -> None:
         """Record the name of a spaCy pipeline, which is loaded on first use."""
@@ -72,7 +72,7 @@ class LanguagePipeline:
         self._pipeline: _LoadedPipeline | None = None
 
     def load(self) -> None:
-        """Load the pipeline now. Raises LanguageError if it is missing."""
+        """Load the pipeline now. Raises LanguageError if it is missing or has no parser."""
         with self._lock:
             self._get_pipeline()
 
@@ -128,9 +128,9 @@ class LanguagePipeline:
 
 @lru_cache(maxsize=4)
 def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
-    """Return the spaCy pipeline of a name, or None for ``rules``, which needs no pipeline.
+    """Return the spaCy pipeline with this name, or None for ``rules``, which needs no pipeline.
 
-    A process has one pipeline per name, which loads on first use. Raises LanguageError for a blank name.
+    The pipeline is cached, and loaded on first use. Raises LanguageError for a blank name.
     """
     if not name.strip():
         raise LanguageError(f"language must be {ENGLISH!r}, {RULES!r} or the name of a spaCy pipeline, not {name!r}")

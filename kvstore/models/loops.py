@@ -44,7 +44,10 @@ class LoopDetector:
         return any(map(self.add_token, _TOKEN_PATTERN.findall(complete)))
 
     def add_token(self, token: str) -> bool:
-        """Add a token, and return True if the last 12 tokens (``LOOP_TOKENS``) have now occurred 6 times."""
+        """Add a token, and return True if the last 12 tokens (``LOOP_TOKENS``) have now occurred 6 times or more.
+
+        Occurrences that overlap the previous one do not count.
+        """
         self._tokens.append(token)
         position = len(self._tokens)
         if position < LOOP_TOKENS:

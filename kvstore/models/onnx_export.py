@@ -32,10 +32,10 @@ def get_models_folder() -> Path:
 
 
 def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -> None:
-    """Create ``folder`` with the model that ``write`` writes to a folder, unless another process creates it first.
+    """Create ``folder`` with the model that ``write`` writes to the path that it gets, completely or not at all.
 
-    With ``int8`` the weights are quantized. Raises the EmbedderError of ``write``, and OSError if the folder cannot be
-    written.
+    If another process creates the folder first, its model is kept. With ``int8``, the weights are quantized. Raises the
+    EmbedderError of ``write``, and OSError if the folder cannot be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary_folder = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
@@ -56,7 +56,7 @@ def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = Fa
 
 
 def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> None:
-    """Write ``tokenizer.json``: the content ``tokenizer``, with truncation at ``max_tokens`` and without padding.
+    """Write ``tokenizer`` to ``tokenizer.json``, with truncation at ``max_tokens`` and without padding.
 
     Texts are run one by one, so none needs padding.
     """
@@ -70,7 +70,8 @@ def save_description(
 ) -> None:
     """Write ``embedder.json``: the dimension, the inputs of the network, and the prompt of each kind of text.
 
-    ``prompts`` has the model's prompts by name, and ``default`` is the name of the prompt for the other kinds.
+    ``prompts`` has the model's prompts by name. ``default`` is the name of the prompt for a kind of text that has no
+    prompt of its own (None: no prompt).
     """
     prompt_by_kind = {}
     for kind, names in PROMPT_NAMES.items():

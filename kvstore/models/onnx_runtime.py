@@ -50,9 +50,8 @@ class OnnxRuntime:
     def __init__(self, folder: Path, open_tokenizer: Callable[[Path], Tokenize] | None = None) -> None:
         """Load the ONNX model in ``folder``, written by an export; ``open_tokenizer`` opens the tokenizer in it.
 
-        Without ``open_tokenizer``, the tokenizer in ``tokenizer.json`` is used.
-
-        Raises ValueError if the folder contains no usable model.
+        Without ``open_tokenizer``, the tokenizer in ``tokenizer.json`` is used. Raises ValueError if the folder
+        contains no usable model, and OutOfMemoryError.
         """
         onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
@@ -78,7 +77,7 @@ class OnnxRuntime:
     def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
         """Return the unit vectors of questions or documents (``kind``), shape (len(texts), dimension).
 
-        The model's prompt for the kind precedes each text. Raises EmbedderError.
+        The model's prompt for the kind precedes each text. Raises EmbedderError or OutOfMemoryError.
         """
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for first in range(0, len(texts), BLOCK_SIZE):
@@ -93,7 +92,7 @@ class OnnxRuntime:
         return normalised(vectors)
 
     def _compute_vector(self, token_ids: Sequence[int]) -> Embeddings:
-        """Return the vector of one text, given its token ids. Raises EmbedderError if the model fails."""
+        """Return the vector of one text, given its token ids. Raises EmbedderError or OutOfMemoryError."""
         ids = np.array([token_ids], dtype=np.int64)
         inputs: dict[str, npt.NDArray[np.int64]] = {
             "input_ids": ids,

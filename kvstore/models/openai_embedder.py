@@ -89,7 +89,7 @@ class OpenAIEmbedder:
     def _fetch_vectors(self, texts: Sequence[str]) -> Embeddings:
         """Request the vectors of ``texts``, at most :data:`BATCH_SIZE`, from the server, and return them unscaled.
 
-        Raises EmbedderError if the answer does not have one for each text.
+        Raises EmbedderError if the request fails, or if the answer does not have one finite vector for each text.
         """
         # Such servers reject an empty input, but accept a blank.
         payload: dict[str, Any] = {

@@ -53,10 +53,11 @@ class OrderedSentence:
     phrase_ends: Set[int]
 
     def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[WordSpan]:
-        """Return the spans (first and last position) that have, in order, all of the ``stems`` that the sentence has.
+        """Return the spans (first and last position) of words with ``stems``, in this order.
 
-        If no span has them, the last stems are left out one by one, but at least half of ``stems`` must be in a span. A
-        span has at most ``max_other_words`` other words between its first and last word.
+        Stems that the sentence lacks are skipped. If no span has all the others, the last ones are left out one by one,
+        as long as half of ``stems`` remain. A span has at most ``max_other_words`` other words between its first and
+        last word.
         """
         present_stems = [stem for stem in stems if stem in self.stems]
         starts = [position for position, stem in enumerate(self.stems) if stem in present_stems[:1]]

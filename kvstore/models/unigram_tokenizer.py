@@ -34,9 +34,10 @@ class UnigramTokenizer:
     """A tokenizer that truncates texts at ``max_tokens``."""
 
     def __init__(self, vocabulary: bytes, max_tokens: int) -> None:
-        """Read a vocabulary: a header, the offsets, scores and texts of its subwords, and replaced characters.
+        """Create a tokenizer that truncates texts to ``max_tokens`` tokens, from the bytes of its ``vocabulary``.
 
-        Texts will be truncated to ``max_tokens`` tokens. Raises struct.error or ValueError if it is damaged.
+        These are a header, the offsets, scores and texts of the subwords, and the replacements of characters. Raises
+        struct.error or ValueError if they are damaged.
         """
         num_subwords, self._start, self._end, _, self._unknown, size = struct.unpack_from(COUNTS_FORMAT, vocabulary)
         position = struct.calcsize(COUNTS_FORMAT)
