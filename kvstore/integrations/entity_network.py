@@ -203,7 +203,8 @@ def _order_by_degree(neighbors: dict[str, list[str]], limit: int | None) -> list
 def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
     """Return the network of an entity and the entities above and below it in one tree, up to ``depth`` levels away.
 
-    It has at most ``limit`` entities.
+    It has at most ``limit`` entities. If EXPAND itself reached its limit, all rows that it omitted count as one omitted
+    entity.
     """
     # An entity can occur in several rows, so more rows than entities are read.
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
@@ -228,7 +229,10 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
 
 
 def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
-    """Return an entity's neighbors from ``cache``; read and cache them on first use."""
+    """Return up to :data:`NUM_SCANNED_NEIGHBORS` neighbors of an entity, from ``cache`` or else from the store.
+
+    Neighbors that are read from the store are added to ``cache``.
+    """
     if name not in cache:
         cache[name] = list(store.neighbours(name, NUM_SCANNED_NEIGHBORS))
     return cache[name]
@@ -256,8 +260,8 @@ def _add_cross_edges(
 ) -> None:
     """Add edges between the entities ``names`` to ``edges`` in place: all solid ones (of trees), the strongest others.
 
-    Each entity adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache`` is filled with the neighbors
-    of the entities.
+    Each entity adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache`` has the neighbors of entities
+    that were read before, by entity; missing ones are read and added to it.
     """
     num_added: Counter[str] = Counter()
     for name in names:

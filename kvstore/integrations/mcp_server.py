@@ -276,7 +276,7 @@ def _convert_tool(tool: StoreTool) -> Any:
 
 
 async def _run_in_thread(call: Callable[[], Any]) -> Any:
-    """Run a call in a thread and return its result. A canceled call still runs to its end."""
+    """Run a call in a thread and return its result. If the request is canceled, the thread still finishes the call."""
     return await to_thread.run_sync(call, abandon_on_cancel=True)
 
 
@@ -289,7 +289,10 @@ async def _run_request(tools: StoreTools, call: Callable[[], Any]) -> Any:
 
 
 def _read_resource(tools: StoreTools, uri: str) -> str:
-    """Return the text of the document with this URI. Raises InputError and DocumentNotFoundError."""
+    """Return the text of the document with this URI, quoted.
+
+    Raises InputError for an invalid URI or a document that is too large, and DocumentNotFoundError.
+    """
     if not uri.startswith(SCHEME):
         raise InputError(f"the URI of a document must be {SCHEME}KEY, with the key percent-encoded")
     text = tools.read_text(unquote(uri.removeprefix(SCHEME)))

@@ -244,7 +244,7 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
 
 
 def _render_json(network: EntityNetwork, title: str) -> str:
-    """Return the network as a JSON object with nodes and links, as D3 reads it."""
+    """Return the network as a JSON object with nodes and links, in the format that D3 uses."""
     content = {
         "title": title,
         "nodes": [{"name": node.name, "distance": node.distance} for node in network.nodes],

@@ -150,7 +150,7 @@ def format_source(key: str, title: str | None) -> str:
 
 
 def format_key(key: str) -> str:
-    """Return a key unchanged, or as the document's URI if quoting would alter the key or it begins like a URI."""
+    """Return a key unchanged, or as the document's URI if sanitizing would alter the key or it begins like a URI."""
     return key if key == to_one_line(key) and not key.startswith(SCHEME) else SCHEME + quote(key, safe="")
 
 

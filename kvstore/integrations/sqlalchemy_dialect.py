@@ -66,7 +66,7 @@ class KvstoreDialect(SQLiteDialect):
         return tuple(int(number) for number in kvstore.__version__.split(".") if number.isdecimal())
 
     def create_connect_args(self, url: Any) -> tuple[list[str], dict[str, Any]]:
-        """Return the arguments of :func:`kvstore.dbapi.connect` for a URL. Raises InputError for an invalid one."""
+        """Return the arguments of :func:`kvstore.dbapi.connect` for a URL. Raises InputError for an invalid URL."""
         if not url.database or url.host:
             raise InputError("the URL of a store must be kvstore:///relative/path or kvstore:////absolute/path")
         return [url.database], {name: _parse_option(name, value) for name, value in url.query.items()}

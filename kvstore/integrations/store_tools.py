@@ -439,13 +439,13 @@ class StoreTools:
         return "" if self._where is None else f" AND (\n{self._where}\n)"
 
     def _select_allowed(self, keys: Iterable[str | None]) -> set[str]:
-        """Return the keys whose documents exist and may be returned."""
+        """Return the keys whose documents exist and satisfy the condition of the tools, if there is one."""
         keys_json = json.dumps(sorted({key for key in keys if key is not None}))
         query = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._render_where()}"
         return {key for (key,) in self._query(query, [keys_json])}
 
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
-        """True if all documents are allowed, or the stored document with this key is."""
+        """True if the tools have no condition on documents, or if the document with this key satisfies it."""
         return self._where is None or transaction.count(f"key = ?{self._render_where()}", (key,)) > 0
 
 

@@ -241,7 +241,7 @@ def _build_variables(
     def build_url_with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """Return the URL of this page with changed arguments, ``facet`` added and the facet ``without`` removed.
 
-        A facet is a metadata field and a value, as JSON. Arguments changed to None are removed, and so are empty ones.
+        A facet is a metadata field and a value, as JSON. Empty arguments, and those changed to None, are removed.
         """
         kept_arguments = [(argument, value) for argument, value in arguments if value and argument not in changed]
         new_arguments = [pair for pair in kept_arguments if pair != ("facet", without)]

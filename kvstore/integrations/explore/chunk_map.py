@@ -169,7 +169,7 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
 
 
 def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return the label of each chunk's cluster, made of frequent words; no label is None."""
+    """Return the label of each chunk's cluster, made of frequent words; never None."""
     return [chunks.labels[cluster] for cluster in chunks.clusters.tolist()]
 
 
@@ -225,9 +225,10 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return the title of the level-0 community of most entities in each chunk, or None if no entity has one.
+    """Return, for each chunk, the title of the level-0 community that most of its entities belong to.
 
-    Of communities with equally many entities, the first by key is used.
+    Of communities with equally many entities, the first by key is used. A chunk whose entities belong to none gets
+    None.
     """
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}  # the first by key, which is stored last

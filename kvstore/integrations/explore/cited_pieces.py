@@ -72,7 +72,7 @@ class DocumentTexts:
         return format
 
     def _load_document(self, document: str) -> tuple[bytes, str]:
-        """Return the text and the format of a document; a missing document is an empty text."""
+        """Return the text, in UTF-8, and the format of a document. A missing document has an empty text."""
         if document not in self._documents:
             stored_document = self._store.get(document)
             self._documents[document] = (

@@ -74,7 +74,7 @@ class FollowedStore:
 
 
 def _identify_file(path: Path) -> tuple[int, int]:
-    """Return the device and inode of the data file, which differ if another store replaces it.
+    """Return the device and inode of the data file of the store at ``path``; they change if the store is replaced.
 
     Raises StoreNotFoundError if the file does not exist.
     """

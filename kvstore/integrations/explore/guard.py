@@ -180,7 +180,7 @@ def _get_header_values(scope: Any, name: bytes) -> list[str]:
 
 
 async def _read_body(receive: Any) -> bytes:
-    """Return the body of a request, or ``b""`` if it is longer than the form for a token can be."""
+    """Return the body of a request; give up and return ``b""`` if it is unfinished after ``_MAX_FORM_BYTES`` bytes."""
     body = b""
     while len(body) <= _MAX_FORM_BYTES:
         message: dict[str, Any] = await receive()

@@ -104,7 +104,10 @@ def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
 
 
 def _locate_question(store: kvstore.Store, chunk_map: ChunkMap, question: str) -> dict[str, Any]:
-    """Return the evidence of a question and its position on the map, or the error if it cannot be embedded."""
+    """Return the evidence of a question and its strategy, and the question's position on the map, as page content.
+
+    If the question cannot be embedded, ``error`` takes the place of ``question_point``.
+    """
     evidence = store.retrieve(question, top=_MAX_EVIDENCE)
     evidence_data = []
     for hit in evidence.hits:

@@ -82,7 +82,7 @@ def serve(
 
 
 def _close_store(store: FollowedStore) -> None:
-    """Close the store; an open transaction, which ends with the process, is no error."""
+    """Close the store. The error for an open transaction is ignored, because the process ends."""
     with suppress(TransactionError):
         store.close()
 

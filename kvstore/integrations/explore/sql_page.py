@@ -67,7 +67,7 @@ def build_content(request: PageRequest) -> PageContent:
         # One extra row shows whether there are more. All rows are read to sort them here, since not every statement
         # can be sorted.
         max_rows = 1 + (_MAX_ROWS if sort else page * _MAX_SHOWN_ROWS)
-    with _allow_stopping(request):
+    with _register_statement(request):
         try:
             cursor = request.store.query(statement, timeout=request.seconds_left, max_rows=max_rows)
         except KvstoreError as error:
@@ -108,7 +108,7 @@ def _build_editor_content(request: PageRequest) -> PageContent:
 
 
 def _build_sort_key(value: Any) -> tuple[int, Any]:
-    """Return the sort key of a value, in SQLite's order: NULL, numbers, texts, bytes."""
+    """Return the sort key of a value, in SQLite's order: NULL, numbers, texts (also JSON), bytes."""
     if value is None:
         return 0, 0
     if isinstance(value, int | float):
@@ -121,10 +121,10 @@ _RUNNING: dict[str, kvstore.Store] = {}
 
 
 @contextmanager
-def _allow_stopping(request: PageRequest) -> Iterator[None]:
-    """Register the statement of this request inside the context, so that ``/sql/stop`` can interrupt it.
+def _register_statement(request: PageRequest) -> Iterator[None]:
+    """Register the statement of a request inside the context, so that ``/sql/stop`` can interrupt it.
 
-    It is registered under the request's argument ``run``, if there is one.
+    Its name is the request's argument ``run``. Without this argument, nothing is registered.
     """
     run_name = request.get_text("run")
     if run_name:
@@ -136,7 +136,7 @@ def _allow_stopping(request: PageRequest) -> Iterator[None]:
 
 
 def _interrupt_statement(request: PageRequest) -> str:
-    """Interrupt the running statement of the request named ``run``; the JSON result is true if there was one."""
+    """Interrupt the statement registered under the argument ``run``; return JSON that says if there was one."""
     session = _RUNNING.get(request.get_text("run"))
     if session is not None:
         session.interrupt()

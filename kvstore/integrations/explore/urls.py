@@ -62,5 +62,5 @@ def build_page_url(url: str, **arguments: str | int | None) -> str:
 
 
 def add_query(url: str, arguments: Sequence[tuple[str, str]]) -> str:
-    """Append arguments to the query of a URL."""
+    """Return a URL with arguments appended to its query; without arguments, the URL unchanged."""
     return f"{url}{'&' if '?' in url else '?'}{urlencode(arguments)}" if arguments else url

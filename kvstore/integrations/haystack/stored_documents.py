@@ -17,7 +17,10 @@ _EMBEDDED_ORIGIN = "haystack:embedding"
 
 
 def to_put_arguments(document: Document) -> dict[str, Any]:
-    """Convert a document to the arguments of ``put``, with its embedding if it has one."""
+    """Convert a document to the arguments of ``put``.
+
+    If the document has an embedding, it becomes the vector, and the origin records this.
+    """
     has_embedding = document.embedding is not None
     return {
         "key": document.id,
@@ -32,7 +35,7 @@ def to_put_arguments(document: Document) -> dict[str, Any]:
 
 
 def load_documents(state: Snapshot, keys: Sequence[str]) -> list[Document]:
-    """Return the existing documents among these keys from one state.
+    """Return the documents with these keys in ``state``, in order. Missing documents are omitted.
 
     A document that was written with an embedding has it again, scaled to length 1: it is the vector of its only chunk.
     """

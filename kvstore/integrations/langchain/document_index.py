@@ -25,9 +25,9 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
     _creates_store: ClassVar[bool] = True
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Put documents, replacing those with the same ids; documents without text fail.
+        """Put documents, replacing those with the same ids; those without text are skipped and returned as failed.
 
-        One commit, or one per ``batch_size`` documents.
+        There is one commit per ``batch_size`` documents, a keyword argument (default: one in all).
         """
         keys = stored_documents.assign_keys(items)
         origin = DocumentOrigin(self.namespace, time.time())
@@ -47,5 +47,5 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         return DeleteResponse(num_deleted=len(deleted_keys), num_failed=0, succeeded=deleted_keys, failed=[])
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Return documents by id, in that order, without missing ones."""
+        """Return the documents with these ids, in the order of ``ids``. Missing documents are omitted."""
         return stored_documents.load_documents(self._question_store.store, ids)

@@ -56,7 +56,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         self._source_id_key = source_id_key
 
     def create_schema(self) -> None:
-        """Do nothing: the store needs no schema."""
+        """Do nothing, because the store needs no schema."""
 
     def get_time(self) -> float:
         """Return the time of this machine, in seconds since 1970."""
@@ -69,7 +69,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         group_ids: Sequence[str | None] | None = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Record that an indexing run has now confirmed documents (it found them in its source), in one commit.
+        """Record in one commit that an indexing run has confirmed documents: it found them in its source.
 
         Keys without a document are skipped, and so are documents of this namespace that were confirmed at
         ``time_at_least`` or later. The time of a record is at least ``time_at_least``, even if the clock was set back.

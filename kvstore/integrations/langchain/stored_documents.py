@@ -75,8 +75,8 @@ def put_documents(
     """Put documents, replacing those with the same ids; return the ids of the stored ones.
 
     ``ids`` replace the ids of the documents (None: no change). Documents without an id get a random one; documents
-    without text are skipped with a warning. The store records ``origin`` with each. One commit, or one per
-    ``batch_size`` documents. Raises ArgumentError for anything but LangChain documents.
+    without text are skipped with a warning. The store records ``origin`` with each. There is one commit per
+    ``batch_size`` documents (None: one in all). Raises ArgumentError for anything but LangChain documents.
     """
     document_list = list(documents)
     for document in document_list:
@@ -125,7 +125,7 @@ def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None 
 
 
 def load_documents(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:
-    """Return documents by key, in that order, without missing ones."""
+    """Return the documents with these keys, in the order of ``keys``. Missing documents are omitted."""
     documents = store.get_many(list(dict.fromkeys(keys)))
     return [
         Document(id=document.key, page_content=document.text, metadata=document.meta)

@@ -83,8 +83,9 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[str]:
         """Put texts, replacing those with the same ids; return the ids of the stored ones.
 
-        One commit, or one per ``batch_size`` texts. A ``title`` or ``source`` in the metadata also becomes the title or
-        source of the document. Raises ValueError if the numbers of metadata or ids and of texts differ.
+        There is one commit per ``batch_size`` texts (None: one in all). A ``title`` or ``source`` in the metadata also
+        becomes the title or source of the document. Raises ValueError if the number of ``metadatas`` or ``ids`` is not
+        the number of texts.
         """
         _reject_arguments("add_texts", kwargs)
         text_list = list(texts)
@@ -112,7 +113,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[str]:
         """Put documents, replacing those with the same ids; return the ids of the stored ones.
 
-        Documents without text are skipped. One commit, or one per ``batch_size`` documents.
+        Documents without text are skipped. There is one commit per ``batch_size`` documents (None: one in all).
         """
         _reject_arguments("add_documents", kwargs)
         return self._add_documents(documents, ids, batch_size)
@@ -120,9 +121,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def _add_documents(
         self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None
     ) -> list[str]:
-        """Store documents with this namespace and the time as their origin; return the ids of the stored ones.
+        """Store documents with this namespace and the current time as their origin; return the ids of the stored ones.
 
-        One commit, or one per ``batch_size`` documents. ``ids`` replace the ids of the documents (None: no change).
+        ``ids`` replace the ids of the documents (None: no change). There is one commit per ``batch_size`` documents
+        (None: one in all).
         """
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
@@ -138,7 +140,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return documents by id, in that order, without missing ones."""
+        """Return the documents with these ids, in the order of ``ids``. Missing documents are omitted."""
         return stored_documents.load_documents(self.store, ids)
 
     def similarity_search(

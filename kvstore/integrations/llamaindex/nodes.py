@@ -41,7 +41,7 @@ def build_node(document: Document) -> BaseNode:
 
 
 def load_nodes(state: Snapshot, keys: Sequence[str]) -> list[BaseNode]:
-    """Return the nodes of the documents with these keys, without missing ones.
+    """Return the nodes of the documents with these keys, in order. Missing documents are omitted.
 
     The node of a document with one chunk has its vector, of length 1.
     """
