@@ -94,7 +94,7 @@ class DocumentContentWriter:
         return list(abstract_records)
 
     def _store_chunks(self, record: DocumentRecord, extracted: ExtractedDocument, vectors: Matrix) -> None:
-        """Write the chunks of a new document with their postings and ``vectors``, one per chunk."""
+        """Write and count the chunks of a new document, with their postings and ``vectors``, one per chunk."""
         counters = self._counters
         for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
             block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
@@ -116,7 +116,7 @@ class DocumentContentWriter:
         counters.chunks += record.chunk_count
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove the content of documents; the names in them must be unlinked already."""
+        """Remove the content of documents, and update the counters; the names in them must be unlinked already."""
         self._remove_chunks(documents)
         for record in documents:
             for stored_derivation, parts in self._derived_writers:
@@ -130,7 +130,7 @@ class DocumentContentWriter:
         self._counters.abstracts -= sum(len(record.groups) + len(record.uppers) for record in documents)
 
     def _remove_chunks(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove the chunks of documents with their postings and vectors."""
+        """Remove the chunks of documents with their postings and vectors, and update the counters."""
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
         sections_by_document = self.documents.get_sections_many(record.id for record in documents)

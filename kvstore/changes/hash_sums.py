@@ -81,7 +81,7 @@ def find_differences(
     """Compare two tables as multisets: yield each row whose counts differ, with the first count minus the second.
 
     The rows are partitioned by their hash. Each function is called again for every partition that differs, so that only
-    one is in memory.
+    the rows of one partition are in memory.
     """
     sums_by_side = [[0] * _NUM_PARTITIONS, [0] * _NUM_PARTITIONS]
     for partition_sums, rows in zip(sums_by_side, (read_first, read_second), strict=True):

@@ -121,7 +121,7 @@ class PendingChanges:
 
     @property
     def new_documents(self) -> list[PendingDocument]:
-        """The documents to put, in order."""
+        """The documents to store, in order."""
         return [document for document in self.documents.values() if document is not None]
 
     def list_stated_facts(self) -> list[tuple[StatedFact[Any, Any], Any, Any]]:

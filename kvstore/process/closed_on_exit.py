@@ -9,7 +9,7 @@ class ClosedOnExit:
     """A mixin that calls ``close`` of its class at the end of a ``with`` block."""
 
     def close(self) -> None:
-        """Release what the object holds; subclasses define it."""
+        """Release the resources of the object; subclasses must implement this method."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

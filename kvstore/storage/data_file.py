@@ -115,7 +115,8 @@ class DataFile:
 
         The size of the map is halved each time that the system refuses it. A read-only file is opened without the
         reader table if this user may not write to it. Raises StoreFullError if there is no address space,
-        NotAStoreError for another kind of file, and the kvstore errors for other errors of LMDB.
+        NotAStoreError for another kind of file, InputError if this process has the file open already, and the kvstore
+        errors for other errors of LMDB.
         """
         #: Bytes that the file is known to have at least.
         self._min_known_size = 0
@@ -249,6 +250,7 @@ class DataFile:
         """Wrap a read transaction so that it reads verified pages.
 
         Returns None if later commits may have overwritten the meta page of its snapshot; the caller begins another.
+        Raises CorruptionError if a page that leads to the tables is damaged.
         """
         change = transaction.id()
         try:
@@ -262,7 +264,8 @@ class DataFile:
     ) -> VerifiedTransaction:
         """Return a write transaction wrapped so that it verifies the committed pages that it reads.
 
-        The list of free pages, which every write transaction reads, is verified once per opening of the file.
+        The list of free pages, which every write transaction reads, is verified once per opening of the file. Raises
+        CorruptionError if it is damaged.
         """
         # The committed pages are those of the transaction before this one; None if there is no table.
         pages = self.open_pages(transaction, transaction.id() - 1)
@@ -425,7 +428,10 @@ class DataFile:
             os.close(descriptor)
 
     def write_densely(self, copy: Path) -> None:
-        """Write the last commit to an empty file with full pages; no transaction may be open."""
+        """Write the last commit to an empty file with full pages; no transaction may be open.
+
+        Raises CorruptionError if its meta page was overwritten or records are missing.
+        """
         with self.environment.begin(buffers=True) as transaction:
             source = self.wrap_read_transaction(transaction)
             if source is None:

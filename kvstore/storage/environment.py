@@ -301,7 +301,7 @@ class Environment(ClosedOnExit, OpenFile):
     def _acquire_writer_lock(self, timeout: float | None = None) -> None:
         """Acquire the writer lock, and open the file for writing if it is open read-only.
 
-        Waits for the lock at most ``timeout`` seconds (default: the lock timeout).
+        Waits for it at most ``timeout`` seconds (default: the lock timeout). Raises the errors of :meth:`write`.
         """
         self.require_open()
         if self.readonly:

@@ -170,7 +170,7 @@ class WriterLock:
 
     @contextlib.contextmanager
     def hold_shared(self, timeout: float) -> Iterator[None]:
-        """Keep writers out within the block; wait at most ``timeout`` seconds for one, else raise LockTimeoutError."""
+        """Keep writers out within the block; raise LockTimeoutError if one does not finish in ``timeout`` seconds."""
         descriptor = self.acquire_shared(timeout)
         try:
             yield
@@ -182,8 +182,8 @@ class WriterLock:
         """Keep writers out while a reader that cannot register itself with LMDB reads.
 
         Returns the descriptor of the locked file, which the caller passes to :func:`release_lock` after the reads.
-        Returns None if there is no lock file, and therefore no writer.
-        Raises LockTimeoutError if a writer holds the lock for ``timeout`` seconds.
+        Returns None if there is no lock file, and therefore no writer. Raises LockTimeoutError if a writer holds the
+        lock for ``timeout`` seconds.
         """
         try:
             return self._lock_file(fcntl.LOCK_SH, time.monotonic() + timeout, timeout)
@@ -230,7 +230,11 @@ class WriterLock:
             release_lock(descriptor)  # deleted while this process waited: the next process locks another file
 
     def _open_lock_file(self, kind: int) -> int:
-        """Open the file, or create it for an exclusive lock, and return its descriptor; an error names the remedy."""
+        """Open the lock file (``kind``: LOCK_SH or LOCK_EX), and return its descriptor; LOCK_EX also creates it.
+
+        Raises ReadOnlyError without permission, StoreFullError without disk space, StoreNotFoundError if the directory
+        of an exclusive lock is missing, and OSError otherwise.
+        """
         try:
             return open_store_file(self.path, os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT)
         except OSError as error:

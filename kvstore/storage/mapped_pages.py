@@ -106,7 +106,7 @@ class WritableTable:
     __slots__ = ("handle", "is_changed", "tree")
 
     def __init__(self, handle: Handle, tree: Tree | None) -> None:
-        """Describe a table of a write transaction by LMDB's ``handle`` and its ``tree`` at the last commit, or None."""
+        """Create a table of a write transaction; ``tree`` is its B+ tree at the last commit (None: a new table)."""
         self.handle = handle
         #: The committed B+ tree of the table; None if this transaction created the table.
         self.tree = tree
@@ -138,7 +138,7 @@ class VerifiedTransaction:
         self.change = change
 
     def find_table(self, name: str) -> WritableTable | None:
-        """Return a table by name, which is described on first use; None if it does not exist."""
+        """Return the table with this name, or None if it does not exist. The result is cached."""
         table = self._tables.get(name)
         if table is None and name in self._handles:
             tree = None if self._pages is None else self._pages.get(name)
@@ -224,14 +224,14 @@ class VerifiedTransaction:
             cursor.putmulti(records)
 
     def delete(self, key: bytes, *, table: WritableTable) -> bool:
-        """Remove a key; return False if it is missing."""
+        """Remove a key, after verifying the pages that lead to it and their siblings; return False if it is missing."""
         table.is_changed = True
         if table.tree is not None:
             table.tree.verify_path(key, siblings=True)  # LMDB may merge a page with a sibling after a deletion
         return self.lmdb.delete(key, db=table.handle)
 
     def clear(self, table: WritableTable) -> None:
-        """Remove every record of a table."""
+        """Remove every record of a table, after verifying all its pages."""
         table.is_changed = True
         if table.tree is not None:
             table.tree.verify()

@@ -67,7 +67,7 @@ def verify_meta_pages(path: Path) -> None:
 
 
 def _parse_meta_page(page_start: bytes) -> _MetaPage | None:
-    """Parse the first bytes of a meta page; return None if these are too few, because the file ends before."""
+    """Parse the first bytes of a meta page; return None if there are too few, because the file is too short."""
     return _MetaPage._make(_META.unpack(page_start)) if len(page_start) == _META.size else None
 
 

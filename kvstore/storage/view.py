@@ -168,7 +168,10 @@ class LmdbView:
         return values
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
-        """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given."""
+        """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given.
+
+        Raises CorruptionError for damage.
+        """
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(prefixes), looked_up=not self.writable)
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
@@ -198,7 +201,10 @@ class LmdbView:
         return self._get_buffer().merge_changes(table, keys, stored_records, reverse=reverse)
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Return for each range the last record with ``start <= key < stop``, or None if it has none."""
+        """Return for each range the last record with ``start <= key < stop``, or None if it has none.
+
+        Raises CorruptionError for damage.
+        """
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(ranges), looked_up=not self.writable)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
@@ -220,7 +226,7 @@ class LmdbView:
         return last_records
 
     def count(self, table: str) -> int:
-        """Return the number of records in ``table``."""
+        """Return the number of records in ``table``; raise CorruptionError for damage."""
         transaction = self._get_transaction()
         try:
             stored_table = transaction.find_table(table)
@@ -275,7 +281,7 @@ class LmdbView:
         """Yield the records of ``stored_table`` with ``start <= key < stop``, in descending order if ``reverse``.
 
         ``table`` is its name, for error messages. The number of records read is reported to the page releaser from time
-        to time.
+        to time. Raises CorruptionError for damage.
         """
         page_releaser = self._owner.page_releaser
         page_releaser.count_reads(1)
@@ -302,7 +308,10 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def _find_table(self, table: str) -> Any:
-        """Return the table with this name, to read it without the change buffer; None if it does not exist."""
+        """Return the table with this name, to read it without the change buffer; None if it does not exist.
+
+        Raises CorruptionError if a page that leads to it is damaged.
+        """
         transaction = self._get_transaction()
         try:
             return transaction.find_table(table)

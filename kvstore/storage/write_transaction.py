@@ -118,7 +118,11 @@ class WriteTransaction(LmdbView):
             self._write_records(table, changes)
 
     def clear(self, table: str) -> None:
-        """Remove every record of ``table``. If the table is buffered, first merge the whole buffer into all tables."""
+        """Remove every record of ``table``. If the table is buffered, first merge the whole buffer into all tables.
+
+        Clearing the table of the change buffer drops the buffered changes of all tables. An error of LMDB rolls the
+        transaction back.
+        """
         if table == engine_tables.RECENT:
             self._cached_buffer = self._committed_buffer = ChangeBuffer()
             self._own_changes = {}
@@ -135,7 +139,10 @@ class WriteTransaction(LmdbView):
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def merge_buffer(self) -> None:
-        """Write the changes in the change buffer to their tables, empty it, and write later changes directly."""
+        """Write the changes in the change buffer to their tables, empty it, and write later changes directly.
+
+        Raises CorruptionError if a change does not fit its record. An error of LMDB rolls the transaction back.
+        """
         buffer = self._get_buffer()
         for table in buffer.tables:
             changes = buffer.get_table(table)
@@ -232,7 +239,9 @@ class WriteTransaction(LmdbView):
         """Add changes of a buffered table to the change buffer; None removes a key.
 
         Once the buffered changes of this transaction exceed a segment, records beyond the last key of a table are
-        written to the table itself. Once they exceed the whole buffer, the buffer is merged into the tables.
+        written to the table itself. Once they exceed the whole buffer, the buffer is merged into the tables. Raises
+        InputError for an invalid key, CorruptionError if a buffered change does not fit its record. An error of LMDB
+        rolls the transaction back.
         """
         self._get_transaction()  # raises an error in another thread, or after the end
         if not changes:
@@ -331,7 +340,10 @@ class WriteTransaction(LmdbView):
         return reader
 
     def _write_records(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
-        """Store many values directly in a table, without the change buffer; None removes a key."""
+        """Store many values directly in a table, without the change buffer; None removes a key.
+
+        An error of LMDB, except for an invalid key, rolls the transaction back.
+        """
         new_records = sorted((key, value) for key, value in changes.items() if value is not None)
         if len(new_records) < len(changes):
             for key, value in changes.items():
@@ -359,7 +371,10 @@ class WriteTransaction(LmdbView):
         return stored_table
 
     def _write_record(self, table: str, key: bytes, value: Bytes) -> None:
-        """Store a value directly in a table, without the change buffer."""
+        """Store a value directly in a table, without the change buffer.
+
+        An error of LMDB, except for an invalid key, rolls the transaction back.
+        """
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(1)
         try:
@@ -370,7 +385,10 @@ class WriteTransaction(LmdbView):
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _delete_record(self, table: str, key: bytes) -> bool:
-        """Remove a key directly from a table, without the change buffer; return False if it is missing there."""
+        """Remove a key directly from a table, without the change buffer; return False if it is missing there.
+
+        An error of LMDB, except for an invalid key, rolls the transaction back.
+        """
         transaction = self._get_transaction()
         stored_table = self._find_table(table)
         if stored_table is None:

@@ -145,7 +145,7 @@ class Postings(ViewReader):
 
         All postings of the rarest term are read. For each further term, only the blocks that may contain a remaining
         chunk are read. ``known_sizes`` are the sizes of the terms (None: they are read). ``narrow`` filters the chunks
-        of the rarest term before the other terms are read (None: no filter).
+        of the rarest term before the other terms are read (None: no filter). Raises CorruptionError for damage.
         """
         unique_terms = list(dict.fromkeys(terms))
         sizes = (
@@ -296,7 +296,7 @@ class PostingWriter(ViewWriter, Postings):
         """Write the collected changes of ``only_terms`` (None: all terms), each block of postings once.
 
         A replaced document and its new version share most terms. Collecting the changes of both writes each shared
-        block once.
+        block once. Raises CorruptionError if a stored block is damaged.
         """
         changed_terms = self._changes.list_terms(only_terms)
         for start in range(0, len(changed_terms), _TERM_BATCH):

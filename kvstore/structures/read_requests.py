@@ -114,7 +114,7 @@ class BatchedReader:
         return answers[0] if len(requests) == 1 else tuple(answers)
 
     def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Send any number of requests as one round (batch), and return their answers in order.
+        """Send any number of requests as one round (batch), count them, and return their answers in order.
 
         ``on_answer`` is called after each answer.
         """

@@ -353,7 +353,8 @@ class RestrictedFilter(EntityFilter):
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
         """Return a name's entry (entity, counts) and its visible addresses from ``start`` on; None for a hidden name.
 
-        At most ``limit`` addresses are returned (None: all). An address is a place where the entity occurs.
+        At most ``limit`` addresses are returned (None: all). An address is a place where the entity occurs. All visible
+        addresses of the name are cached.
         """
         if key not in self._visible_entries:
             self._visible_entries[key] = self._read_visible_entry(key)

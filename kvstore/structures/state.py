@@ -119,7 +119,7 @@ class State(ClosedOnExit):
         return content
 
     def get_derived_parts(self, derivation: DerivationSpec) -> DerivedParts:
-        """Return the reader of the data that a derivation stores for each document (its parts)."""
+        """Return the reader of the data that a derivation stores for each document (its parts); create it on demand."""
         parts = self.derived_parts.get(derivation.name)
         if parts is None:
             from .derived_parts import DerivedParts

@@ -82,7 +82,8 @@ class ForestWriter(ViewWriter, Forest):
     ) -> tuple[int, int]:
         """Write the assertions of an edge by one document (or the user); return the child node and the parent node.
 
-        Appends each node that had to be added, with its entity, to ``new_nodes``.
+        Updates the strength of a known edge; counts a new one, and decides whether it is accepted. Appends each node
+        that had to be added, with its entity, to ``new_nodes``.
         """
         tree_id = self._get_or_add_tree(tree)
         child_node, parent_node = (self._get_or_add_node(tree_id, entity, new_nodes) for entity in (child, parent))
@@ -104,8 +105,9 @@ class ForestWriter(ViewWriter, Forest):
     def _remove_assertions(self, child: int, parent: int, document: int, removed_nodes: NodeEntityPairs) -> None:
         """Remove all assertions of an edge by one document (or USER).
 
-        The edge survives if another document asserts it. Otherwise the edge is removed, and so are its two nodes if
-        they have no other edge. Each removed node is appended to ``removed_nodes`` with its entity.
+        The edge remains, with a new strength, if another document or the user asserts it. Otherwise the edge is
+        removed, and so are its two nodes if they have no other edge. Each removed node is appended to ``removed_nodes``
+        with its entity.
         """
         key = records.U64_PAIR.pack(child, parent)
         self._write_view.delete(tables.STATEMENTS, key + records.encode_u64(document))

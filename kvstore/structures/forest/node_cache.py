@@ -25,7 +25,10 @@ class NodeCache:
         self._keys: dict[int, str] = {}  # normal forms of node names, by node
 
     def get_keys(self, change: int) -> dict[int, str]:
-        """Return the shared cache of the normal forms of node names, by node, at commit number ``change``."""
+        """Return the shared cache of the normal forms of node names, by node, at commit number ``change``.
+
+        Cached data of any other commit is dropped.
+        """
         with self._lock:
             self._switch_change(change)
             return self._keys
@@ -33,7 +36,8 @@ class NodeCache:
     def get_sentences(self, change: int, max_relatives: int) -> NodeSentences:
         """Return the cache of sentences about nodes of the entity forest at commit number ``change``.
 
-        A node is described with at most ``max_relatives`` ancestors and as many descendants.
+        A node is described with at most ``max_relatives`` ancestors and as many descendants. Cached data of any other
+        commit is dropped.
         """
         with self._lock:
             self._switch_change(change)

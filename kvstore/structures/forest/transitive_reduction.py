@@ -231,7 +231,7 @@ class TransitiveReduction:
     def _break_cycles(self, edges: set[Edge]) -> None:
         """Break the cycles among the edges of a strongly connected component: the weakest edge of a cycle is refused.
 
-        Stores the new statuses. The component may have been separated by the last change.
+        Stores the new statuses. After the last change, ``edges`` may form several components, or no cycle.
         """
         forest = self._forest
         self._work[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)

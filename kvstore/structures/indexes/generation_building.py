@@ -210,7 +210,7 @@ class GenerationBuilder(IndexFiller):
             return None if reader is None else index_kind.build_prompt(reader, task, max_tokens)
 
     def forecast(self, index_kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
-        """Return how many texts a REFRESH would request from a language model, without any change or request.
+        """Forecast the texts that a REFRESH would request from a language model, without any change or request.
 
         Unless the stored build of the index (its generation) is up to date, one is built in memory.
         """

@@ -239,7 +239,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         """Return the prompt for a language model to write the text of ``task``; the caller stores the parsed answer.
 
         The sources have at most ``max_tokens`` tokens together (None: a default of the kind). Returns None if a source
-        no longer exists, or if not even one source fits.
+        no longer exists, or if not even one source fits. Only a kind with texts by a language model implements this.
         """
         raise NotImplementedError
 

@@ -103,7 +103,7 @@ class Index(ABC):
     automatic: bool = False
 
     def prepare_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record (options and state) of an index that ``view``, a write transaction, creates.
+        """Return the record (options and state) of an index that is created in ``view``, a write transaction.
 
         ``record`` has the options. A kind overrides this method to add its state, or to check that it can be built.
         """
@@ -167,7 +167,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         return max(0, state.counters.change - content.change)
 
     def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
-        """Return why a state needs no index file (it is searched exactly), or None if it needs one."""
+        """Return why a state needs no index file (it is searched exactly), or None if it needs one, the default."""
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:

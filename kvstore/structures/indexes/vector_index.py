@@ -171,7 +171,10 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return IndexContent(head, {"rows": num_rows}, file_parts)
 
     def read(self, stored_content: IndexContent) -> ChunkSegments:
-        """Return the segments (HNSW graphs) of an index file, with an empty cache for vectors of chunks added later."""
+        """Return the segments (HNSW graphs) of an index file, with an empty cache for vectors of chunks added later.
+
+        Raises IndexUnavailableError if a segment does not have the number of vectors in the file's head.
+        """
         coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored_content.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored_content.parts]
         if list(map(len, segments)) != stored_content.arrays["rows"].tolist():

@@ -85,12 +85,15 @@ class WrittenTextWriter(ViewWriter, WrittenTexts):
 
 
 def get_embedded_text(value: Mapping[str, Any]) -> str:
-    """Return the text to embed for a text by a model (``value``, its fields): its title and summary, if it has any."""
+    """Return the text to embed for a text that a model wrote, given its fields (``value``): its title and summary.
+
+    A missing field is omitted; without both, the result is empty.
+    """
     return "\n".join(value[field] for field in ("title", "summary") if field in value)
 
 
 def add_vector(value: Mapping[str, Any], vector: Matrix) -> Mapping[str, Any]:
-    """Return a copy of a text by a model (``value``, its fields) with a field for its unit vector."""
+    """Return a copy of the fields of a text that a model wrote (``value``), with its unit vector as another field."""
     return {**value, _VECTOR: vector.astype("<f4").tobytes()}
 
 

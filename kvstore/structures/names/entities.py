@@ -183,7 +183,10 @@ def _decode(row: EntityRow, entity: int) -> EntityRecord:
 
 
 def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[EntityRow | None]:
-    """Decode the stored records (rows) of ``entities``, all of one block, in their order; None for a missing entity."""
+    """Decode the stored records (rows) of ``entities``, all of one block, in their order; None for a missing entity.
+
+    Raises CorruptionError if the block is damaged.
+    """
     if value is None:
         return [None] * len(entities)
     try:
@@ -329,7 +332,8 @@ class EntityWriter(ViewWriter, Entities):
     def put_many(self, changes: Mapping[int, EntityRecord | None]) -> None:
         """Store the records of entities, replacing their old ones; None removes an entity.
 
-        The records of 16 entities with consecutive ids form a block, which is stored as a whole.
+        The records of 16 entities with consecutive ids form a block, which is stored as a whole. Raises CorruptionError
+        if a stored block is damaged.
         """
         block_changes: dict[bytes, bytes | None] = {}
         for key, value, ids in self._read_blocks(changes):

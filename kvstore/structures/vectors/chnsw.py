@@ -96,13 +96,13 @@ def _group_members(
 
 
 class LayeredVectors:
-    """A graph built by :func:`build_layered_arrays`, searched in place; any number of threads may search it.
-
-    Raises IndexUnavailableError if the arrays are inconsistent.
-    """
+    """A graph built by :func:`build_layered_arrays`, searched in place; any number of threads may search it."""
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Open the search graph over all layers (C-HNSW) in ``arrays``, named as in an index file."""
+        """Open the search graph over all layers (C-HNSW) in ``arrays``, named as in an index file.
+
+        Raises IndexUnavailableError if the arrays are inconsistent.
+        """
         names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
         try:
             self._graph = LayeredGraph(*(arrays[name] for name in names))

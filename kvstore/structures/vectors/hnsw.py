@@ -112,12 +112,14 @@ class _RowSelection(NamedTuple):
 class HnswGraph:
     """Quantized vectors (codes) with links between near ones; any number of threads may search the graph.
 
-    ``entry_row`` is the row at which a search begins. Raises IndexUnavailableError if the arrays are inconsistent, or
-    if a visited node fails its checksum.
+    ``entry_row`` is the row at which a search begins.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], entry_row: int) -> None:
-        """Open the graph of ``arrays`` from an index file; a search begins at the row ``entry_row``."""
+        """Open the graph of ``arrays`` from an index file; a search begins at the row ``entry_row``.
+
+        Raises IndexUnavailableError if arrays are missing or inconsistent.
+        """
         try:
             self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry_row)
         except KeyError as error:
@@ -142,7 +144,8 @@ class HnswGraph:
         """Return about ``ef`` labels (chunk ids) of largest cosine with a unit vector, among the ``allowed`` chunks.
 
         With ``allowed`` None, all chunks are allowed. The search follows links (Malkov and Yashunin 2018) if that is
-        faster than comparing all allowed codes, which are quantized vectors.
+        faster than comparing all allowed codes, which are quantized vectors. Raises IndexUnavailableError if a visited
+        node fails its checksum.
         """
         labels = self.rows.labels
         groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None

@@ -104,7 +104,7 @@ class _VectorBlock:
     """A block of float32 rows: a buffer, with its ids and its matrix as views of the buffer."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
-        """Open a buffer: the header, then the ids of all rows, then their vectors."""
+        """View a buffer as a block: the header, then the ids of all rows, then their vectors."""
         self.buffer = buffer
         self.ids: Ids = np.frombuffer(buffer, "<u8", rows, _HEADER.size)
         self._matrix: Matrix = np.frombuffer(buffer, "<f4", rows * dimension, _HEADER.size + 8 * rows).reshape(
@@ -130,7 +130,7 @@ class _QuantizedBlock(_VectorBlock):
     """A block of quantized rows: a vector is ``codes · scale``, with the scale that gives it unit length."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
-        """Open a buffer: the header, then the ids of all rows, then their scales, then their codes."""
+        """View a buffer as a block: the header, then the ids of all rows, then their scales, then their codes."""
         self.buffer = buffer
         self.ids = np.frombuffer(buffer, "<u8", rows, _HEADER.size)
         self._scales: Matrix = np.frombuffer(buffer, "<f4", rows, _HEADER.size + 8 * rows)
@@ -228,7 +228,10 @@ class Vectors:
             yield block.ids[is_used], block.get_vectors(is_used)
 
     def read_all(self) -> tuple[Ids, Matrix]:
-        """Return the ids of all vectors, and the vectors as one matrix; each vector is copied once."""
+        """Return the ids of all vectors, and the vectors as one matrix; each vector is copied once.
+
+        Raises CorruptionError if a block is damaged.
+        """
         max_rows = self._view.count(self.space.blocks) * self._rows_per_block
         ids, matrix, num_rows = np.empty(max_rows, np.uint64), np.empty((max_rows, self.dimension), np.float32), 0
         stored_blocks = self._view.scan(self.space.blocks)
@@ -285,7 +288,10 @@ class Vectors:
         return self._open_block(value, block_number)
 
     def _open_block(self, value: memoryview | bytes | bytearray, block_number: int) -> _VectorBlock:
-        """Verify and decode a stored block; raise CorruptionError if it is damaged or of the wrong shape."""
+        """Verify a stored block unless it was verified before, and decode it.
+
+        Raises CorruptionError if it is damaged or of the wrong shape.
+        """
         if len(value) == self._block_size:
             encoding, checksum, num_rows, _, dimension = _HEADER.unpack_from(value)
             if encoding == self._encoding and (num_rows, dimension) == (self._rows_per_block, self.dimension):
