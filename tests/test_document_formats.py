@@ -1200,6 +1200,13 @@ def test_xml_becomes_markdown(markup: str, text: str) -> None:
     assert read_one(markup, "a.xml").text == text
 
 
+def test_an_empty_list_of_terms_is_no_text() -> None:
+    terms = "<variablelist><varlistentry><term/><listitem/></varlistentry></variablelist>"
+    assert read_one(f"<article><para>Tea.</para>{terms}</article>", "a.xml").text == "Tea.\n"
+    with pytest.raises(ReaderError, match="has no text"):
+        read_one(f"<article><para/>{terms}</article>", "a.xml")
+
+
 def test_entries_of_feeds_and_records_of_xml_are_documents() -> None:
     feed = (
         f"<feed {ATOM}><title>News</title><entry><id>urn:1</id><title>A</title><link href='http://x/1'/><updated>2024-01-01</updated>"

@@ -296,7 +296,7 @@ class _XmlProse:
                 items.append(ListItem("-", prepend_term(", ".join(filter(None, terms)), definition)))
                 terms = []
         nonempty_items = [item for item in items if item.blocks]
-        return [*leading_blocks, make_list(nonempty_items)] if items else leading_blocks
+        return [*leading_blocks, make_list(nonempty_items)] if nonempty_items else leading_blocks
 
     def _build_table(self, element: Element, level: int) -> list[MarkdownBlock]:
         """Return the caption of a table as a paragraph, and the table; its first row is the header.
