@@ -112,6 +112,19 @@ def test_a_check_of_an_address_lists_no_files(folder: Path, monkeypatch: pytest.
             check_source(wrong)
 
 
+def test_an_address_whose_size_is_unknown_is_read(
+    store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = pytest.importorskip("fsspec.implementations.local")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ValueError("no credentials for metadata")
+
+    monkeypatch.setattr(local.LocalFileSystem, "info", refuse)
+    report = store.ingest(f"file://{folder}/30.jsonl")
+    assert (report.added, report.failures) == (100, [])
+
+
 # Remote workers, without Ray ------------------------------------------------------------------------------------------
 
 

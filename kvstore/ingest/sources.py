@@ -70,7 +70,7 @@ class Source:
     @property
     def size(self) -> int:
         """The size in bytes; 0 if the file cannot be accessed."""
-        with suppress(OSError):
+        with suppress(OSError, ReaderError):
             return remote_files.get_size(self.path) if self.is_remote else os.stat(self.path).st_size
         return 0
 
@@ -210,7 +210,7 @@ class _FileSearch:
     def add_path(self, requested_path: str) -> None:
         """Add the files of ``requested_path``, a path, address or pattern as the caller wrote it.
 
-        Raises ReaderError or InputError.
+        Raises InputError if it is empty, and ReaderError if it does not exist, cannot be read, or matches no file.
         """
         if not requested_path:
             raise InputError("the path is empty; write . for the current folder")
