@@ -81,7 +81,7 @@ class _Format:
 
     A suffix selects the first format that has it. Files of a ``has_rows`` format are read line by line. A file of more
     than ``trusted_bytes`` bytes is read in another process, because its content could make the reader hang or crash;
-    inf disables this. A ``reader`` from an installed package replaces ``module`` and ``function``.
+    inf disables this. A ``reader`` that a package registered replaces ``module`` and ``function``.
     """
 
     module: str
@@ -218,6 +218,8 @@ def _build_plugin_format(plugin: PluginReader) -> _Format:
 def find_format(name: str) -> str | None:
     """Return the format that the suffix of a file name selects, or None if no format has the suffix.
 
+    A markup suffix before ``.txt`` wins.
+
     >>> [find_format(name) for name in ("a.md", "_sources/faq.rst.txt", "LICENSE")]
     ['markdown', 'rst', None]
     """
@@ -251,7 +253,7 @@ def get_trusted_size(format: str | None) -> float:
     """Return the file size in bytes up to which a format's reader is safe: it neither hangs nor crashes.
 
     A larger file is read in another process. The result is infinite if the reader is always safe. A ``format`` of None
-    is ``text``.
+    is ``text``. Raises InputError for an unknown format.
     """
     return _get_format(format or "text").trusted_bytes
 
@@ -259,7 +261,7 @@ def get_trusted_size(format: str | None) -> float:
 def read(
     path: str | os.PathLike[str], key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
-    """Read a file: yield its documents in order, and a failure for each invalid row of a table or JSON Lines file.
+    """Read a file: yield its documents (or facts) in order, skipped parts, and failures of rows and nested files.
 
     ``key`` is the document's key; in a file of many documents, it is the prefix of keys of rows without a key.
     ``format`` defaults to the format of the suffix. If the suffix is unknown, the start of the file decides (mail,
@@ -272,7 +274,7 @@ def read(
 def read_bytes(
     data: bytes, key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
-    """Read a file's content from memory: yield its documents, and a failure for each invalid row.
+    """Read a file's content from memory: yield its documents (or facts), skipped parts and failures.
 
     ``key`` is the document's key, and its suffix selects the format unless ``format`` names it. ``options`` are those
     of ``INGEST ... WITH (...)``, such as ``encoding``. Raises InputError for an unknown format or option, and
@@ -288,7 +290,7 @@ def read_stream(
     format: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Iterator[Item]:
-    """Read a file from a seekable stream: yield its documents, and a failure for each invalid row.
+    """Read a file from a seekable stream: yield its documents (or facts), skipped parts and failures.
 
     ``open_stream`` opens the stream when the first document is requested. ``name`` is the file name in messages; its
     suffix selects the format unless ``format`` names it. ``key`` is the document's key, or, in a file of many
@@ -306,7 +308,7 @@ def _iter_items(
 ) -> Iterator[Item]:
     """Open a stream and yield its documents, facts about stored documents (triples), failures and skipped parts.
 
-    ``format`` is the format of the file (None: its name determines it). Raises ReaderError if the file cannot be read.
+    If ``format`` is None, the file's name or its first bytes determine it. Raises ReaderError if it cannot be read.
     This generator is separate from ``read_stream``, which checks its arguments before the iteration begins.
     """
     try:
@@ -357,7 +359,7 @@ def _read_file(
 
 
 def _is_blank(data: bytes) -> bool:
-    """True if a file contains only white space and a byte-order mark."""
+    """True if a file is empty or contains only white space and byte-order marks."""
     text = data.decode(detect_bom_encoding(data) or "utf-8", "replace").replace("\ufeff", "")
     return not text or text.isspace()
 
@@ -370,9 +372,10 @@ def _load_reader(format: _Format) -> FormatReader:
 
 
 def _read_enclosed(enclosed_file: EnclosedFile, options: ReadOptions, enclosure: _EnclosureState) -> Iterator[Item]:
-    """Yield the documents of a nested file, such as a file of an archive; an unreadable file yields only a failure.
+    """Yield the documents, facts, failures and skipped parts of a nested file, such as a file of an archive.
 
-    ``enclosure`` counts the depth and the bytes of nested files, and is updated.
+    A file that cannot be read, or not to its end, yields a failure instead of raising. A file of an unknown format is
+    a skipped part. ``enclosure`` counts the depth and the bytes of nested files, and is updated.
     """
     enclosure.bytes_left -= enclosed_file.size
     if enclosure.depth >= _MAX_ENCLOSED_DEPTH or enclosure.bytes_left < 0:
@@ -403,11 +406,10 @@ def _read_enclosed(enclosed_file: EnclosedFile, options: ReadOptions, enclosure:
 
 
 def _add_enclosing_meta(document: RawDocument, enclosed_file: EnclosedFile) -> RawDocument:
-    """Return a document read from the nested file ``enclosed_file``, with the metadata of the file that contains it.
+    """Return a document of a nested file with the metadata and the ``other_key`` that the outer file gives it.
 
-    The document's own metadata win. ``other_key`` is the key of a document whose ``key`` another file uses. If the
-    document has none, it is derived from the ``other_key`` of the nested file: it replaces the key of that file at the
-    beginning of the document's key.
+    The document's own values take precedence. ``other_key`` replaces ``key`` if another document has that key. The key
+    of a document begins with the key of its file, so its ``other_key`` begins with the ``other_key`` of the file.
     """
     other_key = document.other_key
     if other_key is None and enclosed_file.other_key is not None and document.key.startswith(enclosed_file.key):

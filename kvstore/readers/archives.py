@@ -114,7 +114,8 @@ def read_tar(
 ) -> Iterator[EnclosedFile | SkippedPart | ReadFailure]:
     """Yield the files of a tar archive in the order of their paths, then a failure if the archive is damaged.
 
-    A SkippedPart is yielded for each file that is not read. Raises ReaderError if no file can be read.
+    A SkippedPart is yielded for each file that is not read. Raises ReaderError if no file can be read, or if the
+    archive is too large.
     """
     members: list[_Member] = []
     damage = _scan_tar(stream, origin.name, members)
@@ -129,9 +130,10 @@ def read_tar(
 
 
 def _scan_tar(stream: BinaryIO, name: str, members: list[_Member]) -> str:
-    """Append the files of a tar archive to ``members``; return a description of its damage, or an empty string.
+    """Append the files, links and devices of a tar archive to ``members``; links and devices have a ``skip_reason``.
 
-    Raises ReaderError if the archive exceeds a limit. ``name`` is the file in messages.
+    Return a description of the archive's damage, or an empty string. Raises ReaderError if the archive exceeds a
+    limit. ``name`` is the file in messages.
     """
     num_unpacked_bytes = 0
     try:
@@ -168,9 +170,9 @@ def _read_member(archive: tarfile.TarFile, header: tarfile.TarInfo) -> bytes:
 
 
 def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
-    """Yield the readable files of an archive in the order of their paths, and a SkippedPart for each other file.
+    """Yield the files of an archive to read, in the order of their paths, and a SkippedPart for each other file.
 
-    Raises ReaderError after the last member if no file is readable.
+    Raises ReaderError after the last member if there is no file to read.
     """
     from . import describe_skipped, find_format
 

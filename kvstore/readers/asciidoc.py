@@ -95,14 +95,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     lines = [line.expandtabs(_TAB_WIDTH).rstrip() for line in text.split("\n")]
     blocks = parser.parse_blocks(lines, depth=0)
     # A file with only comments and attributes is kept as text.
-    markdown = prepend_paragraphs(
-        join_blocks(blocks) or join_blocks([make_paragraph(text.strip())]), parser.descriptions
-    )
+    body = join_blocks(blocks) or join_blocks([make_paragraph(text.strip())])
+    markdown = prepend_paragraphs(body, parser.descriptions)
     yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", parser.meta, "markdown")
 
 
 class _AsciiDocFile:
-    """The parser of one file; ``meta`` is the metadata of its header, ``descriptions`` its descriptions."""
+    """The parser of one file; ``meta`` has its author and date, ``descriptions`` its ``description`` attributes."""
 
     def __init__(self) -> None:
         """Start with the predefined attributes."""
@@ -229,9 +228,8 @@ class _AsciiDocFile:
         is_indented = body[0][0] == " "
         if style.startswith(("source", "listing", "literal")) or (is_indented and not style):
             margin = get_margin(body)
-            blocks.append(
-                make_code_block("\n".join(body_line[margin:] for body_line in body), _get_language(attributes))
-            )
+            code = "\n".join(body_line[margin:] for body_line in body)
+            blocks.append(make_code_block(code, _get_language(attributes)))
             return end
         text = self._render_inline(_join_lines(body_line for body_line in body if not body_line.startswith("//")))
         admonition = _ADMONITION_PATTERN.match(text)
@@ -262,8 +260,9 @@ class _AsciiDocFile:
     ) -> int:
         """Append the block between two equal delimiter lines, such as ``----``; return the index of the line after it.
 
-        ``delimiter_match`` is the match of the first line, ``attributes`` has the attributes above the block, such as
-        ``source`` and ``python``, and ``depth`` counts the blocks around it. Comments and passthroughs are dropped.
+        An unclosed block extends to the last line. ``delimiter_match`` is the match of the first line, ``attributes``
+        has the attributes above the block, such as ``source`` and ``python``, and ``depth`` counts the blocks around
+        it. Comments and passthroughs are dropped.
         """
         fence = delimiter_match[1]
         end = find_line(lines, start + 1, fence.__eq__)
@@ -273,10 +272,9 @@ class _AsciiDocFile:
             return end + 1  # a comment
         if fence[0] in "-.`" and fence != "--":  # a listing or literal block
             language = delimiter_match[2] or _get_language(attributes)
+            language = language if re.fullmatch(r"[\w+#.-]+", language) else ""
             if any(body):
-                blocks.append(
-                    make_code_block("\n".join(body), language if re.fullmatch(r"[\w+#.-]+", language) else "")
-                )
+                blocks.append(make_code_block("\n".join(body), language))
             return end + 1
         if fence[0] == "+":
             return end + 1  # passthrough content is markup of another kind
@@ -332,7 +330,10 @@ class _AsciiDocFile:
         return make_list(items), index
 
     def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """Parse a list ``term:: definition`` at line ``index``; return it and the index of the line after it."""
+        """Parse a list ``term:: definition`` at line ``index``; return it and the index of the line after it.
+
+        ``depth`` is the number of blocks and lists around the list.
+        """
         items: list[ListItem] = []
         match = _TERM_PATTERN.match(lines[index])
         while match is not None:
@@ -352,14 +353,15 @@ class _AsciiDocFile:
             term = self._render_inline(match[1])
             blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
             next_index = find_nonblank_line(lines, end)
-            if next_index < len(lines) and self._is_item(lines[next_index]) and depth < _MAX_DEPTH:
+            if next_index < len(lines) and _ITEM_PATTERN.match(lines[next_index]) and depth < _MAX_DEPTH:
                 inner_list, end = self._parse_list(lines, next_index, depth + 1)
                 blocks.append(inner_list)
             index = self._parse_attached_blocks(lines, end, depth, blocks)
             items.append(ListItem("-", blocks))
             next_index = find_nonblank_line(lines, index)
             match = _TERM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            index = index if match is None else next_index
+            if match is not None:
+                index = next_index
         return make_list(items), index
 
     def _parse_attached_blocks(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
@@ -379,12 +381,7 @@ class _AsciiDocFile:
 
     def _continues_item(self, line: str) -> bool:
         """True if a line continues the item above it: it is not blank or ``+``, and begins no other item or block."""
-        return line not in ("", "+") and not (self._is_item(line) or self._can_interrupt_paragraph(line))
-
-    @staticmethod
-    def _is_item(line: str) -> bool:
-        """True if a line begins a list item."""
-        return _ITEM_PATTERN.match(line) is not None
+        return line not in ("", "+") and not (_ITEM_PATTERN.match(line) or self._can_interrupt_paragraph(line))
 
     def _parse_table(
         self, lines: Sequence[str], separator: str, attributes: list[str], depth: int
@@ -431,7 +428,7 @@ class _AsciiDocFile:
         protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:
-            """Replace code with a placeholder, so that the patterns below do not change it."""
+            """Return a placeholder for code, so that the patterns below do not change it."""
             return protected_texts.protect(code if plain else make_code_span(code))
 
         def render_macro(match: re.Match[str]) -> str:
@@ -474,8 +471,11 @@ def _get_language(attributes: Sequence[str]) -> str:
 
 
 def _normalize_marker(marker: str) -> str:
-    """Return a list marker with ``1`` for any number and ``a`` for any letter, so that all items of a list share it."""
-    if marker[0] == "<":  # a callout, such as <1> or <.>
+    """Return a list marker with ``1`` for any number and ``a`` for any letter, or ``<`` for a callout (``<1>``).
+
+    All items of a list have the same normalized marker.
+    """
+    if marker[0] == "<":
         return "<"
     return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", marker))
 

@@ -95,7 +95,8 @@ class _BibEntry:
     def read_fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
         """Return the field values by lowercase name, still with LaTeX markup, and set ``self.key``.
 
-        ``abbreviations`` has the values of ``@string`` names. Raises _UnclosedEntryError if a value is not closed.
+        The first of several fields with the same name counts. ``abbreviations`` has the values of ``@string`` names.
+        Raises _UnclosedEntryError if a value is not closed.
         """
         if self._entry_match[1].lower() != "string":
             key = self._match_next(_KEY_PATTERN)
@@ -128,8 +129,8 @@ class _BibEntry:
     def _read_value(self, abbreviations: Mapping[str, str]) -> str:
         """Read and return one operand of a field's value, in which ``#`` concatenates operands (``jan # "~1"``).
 
-        It is a text in braces or quotes, a number, or the text of an abbreviation. Raises _UnclosedEntryError if its
-        brace or quote is not closed.
+        It is a text in braces or quotes, a number, or the text of an abbreviation; empty if the operand is missing.
+        Raises _UnclosedEntryError if its brace or quote is not closed.
         """
         start = self._offset + 1  # after the brace or quote
         if self._text.startswith("{", self._offset):

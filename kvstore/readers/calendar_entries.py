@@ -40,7 +40,7 @@ _MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|ta
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a document for each appointment, task or note of a calendar. Raises ReaderError if it has none."""
+    """Yield a document for each appointment, task or note of a calendar. Raises ReaderError if none has text."""
     calendars = [
         component
         for component in parse_components(stream.read(), origin.name, options.encoding)
@@ -66,8 +66,8 @@ def _build_document(
     """Return the document of a calendar entry (an event, task or note); None if it has no title, text or location.
 
     ``calendar`` is the name of its calendar. ``default_key`` is the key of an entry without UID; an entry with a UID
-    has it as ``other_key``, in case another entry has the same UID. A description in HTML is
-    read with the ``origin`` and ``options`` of the file.
+    has it as ``other_key``, in case another entry has the same UID. A description in HTML is read with the ``origin``
+    and ``options`` of the file.
     """
     title = " ".join(entry.get_text("SUMMARY").split())
     start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))

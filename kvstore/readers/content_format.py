@@ -63,6 +63,8 @@ def is_hidden(name: str) -> bool:
 def has_ambiguous_name(relative_path: str) -> bool:
     """True if the content of a file must be inspected, because its name does not determine the format.
 
+    False for editor backups, which are not read.
+
     >>> names = ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian", "get.py.README")
     >>> [has_ambiguous_name(name) for name in names]
     [True, True, True, True, True]
@@ -101,7 +103,10 @@ def detect_format(start: bytes) -> str | None:
 
 
 def _is_mail(start: bytes) -> bool:
-    """True if ``start``, the first bytes of a file, begins with ``_MIN_MAIL_FIELDS`` different mail header fields."""
+    """True if a file starts with header fields that include ``_MIN_MAIL_FIELDS`` different fields of mail.
+
+    ``start`` has the first bytes of the file.
+    """
     mail_fields: set[bytes] = set()
     offset = 0
     while len(mail_fields) < _MIN_MAIL_FIELDS:

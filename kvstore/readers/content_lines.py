@@ -75,9 +75,10 @@ class Component:
 
 
 def parse_components(data: bytes, name: str, encoding: str | None) -> list[Component]:
-    """Return the top-level components (``BEGIN:`` to ``END:``) of a file; raises ReaderError if it is not text.
+    """Return the top-level components (``BEGIN:`` to ``END:``) of a file; they contain the nested ones.
 
-    ``name`` is the file in messages; ``encoding`` overrides the byte-order mark and UTF-8.
+    Components nested deeper than ``MAX_DEPTH`` are dropped. ``name`` is the file in messages; ``encoding`` overrides
+    the byte-order mark and UTF-8. Raises ReaderError if the file is blank or not text.
     """
     if detect_bom_encoding(data[:4]) is None and encoding is None:
         data = _FOLD_PATTERN.sub(b"", data)  # some programs fold between the bytes of a character
@@ -186,5 +187,5 @@ def _decode_quoted_printable(property: Property) -> Property:
     try:
         text = data.decode(property.get_parameter("CHARSET") or "utf-8")
     except (LookupError, ValueError):
-        text = data.decode("cp1252", "replace")  # old programs write it without saying so
+        text = data.decode("cp1252", "replace")  # older programs write Windows-1252 without declaring it
     return replace(property, value=clean_text(text).replace("\0", "").replace("\n", "\\n"))

@@ -91,10 +91,10 @@ def check_nul(text: str, file_name: str) -> None:
 
 
 def iter_decoded_lines(stream: BinaryIO, file_name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
-    """Decode a seekable stream line by line, as ``open(newline=...)`` does, and remove a byte-order mark.
+    """Yield the decoded lines of a seekable stream, split as by ``open(newline=...)``, without a byte-order mark.
 
-    Without ``encoding``, the byte-order mark determines it, else it is UTF-8. Raises ReaderError for invalid bytes;
-    ``file_name`` is the file in the message.
+    An empty stream yields one empty line. Without ``encoding``, the byte-order mark determines it, else it is UTF-8.
+    Raises ReaderError for invalid bytes; ``file_name`` is the file in the message.
     """
     stream.seek(0)
     used_encoding = encoding or detect_bom_encoding(stream.read(4)) or "utf-8"
@@ -110,7 +110,8 @@ def iter_decoded_lines(stream: BinaryIO, file_name: str, encoding: str | None, n
 def _locate_decode_error(stream: BinaryIO, file_name: str, encoding: str) -> ReaderError:
     """Read a stream again after a decoding error, and return an error with the offset of its first invalid byte.
 
-    ``encoding`` is the encoding in which the stream is invalid, and ``file_name`` the file in the message.
+    If all bytes are valid now, the error says that the file changed. ``encoding`` is the encoding of the stream, and
+    ``file_name`` the file in the message.
     """
     stream.seek(0)
     decoder = codecs.getincrementaldecoder(encoding)()

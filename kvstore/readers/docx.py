@@ -32,7 +32,10 @@ _MAIN_PART_TYPES = (
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert a Word file to Markdown, and yield it as one document. Raises ReaderError if it has no text."""
+    """Convert a Word file to Markdown, and yield it as one document.
+
+    Raises ReaderError if the file is not DOCX, is locked or has no text, or if python-docx is not installed.
+    """
     purpose = f"{origin.name}: reading DOCX"
     import_extra("docx", "documents", purpose, package="python-docx", error=ReaderError)
     from docx.opc.part import PartFactory

@@ -240,9 +240,10 @@ class DocxBody:
         return visible_depth, f"{self._counters[identifier, level]}."
 
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
-        """Return the text of a paragraph with code, formulas and footnote marks and, unless ``plain``, emphasis.
+        """Return a builder with the text, code, formulas and footnote marks of a paragraph, and its emphasis.
 
-        The paragraph consists of runs: stretches of text with the same formatting.
+        Emphasis is dropped if ``plain``. The paragraph consists of runs: stretches of text with the same formatting.
+        Hidden runs are dropped.
         """
         inline = InlineBuilder(plain)
         emphasis_start: EmphasisStart | None = None

@@ -53,7 +53,7 @@ _MAX_NAVIGATION_DEPTH = 6
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Convert an EPUB book to Markdown; yield it as one document, and a SkippedPart for each missing page.
 
-    Raises ReaderError if the book has no text.
+    Raises ReaderError if the file is not an EPUB, is damaged or locked, or has no text.
     """
     package = Package(stream, origin.name, "EPUB")
     with package.convert_errors():
@@ -75,7 +75,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         f"is damaged: {len(book.missing_pages):,} of its pages are missing or cannot be read, such as {missing_text}; "
         "the other pages were read"
     )
-    for index in range(len(book.missing_pages)):  # each page counts; the first one brings the remark on all
+    # Skipped parts are counted, so there is one for each page; only the first one has the message.
+    for index in range(len(book.missing_pages)):
         yield SkippedPart(origin.name, "unreadable pages of books", "" if index else detail)
 
 
@@ -184,10 +185,10 @@ class _EpubBook:
 
 
 def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: _NavigationEntry | None) -> list[MarkdownBlock]:
-    """Return the blocks of a page, with its highest heading moved to the level of the page in the table of contents.
+    """Return the blocks of a page, with the levels of its headings shifted to its level in the table of contents.
 
-    ``navigation_entry`` is the entry of the page there (None: the blocks are unchanged). A page without headings gets
-    the label of the entry as its heading.
+    The highest heading gets that level. ``navigation_entry`` is the entry of the page there (None: the blocks are
+    unchanged). A page without headings gets the label of the entry as its heading.
     """
     if navigation_entry is None:
         return blocks
@@ -206,7 +207,7 @@ def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: _NavigationEn
 def _iter_list_entries(ordered_list: LexborNode | None, level: int) -> Iterator[_NavigationEntry]:
     """Yield the links in an ``<ol>`` of a table of contents page (EPUB 3), and the links in its inner lists.
 
-    ``level`` is the level of the list, from 1.
+    ``level`` is the level of the list, from 1. Yields nothing if ``ordered_list`` is None.
     """
     item = ordered_list.child if ordered_list is not None else None
     while item is not None:

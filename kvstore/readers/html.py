@@ -66,7 +66,7 @@ class ParsedPage(NamedTuple):
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert an HTML page to Markdown without its navigation, and yield it as one document.
 
-    Raises ReaderError if the page has no text.
+    Raises ReaderError if the page has no text, is not text, or nests elements too deeply.
     """
     page = parse_page(stream.read(), origin.name, options)
     if not page.blocks:
@@ -129,8 +129,8 @@ def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[Mark
 def _decode_page(data: bytes, file_name: str, encoding: str | None) -> str:
     """Decode a page by ``encoding``, its byte-order mark or its declaration; without these, as UTF-8.
 
-    Valid UTF-8 is read as UTF-8 even if the page declares another encoding. ``file_name`` is the file in messages.
-    Raises ReaderError for invalid bytes.
+    Valid UTF-8 without escape characters is read as UTF-8 even if the page declares another encoding. ``file_name`` is
+    the file in messages. Raises ReaderError for invalid bytes.
     """
     if encoding is None and detect_bom_encoding(data) is None:
         declaration = _ENCODING_DECLARATION_PATTERN.search(data[:_MAX_DECLARATION_OFFSET])

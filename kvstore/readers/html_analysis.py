@@ -121,7 +121,7 @@ class _Landmarks:
         self._num_open_mains = self._num_open_articles = self._num_open_asides = 0
 
     def enter(self, node: LexborNode, tag: str, element_id: int) -> None:
-        """Record that the walk enters a landmark: a main, an article, an aside or a footer, by tag or ARIA role."""
+        """Record that the walk enters a landmark: a main, article, navigation, aside or footer, by tag or ARIA role."""
         if tag == "main" or element_id in self._main_ids:
             if not self._num_open_mains:
                 self.mains.append(node)
@@ -130,13 +130,13 @@ class _Landmarks:
             if not self._num_open_articles:
                 self.articles.append((node, self._num_open_mains > 0))
             self._num_open_articles += 1
-        self._num_open_asides += tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_ids
+        self._num_open_asides += int(tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_ids)
 
     def leave(self, tag: str, element_id: int) -> None:
-        """Record that the walk leaves a landmark."""
-        self._num_open_mains -= tag == "main" or element_id in self._main_ids
-        self._num_open_articles -= tag == "article"
-        self._num_open_asides -= tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_ids
+        """Record that the walk leaves an element that it entered with :meth:`enter`."""
+        self._num_open_mains -= int(tag == "main" or element_id in self._main_ids)
+        self._num_open_articles -= int(tag == "article")
+        self._num_open_asides -= int(tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_ids)
 
     def add_title(self, heading: LexborNode) -> None:
         """Add an ``<h1>`` to ``titles``, unless it is in navigation, an aside or a footer."""
@@ -186,7 +186,7 @@ class PageAnalysis:
     def _count_elements(self, root: LexborNode) -> None:
         """Fill ``stats_by_id`` with the counts of all elements in ``root``, and collect its ``_landmarks``.
 
-        The totals below count everything from the beginning of the page. The counts of an element are the totals at its
+        The local totals count everything from the beginning of the page. The counts of an element are the totals at its
         end minus the totals at its start.
         """
         stats_by_id = self.stats_by_id
@@ -339,27 +339,29 @@ class PageAnalysis:
         """Return the element in ``body`` that the page declares to be its content, or None.
 
         It is the ``<main>``, or the only ``<article>`` (in the main, if there is one) if that has enough of the text.
-        The result is None if the page has neither, more than one main, or a main with too little of the text.
+        The result is None if there are several mains, if the main has too little of the text, or if there is neither a
+        main nor such an article.
         """
         content = max(self._landmarks.mains, key=self._measure_weight, default=None)
         has_several_mains = len(self._landmarks.mains) > 1
-        if content is not None and (has_several_mains or not self._has_most_text(content, body)):
+        if content is not None and (has_several_mains or not self._has_enough_text(content, body)):
             return None
         articles = [article for article, in_main in self._landmarks.articles if content is None or in_main]
         container = body if content is None else content
         if len(articles) == 1:
-            # An article without the page's title can be one part among others, so it needs nearly all of the text.
-            has_title = content is not None or not self._landmarks.titles or articles[0].css_first("h1") is not None
-            has_other_title = any(self.stats_by_id[title.mem_id].heading_length for title in self._landmarks.titles)
-            min_share = _MIN_ARTICLE_SHARE if has_title or not has_other_title else _MIN_UNTITLED_ARTICLE_SHARE
+            # Outside a main, an article without the page's title can be one part among others, so it needs nearly all
+            # of the text.
+            page_has_title = any(self.stats_by_id[title.mem_id].heading_length for title in self._landmarks.titles)
+            lacks_title = content is None and page_has_title and articles[0].css_first("h1") is None
+            min_share = _MIN_UNTITLED_ARTICLE_SHARE if lacks_title else _MIN_ARTICLE_SHARE
             if self._measure_weight(articles[0]) >= min_share * self._measure_weight(container):
                 content = articles[0]
         return content
 
-    def _has_most_text(self, content: LexborNode, body: LexborNode) -> bool:
+    def _has_enough_text(self, content: LexborNode, body: LexborNode) -> bool:
         """True if ``content``, the element that the page declares as its content, has a large part of the page's text.
 
-        Also True if there is hardly any prose outside of it. ``body`` is the whole page.
+        Also True if it has any text and there is hardly any prose outside of it. ``body`` is the whole page.
         """
         content_stats, body_stats = self.stats_by_id[content.mem_id], self.stats_by_id[body.mem_id]
         if self._measure_weight(content) >= _MIN_DECLARED_SHARE * self.body_weight:
@@ -397,11 +399,11 @@ class PageAnalysis:
     def _find_outside_title(
         self, tree: LexborHTMLParser, body: LexborNode, content: LexborNode, is_declared: bool
     ) -> LexborNode | None:
-        """Return the page's title if it is outside the content: the first ``<h1>`` that is not a link or navigation.
+        """Return the element with the page's title if it is outside ``content``; None if it is inside or not found.
 
-        Otherwise, return the element with the text of ``<title>``, or else an element with the ``title`` class. Return
-        None if there is no such element outside the content, if a heading has the text of ``<title>``, or if the
-        content is declared (``is_declared``) and contains the ``<h1>``.
+        It is the first ``<h1>`` that is neither a link nor in navigation. If that is not outside, it is the element
+        with the text of ``<title>``, else with the ``title`` class, unless a heading has the text of ``<title>``. If
+        the page declares its content (``is_declared``), an ``<h1>`` inside is enough for None.
         """
         is_inside = False
         for heading in self._landmarks.titles:
@@ -473,7 +475,7 @@ def _iter_heading_words(body: LexborNode) -> Iterator[str]:
 
 
 def _iter_enclosing_ids(node: LexborNode) -> Iterator[int]:
-    """Yield the ids of an element and its ancestors, innermost first."""
+    """Yield the ids of an element and its ancestors up to ``<body>``, innermost first."""
     element: LexborNode | None = node
     while element is not None and element.tag not in (None, "html"):
         yield element.mem_id

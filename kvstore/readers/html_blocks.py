@@ -97,7 +97,7 @@ class _PageWalker:
         self._layout_depth = self._toc_depth = self._term_depth = 0
 
     def walk(self, root: LexborNode) -> None:
-        """Read all elements below ``root`` in order, without recursion, because pages can be nested very deeply."""
+        """Collect the blocks of all elements below ``root`` in order, without recursion: nesting can be very deep."""
         self._content_depth = int(self._navigation.enter_element(root))
         stack: list[tuple[LexborNode, Sequence[_OnLeave]]] = []
         node = root.child
@@ -233,7 +233,7 @@ class _PageWalker:
         return (leave,) if restore_depths is None else (restore_depths, leave)
 
     def _is_admonition_title(self, node: LexborNode, tag: str) -> bool:
-        """True if an element of an admonition is its title; some admonitions are tables with the title in a cell."""
+        """True if an element of an admonition is its title; some admonitions are tables with it in a ``<th>``."""
         if tag == "th":
             return not isinstance(self._open_structures[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))

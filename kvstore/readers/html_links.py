@@ -93,10 +93,11 @@ def has_text_beside_list(node: LexborNode, tag: str, stats: ElementStats, analys
 
 
 def is_pagination(stats: ElementStats, class_match: re.Match[str] | None, in_content: bool) -> bool:
-    """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them.
+    """True if an element has links to the previous, next and parent pages, and at most those pages' titles as text.
 
-    ``stats`` are the counts of the text and links of an element. ``class_match`` is the match of a navigation pattern
-    in the element's class or id, or None. ``in_content``: the element is inside the content.
+    Links to other standard pages of a site, such as "Contact", count too. ``stats`` are the counts of the text and
+    links of the element. ``class_match`` is the match of a navigation pattern in its class or id, or None.
+    ``in_content``: the element is inside the content.
     """
     max_prose = _MAX_PAGING_PROSE if class_match is not None else 0
     if not stats.num_navigation_links or stats.prose_length > max_prose or stats.text_length > _MAX_PAGING_CHARACTERS:
@@ -123,7 +124,7 @@ def follows_colon(node: LexborNode) -> bool:
 
 
 def is_in_heading_or_code(node: LexborNode) -> bool:
-    """True if an element is inside a heading, a term or code."""
+    """True if an element is inside a heading, a term or code; only its nearest ``_MAX_LEVELS`` ancestors count."""
     parent = node.parent
     for _ in range(_MAX_LEVELS):
         if parent is None:
@@ -147,7 +148,7 @@ def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
 
 
 def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
-    """True if an element with this ``tag`` is a line of links, most of them to other pages of the site.
+    """True if an element with this ``tag`` is a line of links, most of them to other pages of the site, without code.
 
     ``stats`` are the counts of its text and links.
     """
@@ -199,7 +200,7 @@ def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: Pag
 def _is_action_or_paging_link(stats: ElementStats | None) -> bool:
     """True if an element is only a link whose label is a page action (``edit``) or leads to other pages (``next``).
 
-    ``stats`` are the counts of its text and links; None for a text.
+    ``stats`` are the counts of its text and links; None, as for a text, yields False.
     """
     if stats is None or stats.num_links != 1 or stats.text_length != stats.linked_length:
         return False

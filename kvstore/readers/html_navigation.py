@@ -42,7 +42,7 @@ class KeepLevel(IntEnum):
     ALL = 3
 
 
-#: The last :class:`KeepLevel` level at which each reason leaves an element out.
+#: The last :class:`KeepLevel` at which each reason leaves an element out.
 _MAX_KEEP_BY_REASON = {
     "table of contents": KeepLevel.CONTENT,
     "navigation": KeepLevel.CONTENTS,

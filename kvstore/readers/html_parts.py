@@ -33,7 +33,7 @@ MAX_DIGITS = 8
 
 
 def strip_numbering(title: str) -> str:
-    """Remove a prefix such as ``Chapter 5.``, ``5.4.5.`` or ``E.1.`` from a heading."""
+    """Return a heading without a prefix such as ``Chapter 5.``, ``5.4.5.`` or ``E.1.``."""
     number = _NUMBERING_PATTERN.match(title)
     return title if number is None else title[number.end() :]
 
@@ -71,7 +71,7 @@ class BlockContainer:
     pending_label: str = ""  # the label of an admonition, until its first paragraph
 
     def flush_paragraph(self) -> None:
-        """End the current paragraph (``inline``) and add it to ``blocks``, after ``pending_label`` if there is one.
+        """End the current paragraph (``inline``) and add it to ``blocks``, preceded by the ``pending_label``, if any.
 
         A footnote mark such as ``[1]`` in a paragraph of its own becomes the label of the next paragraph. Images
         without text around them stay images, which no answer quotes.

@@ -84,9 +84,10 @@ class LinkedElementStats(ElementStats):
     __slots__ = LinkCounts._fields
 
     def __init__(self, counts: ElementCounts, counts_before: LinkCounts, counts_after: LinkCounts) -> None:
-        """Store the counts of an element without links, and the difference of two totals of the page's links.
+        """Store the counts of an element; its numbers of links are the difference of two totals of the page.
 
-        ``counts_before`` is the total at the start of the element, ``counts_after`` the total at its end.
+        ``counts`` has the other counts. ``counts_before`` has the totals of links at the start of the element, and
+        ``counts_after`` those at its end.
         """
         super().__init__(*counts)
         self.num_links = counts_after.num_links - counts_before.num_links

@@ -69,7 +69,7 @@ _Row: TypeAlias = dict[str, JSON] | _Line
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document for each line of a JSON Lines file, or a failure for an invalid line.
 
-    Raises ReaderError if all lines are blank.
+    Raises ReaderError if all lines are blank, or if the file is not text.
     """
     return read_lines(stream, origin, _make_document_maker(origin, options), options)
 
@@ -121,8 +121,8 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
     """Return the objects of a value's main list, and the value without it.
 
-    The main list is the value itself, or a field with more than half of its text. Without a main list, the list is
-    empty, and the value is returned unchanged.
+    The main list is the value itself, or a field of several objects with more than half of its text. Without a main
+    list, the list is empty, and the value is returned unchanged.
     """
     objects = _get_objects(value)
     if objects:
@@ -171,8 +171,7 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
 def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
     """Yield the items that ``make_items`` creates from the object of each line, or a failure for an invalid line.
 
-    Items are documents or triples.
-    Raises ReaderError if all lines are blank.
+    Items are documents or triples. Raises ReaderError if all lines are blank, or if the file is not text.
     """
     lines = _iter_lines(stream, origin, options)
     # An undecodable line, a BadLineError, is not blank.
@@ -302,7 +301,8 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
     """Return the document of an object; raises BadLineError if it has no text or a field of the wrong type.
 
     Key, title and text are removed from ``fields``. The other fields, and the fields of a ``meta`` object, become the
-    metadata. ``default_key`` is the key of an object without a key.
+    metadata. Without a text field, unless an option names it, the text has a line for each other field.
+    ``default_key`` is the key of an object without a key.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)
@@ -357,7 +357,7 @@ def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[
 def take_field(fields: dict[str, JSON], field: str | None, default_fields: tuple[str, ...]) -> tuple[str, JSON]:
     """Remove the field named ``field`` or, if that is None, the first of ``default_fields`` that is not null.
 
-    Return its name and value; the value is None if no such field exists.
+    Return its name and value. If no such field has a value, return the (first) name and None.
     """
     for name in (field,) if field is not None else default_fields:
         value = fields.get(name)

@@ -41,7 +41,8 @@ _ENCODINGS = {
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Convert a LaTeX file to Markdown; yield it as one document, and a SkippedPart for each included file.
 
-    Raises ReaderError if its macros expand without end, or if it has no text.
+    A file that only includes others yields no document. Raises ReaderError if the macros of the file expand without
+    end, or if it has no text.
     """
     source_bytes = stream.read()
     encoding = options.encoding
@@ -51,7 +52,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     text = decode_text(source_bytes, origin.name, encoding)
     source = LatexSource(text)
     try:
-        blocks = source.read_blocks()
+        blocks = source.build_blocks()
     except EndlessMacrosError:
         raise ReaderError(
             f"{origin.name}: its macros expand to more than {MAX_EXPANDED_CHARACTERS:,} characters, which is the "

@@ -77,14 +77,14 @@ class LatexCursor:
         self._offset = 0  # of the next character to read
 
     def _skip_space(self) -> None:
-        """Move the offset after white space and comments, but not after a blank line."""
+        """Move the offset past white space, comments and single line ends, but not past a blank line."""
         space = _SPACE_PATTERN.match(self._text, self._offset)
         self._offset = space.end() if space else self._offset
 
     def _read_argument(self) -> str:
         """Return the next argument and move the offset after it; empty if no argument follows.
 
-        An argument is the content of braces, a command, or a character.
+        An argument is the content of braces (up to a limit if they are not closed), a command, or a character.
         """
         self._skip_space()
         if self._offset >= len(self._text):
@@ -106,7 +106,7 @@ class LatexCursor:
     def _read_option(self, opening: str = "[", closing: str = "]") -> str | None:
         """Return the optional argument between the brackets ``opening`` and ``closing``, and move the offset after it.
 
-        If no such argument follows, return None, and do not move the offset.
+        If no such argument follows, or if it is not closed, return None, and do not move the offset.
         """
         start = self._offset
         self._skip_space()
@@ -130,7 +130,10 @@ class LatexCursor:
         self._offset = 0
 
     def _expand_macro(self, macro: Macro) -> None:
-        """Read the arguments of a macro from the source, and insert its expansion at the current offset."""
+        """Read the arguments of a macro from the source, and insert its expansion at the current offset.
+
+        Raises EndlessMacrosError if the macros of the file have expanded to too many characters.
+        """
         arguments = []
         if macro.num_arguments and macro.default is not None:
             option = self._read_option()  # the first argument, which is optional
@@ -147,7 +150,10 @@ class LatexCursor:
         self._insert_source(expansion)
 
     def _read_definition(self, command: str) -> None:
-        """Read the definition of a macro after ``command``, such as ``newcommand``, and store the macro."""
+        """Read the definition of a macro after ``command``, such as ``newcommand``, and store the macro.
+
+        A macro with an invalid name, or with the name of a command that the reader needs, is not stored.
+        """
         name = self._read_argument().strip()
         if command == "NewDocumentCommand":
             num_arguments, default = self._read_argument().count("m"), None  # "m m" declares two mandatory arguments
@@ -170,7 +176,7 @@ class LatexCursor:
     def _read_plain_definition(self, command: str) -> None:
         """Read the definition of a macro after ``command``: ``def``, ``gdef`` or ``edef``, and store the macro.
 
-        The definition after ``let`` is read, but not stored.
+        The definition after ``let`` and a macro with text between its parameters (``#1.#2``) are not stored.
         """
         name = self._read_argument().strip()
         if command == "let":
@@ -183,7 +189,7 @@ class LatexCursor:
         if brace < 0:
             return
         num_arguments = self._text.count("#", self._offset, brace)
-        # "#1#2" has plain parameters; in "#1.#2", a point must follow the first argument, which is not supported.
+        # "#1#2" has plain parameters; in "#1.#2", a period must follow the first argument, which is not supported.
         has_plain_parameters = re.fullmatch(r"(?:#\d)*", self._text[self._offset : brace].strip()) is not None
         self._offset = brace
         body = self._read_argument()

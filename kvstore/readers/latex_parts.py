@@ -34,8 +34,8 @@ def find_closing_bracket(
 ) -> int:
     """Return the offset of the ``closing`` bracket of the group that begins at ``start`` with the bracket ``opening``.
 
-    If the group is not closed within ``max_length`` characters, or before the group around it, return the end of the
-    searched range.
+    If the group is not closed within ``max_length`` characters, or before the braces around it are closed, return the
+    end of the searched range.
     """
     depth = 0
     braces = 0  # open braces within square brackets

@@ -84,7 +84,7 @@ class LatexSource(MacroTable):
         closed_names = set(re.findall(rf"\\end{ENVIRONMENT_PATTERN.pattern}", text))
         self.unclosed_environments = opened_names - closed_names
 
-    def read_blocks(self) -> list[MarkdownBlock]:
+    def build_blocks(self) -> list[MarkdownBlock]:
         """Return all Markdown blocks of the file, the title first and the footnotes last."""
         begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
         body = self._text
@@ -104,7 +104,7 @@ class LatexSource(MacroTable):
     def render_line(self, text: str, depth: int, plain: bool = True) -> str:
         """Return LaTeX source as one line of plain text, or of Markdown if not ``plain``.
 
-        ``depth`` is the nesting depth of the source around it.
+        ``depth`` is the nesting depth of the source around it. At ``_MAX_DEPTH``, commands are dropped.
         """
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
@@ -123,7 +123,7 @@ class LatexSource(MacroTable):
 
 
 class _LatexText(LatexCursor):
-    """The walk over a piece of source, which macro expansions extend."""
+    """The converter of a piece of source to blocks; the expansions of macros are inserted into the source."""
 
     def __init__(self, source: LatexSource, text: str, depth: int, plain: bool = False) -> None:
         """Prepare to convert ``text``, which is nested ``depth`` levels deep in the ``source`` file.
@@ -248,7 +248,7 @@ class _LatexText(LatexCursor):
             self._read_inline_command(name)
 
     def _read_inline_command(self, name: str) -> None:
-        """Process a command within a paragraph, such as emphasis, a letter or a line break; skip an unknown command."""
+        """Process a command within a paragraph, such as emphasis, a letter or a line break; skip any other command."""
         if name == "hline":
             pass  # a rule of a table
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
@@ -286,10 +286,10 @@ class _LatexText(LatexCursor):
             end = self._text.find("\\fi", self._offset)
             self._offset = end + 3 if end >= 0 else len(self._text)
         else:
-            self._skip_unknown_command(name)
+            self._skip_command(name)
 
-    def _skip_unknown_command(self, name: str) -> None:
-        """Skip an unknown command, its options, and its arguments that are not text; other arguments remain text."""
+    def _skip_command(self, name: str) -> None:
+        """Skip a command, its options, and its arguments that are not text; its other arguments are read as text."""
         self._read_option()
         for _ in range(NUM_SILENT_ARGUMENTS.get(name, NUM_SILENT_ARGUMENTS.get(name.rstrip("*"), 0))):
             self._read_argument()
@@ -298,7 +298,7 @@ class _LatexText(LatexCursor):
             self._offset += 1
 
     def _add_running_text(self, text: str) -> None:
-        """Add an argument whose text continues the paragraph."""
+        """Add the LaTeX source ``text`` of an argument to the current paragraph, with the spaces around it."""
         line = self._source.render_line(text, self._depth)
         space_before, space_after = text[:1].isspace(), text[-1:].isspace()
         self._inline.add_text(f"{' ' if space_before else ''}{line}{' ' if space_after else ''}")
@@ -321,7 +321,7 @@ class _LatexText(LatexCursor):
             self._source.meta.setdefault(name, line)
 
     def _read_verbatim(self, name: str) -> None:
-        """Read the code after a command such as ``verb``, between braces or two equal characters."""
+        """Add the code after a command such as ``verb``, in braces or between equal characters that are on one line."""
         if name == "mintinline":
             self._read_argument()  # the language
         if not name.startswith("verb"):
@@ -348,7 +348,7 @@ class _LatexText(LatexCursor):
         self._inline.add_text(f"{number} {unit}" if number and unit else number or unit)
 
     def _read_reference(self) -> None:
-        """Drop a citation or reference, but keep its notes (``\\cite[page 3]{key}``) in parentheses."""
+        """Skip the arguments of a citation or reference, but add its notes (``\\cite[page 3]{key}``) in parentheses."""
         options = [self._read_option(), self._read_option()]
         self._read_argument()
         notes = [self._source.render_line(option, self._depth) for option in options if option]

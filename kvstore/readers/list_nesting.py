@@ -55,7 +55,7 @@ class BlockBuilder:
         self._items.append(_NestedItem(depth, marker, blocks))
 
     def extend_item(self, blocks: list[MarkdownBlock]) -> None:
-        """Add blocks to the last item, or as separate blocks if there is no item."""
+        """Add blocks to the last item of the open list, or, if no list is open, as separate blocks."""
         if self._items:
             self._items[-1].blocks.extend(blocks)
         else:

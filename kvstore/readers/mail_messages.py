@@ -68,7 +68,10 @@ _ENCODING_ALIASES = {
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
-    """Yield the document of a mail message, and its attachments. Raises ReaderError if the file is not mail."""
+    """Yield the document of a mail message, and its attachments.
+
+    Raises ReaderError if the file is not mail, is empty, or exceeds the limits of a message.
+    """
     try:
         yield from _read_message(stream.read(), origin, origin.key, options)
     except InvalidMailError as error:
@@ -127,7 +130,8 @@ def _read_message(
     """Yield the document of a message, then an EnclosedFile or, for an unknown format, a SkippedPart per attachment.
 
     ``default_key`` is the key of a message without an id. A message with an id has it as ``other_key``, in case another
-    message of the ingest has the same id. Raises InvalidMailError if the bytes are not mail, or have no content.
+    message of the ingest has the same id. Raises InvalidMailError if the bytes are not mail, have no content, or exceed
+    a limit.
     """
     message_bytes = message_bytes.removeprefix(BOM_UTF8)
     if not message_bytes.strip():
@@ -176,7 +180,7 @@ def _build_meta(message: Message, attachment_names: list[str]) -> dict[str, JSON
 
 
 def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
-    """Yield a paragraph with the author of a message, and one with its date."""
+    """Yield a paragraph with the author of a message, and one with its date, if the message has these headers."""
     for field in ("From", "Date"):
         value = _get_header(message, field)
         if value:
@@ -209,7 +213,7 @@ def _split_attachments(message: Message) -> tuple[list[Message], list[tuple[str,
 def _is_text_type(content_type: str) -> bool:
     """True if MIME parts of a content type are displayed as text.
 
-    Unknown text types are (RFC 2046, 4.1.4); calendars, cards and style sheets are not.
+    All text types are, also unknown ones (RFC 2046, 4.1.4), except calendars, cards and style sheets.
     """
     return content_type.startswith("text/") and content_type not in (
         "text/calendar",
@@ -259,7 +263,8 @@ def _get_file_name(part: Message) -> str:
 def _make_unique_name(name: str, used_names: Container[str], last_numbers: Counter[str]) -> str:
     """Return a file name, with a number (from 2) before its suffix if it is already used.
 
-    ``last_numbers`` has the last number of each name, so that many files of one name do not try every number.
+    ``last_numbers`` has the last number of each name, so that many files of one name do not try every number; it is
+    updated.
     """
     path = PurePosixPath(name)
     unique_name = name

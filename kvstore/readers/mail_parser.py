@@ -76,7 +76,7 @@ class _MailPolicy(policy.EmailPolicy):
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         """Split ``sourcelines``, the lines of a header field, into its name and value.
 
-        Raises InvalidMailError if the value is too long.
+        Raises InvalidMailError if the value is too long and the field is one of those that are parsed.
         """
         name, value = super().header_source_parse(sourcelines)
         is_address_list = name.lower() in _ADDRESS_FIELDS

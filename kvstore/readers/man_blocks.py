@@ -171,7 +171,7 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_paragraph(text))
 
     def _pass_next_line_to(self, handle_line: Callable[[str], None]) -> None:
-        """Let the next line of text be passed to ``handle_line`` instead of being added to the paragraph."""
+        """Pass the next line of text to ``handle_line``, instead of adding it to the paragraph."""
         self._next_line_handler = handle_line
 
     def _finish_code(self) -> None:
@@ -180,8 +180,8 @@ class ManualBlocks:
         if code_lines and any(code_lines):
             self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
-    def _begin_item(self) -> None:
-        """End the open code block, paragraph or term, so that a list item can begin."""
+    def _finish_open_text(self) -> None:
+        """End the open code block, paragraph or term, because a list item begins."""
         self._finish_code()
         self._flush_paragraph()
         self._next_line_handler = None

@@ -65,7 +65,10 @@ class _ManualPage(ManualBlocks):
     """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to."""
 
     def __init__(self, text: str) -> None:
-        """Convert the manual page with the roff source ``text`` to Markdown blocks and metadata. Raises RoffError."""
+        """Convert the roff source ``text`` of a manual page to Markdown blocks and metadata.
+
+        Raises RoffError if its definitions expand without end.
+        """
         super().__init__(RoffInterpreter(text, frozenset(self._MACROS) | _FONT_MACROS | INLINE_MACROS))
         self.meta: dict[str, JSON] = {}
         self.heading = ""
@@ -151,8 +154,8 @@ class _ManualPage(ManualBlocks):
         """Return the arguments of a macro, each as text on one line."""
         return [collapse_whitespace(self._roff.render_text(argument)) for argument in split_arguments(macro_args)]
 
-    def _read_header(self, macro_args: str) -> None:
-        """Handle the macro ``.TH``: store name and section as ``heading``, and the other fields in ``meta``."""
+    def _store_header(self, macro_args: str) -> None:
+        """Handle the first macro ``.TH``: store name and section as ``heading``, and the other fields in ``meta``."""
         fields = self._render_fields(macro_args)
         if self.heading or not fields:
             return
@@ -162,8 +165,8 @@ class _ManualPage(ManualBlocks):
             if value:
                 self.meta[field_name] = value
 
-    def _read_document_title(self, macro_args: str) -> None:
-        """Handle the macro ``.Dt``: store name and section as ``heading``, and the section in ``meta``."""
+    def _store_document_title(self, macro_args: str) -> None:
+        """Handle the first macro ``.Dt``: store name and section as ``heading``, and the section in ``meta``."""
         fields = self._render_fields(macro_args)
         if fields and not self.heading:
             section = fields[1] if len(fields) > 1 else ""
@@ -171,14 +174,14 @@ class _ManualPage(ManualBlocks):
             if section:
                 self.meta["section"] = section
 
-    def _read_document_date(self, macro_args: str) -> None:
+    def _store_document_date(self, macro_args: str) -> None:
         """Handle the macro ``.Dd``: store the date in ``meta``."""
         # "$Mdocdate: March 2 2026 $" becomes "March 2 2026".
         date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", collapse_whitespace(self._roff.render_text(macro_args)))
         if date and date != "$Mdocdate$":
             self.meta["date"] = date
 
-    def _read_system(self, macro_args: str) -> None:
+    def _store_system(self, macro_args: str) -> None:
         """Handle the macro ``.Os``: store the operating system as the source in ``meta``."""
         if macro_args.strip():
             self.meta["source"] = collapse_whitespace(
@@ -205,11 +208,11 @@ class _ManualPage(ManualBlocks):
     def _add_section_heading(self, title: str, level: int) -> None:
         """Add the heading of a section (``level`` 2) or subsection (3).
 
-        Also records if a section is NAME (the first one) or SYNOPSIS.
+        For a section, also record whether it is NAME (the first section) or SYNOPSIS.
         """
         title = collapse_whitespace(title)
         if level == 2:
-            self._in_name_section = not self._description and (not self._levels[0].blocks)
+            self._in_name_section = not self._description and not self._levels[0].blocks
             self._in_synopsis = title.upper() == "SYNOPSIS"
         self._levels[0].add_blocks(make_heading(level, title))
 
@@ -237,11 +240,11 @@ class _ManualPage(ManualBlocks):
 
     def _start_term(self, macro_args: str) -> None:
         """Handle the macro ``.TP``: begin a list item whose term is the next line."""
-        self._begin_item()
+        self._finish_open_text()
         self._pass_next_line_to(lambda term: self._levels[-1].open_item(make_item(term)))
 
     def _add_further_term(self, macro_args: str) -> None:
-        """Handle the macro ``.TQ``: the next line is another term of the same item."""
+        """Handle the macro ``.TQ``: the next line is another term of the last item; if that has text, of a new item."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:
@@ -254,7 +257,7 @@ class _ManualPage(ManualBlocks):
 
         Without an argument, the current item continues.
         """
-        self._begin_item()
+        self._finish_open_text()
         term = next(iter(self._render_fields(macro_args)), "")
         if term:
             self._levels[-1].open_item(make_item(term))
@@ -297,7 +300,7 @@ class _ManualPage(ManualBlocks):
         """Handle the macro ``.OP``: add an optional argument of a command in brackets."""
         self._add_text("[" + " ".join(map(self._roff.render_text, split_arguments(macro_args))) + "]")
 
-    def _read_include(self, macro_args: str) -> None:
+    def _store_included_page(self, macro_args: str) -> None:
         """Handle the macro ``.so``: store the path of the page that this page refers to in ``included_page``."""
         self.included_page = macro_args.strip()
 
@@ -329,7 +332,7 @@ class _ManualPage(ManualBlocks):
 
     def _start_list_item(self, macro_args: str) -> None:
         """Handle the mdoc macro ``.It``: begin a list item with its term; in a column list, add a row."""
-        self._begin_item()
+        self._finish_open_text()
         level = self._levels[-1]
         if level.mdoc_list_type == "column":
             level.rows.append([self._render_mdoc_line(self._render_tokens(cell)) for cell in _split_cells(macro_args)])
@@ -411,7 +414,7 @@ class _ManualPage(ManualBlocks):
             self._add_text(" ".join(text.split()))
 
     _MACROS: Mapping[str, Callable[[_ManualPage, str], None]] = {
-        "TH": _read_header, "SH": _start_section, "SS": lambda page, rest: page._start_section(rest, 3),
+        "TH": _store_header, "SH": _start_section, "SS": lambda page, rest: page._start_section(rest, 3),
         **dict.fromkeys("PP P LP HP Pp Lp".split(), _start_paragraph),
         "sp": _add_space, "Sp": _add_space, "br": _break_line,
         "IP": _start_indented, "TP": _start_term, "TQ": _add_further_term,
@@ -421,8 +424,8 @@ class _ManualPage(ManualBlocks):
         **dict.fromkeys("fi EE Ve".split(), _finish_verbatim),
         "UR": _start_link, "MT": _start_link, "UE": _finish_link, "ME": _finish_link,
         "URL": _add_inline_link, "MTO": _add_inline_link,
-        "SY": _start_synopsis, "OP": _add_option, "so": _read_include, "TS": _read_table, "EQ": _read_equation,
-        "Dd": _read_document_date, "Dt": _read_document_title, "Os": _read_system, "Sh": _start_section,
+        "SY": _start_synopsis, "OP": _add_option, "so": _store_included_page, "TS": _read_table, "EQ": _read_equation,
+        "Dd": _store_document_date, "Dt": _store_document_title, "Os": _store_system, "Sh": _start_section,
         "Ss": lambda page, rest: page._start_section(rest, 3),
         "Bl": _start_list, "It": _start_list_item, "El": _finish_list,
         "Bd": _start_display, "Ed": _finish_verbatim, "D1": _add_code_line, "Dl": _add_code_line,

@@ -97,7 +97,7 @@ def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
 
 
 def _parse_value(lines: list[str]) -> JSON:
-    """Return the value of a front matter field: a string, a number, a boolean, or a list of these.
+    """Return the value of a front matter field: a string, a number, a boolean, None for null, or a list of these.
 
     The first of ``lines`` is the rest of the line with the name of the field; the others are the lines below it.
     """

@@ -137,7 +137,8 @@ class InlineBuilder:
     def end_emphasis(self, emphasis_start: EmphasisStart | None) -> None:
         """End the emphasis that began at ``emphasis_start`` (None: no emphasis): put ``*`` around the text added since.
 
-        Text is not marked if it is empty, code, starred, spans several blocks, or begins or ends within a word.
+        Text is not marked if it is empty, is code, contains ``*``, spans several blocks, or begins within a word. If it
+        ends within a word, :meth:`add_text` removes the marks.
         """
         if emphasis_start is None:
             return
@@ -230,7 +231,7 @@ def make_paragraph(text: str) -> MarkdownBlock:
 
 
 def make_image(alternative: str) -> MarkdownBlock:
-    """Return a paragraph with an image without a target, ``![alternative]()``, which no answer quotes."""
+    """Return a paragraph with an image without a target, ``![alternative]()``; answers do not quote images."""
     text = " ".join(alternative.split()).translate(_BRACKETS_TO_PARENTHESES)
     return MarkdownBlock("paragraph", f"![{text}]()")
 

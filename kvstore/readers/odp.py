@@ -30,7 +30,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert an OpenDocument presentation to Markdown, and yield it as one document.
 
     The headers, footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``.
-    Raises ReaderError if the presentation has no text.
+    Raises ReaderError if the file is not ODP, is damaged or locked, or has no text.
     """
     left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
     with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:

@@ -18,7 +18,10 @@ from .raw_document import Origin, RawDocument, ReadOptions
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert an OpenDocument text to Markdown, and yield it as one document. Raises ReaderError if it has no text."""
+    """Convert an OpenDocument text to Markdown, and yield it as one document.
+
+    Raises ReaderError if the file is not ODT, is damaged or locked, or has no text.
+    """
     with open_opendocument(stream, origin.name, "ODT", "text") as opendocument:
         text = OpenDocumentText(opendocument.trees)
         blocks = text.build_document_blocks(opendocument.body)

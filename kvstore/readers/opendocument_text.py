@@ -173,11 +173,11 @@ class OpenDocumentText:
             inline.add_text(part.tail or "")
 
     def _is_code(self, span: Element) -> bool:
-        """True if the style of a span is one for code."""
+        """True if the name of the style of a span, or of one of its parent styles, says that it is for code."""
         return any(map(_CODE_STYLE_PATTERN.match, self._list_style_names(span)))
 
     def _is_emphasized(self, span: Element) -> bool:
-        """True if the style of a span is bold, italic, or named emphasis."""
+        """True if an element is a span whose style, or one of its parent styles, is bold, italic or named emphasis."""
         if span.tag != f"{TEXT}span":
             return False
         style_names = self._list_style_names(span)
@@ -223,7 +223,10 @@ class OpenDocumentText:
                 is_first = False
 
     def _build_table(self, table: Element) -> list[MarkdownBlock]:
-        """Return the table as a list of one block; a table of one cell becomes the blocks of that cell."""
+        """Return the table as a list of one block, empty for a table without text.
+
+        A table of one cell becomes the blocks of that cell.
+        """
         rows: list[list[str]] = []
         table_rows = list(iter_rows(table))
         if len(table_rows) == 1 and len(list(iter_cells(table_rows[0]))) == 1:  # a box around text

@@ -24,7 +24,10 @@ _MAX_COLUMNS = 10_000
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document, or a failure, for each row of a Parquet file. Raises ReaderError if it has no rows."""
+    """Yield a document, or a failure, for each row of a Parquet file.
+
+    Raises ReaderError if the file is invalid, has too many columns or no rows, or if pyarrow is not installed.
+    """
     purpose = f"{origin.name}: reading Parquet"
     parquet = import_extra("pyarrow.parquet", "arrow", purpose, package="pyarrow", error=ReaderError)
     pa = import_extra("pyarrow", "arrow", purpose, error=ReaderError)

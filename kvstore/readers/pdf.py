@@ -76,7 +76,7 @@ _HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")  # the end of "bot
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the text of all pages of a PDF file as one document, without running heads and page numbers.
 
-    Raises ReaderError if the file is damaged, locked, or has no text.
+    Raises ReaderError if the file is damaged, locked, or has no text, or if pypdf is not installed.
     """
     import_extra("pypdf", "documents", f"{origin.name}: reading PDF", error=ReaderError)
     import pypdf
@@ -113,7 +113,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 @contextmanager
 def _silence_logger(library: str) -> Iterator[None]:
-    """Suppress the warnings that a library logs in the ``with`` block; the ReaderError is sufficient."""
+    """Suppress what a library logs in the ``with`` block, because a ReaderError reports its failures."""
     logger = logging.getLogger(library)
     previous_level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -249,7 +249,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
 
 
 def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
-    """Yield the rows of each table: consecutive lines of three or more aligned cells (texts between wide gaps)."""
+    """Yield the rows of each table: two or more lines of three or more aligned cells (texts between wide gaps)."""
     rows: list[PageLine] = []
     for line in lines:
         if rows and _has_same_columns(rows[0], line):

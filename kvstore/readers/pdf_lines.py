@@ -148,7 +148,8 @@ class _LineCollector:
     ) -> None:
         """Add a text that pypdf reports to ``lines``, split at wide gaps between the texts that operators have shown.
 
-        The current transformation and the text matrix give its position; ``size`` is the font size in text units.
+        The current transformation and the text matrix give its position; ``size`` is the font size in text units. The
+        ``font``, which pypdf passes too, is not used.
         """
         shown_texts, self._shown_texts = self._shown_texts, []
         x, y = _get_position(transformation, text_matrix)

@@ -176,7 +176,7 @@ class ReadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, object] | None) -> ReadOptions:
-        """Convert ``options`` to :class:`ReadOptions`; an unknown name or invalid value is an InputError."""
+        """Convert ``options`` to :class:`ReadOptions`. Raises InputError for an unknown name or an invalid value."""
         option_names = [field.name for field in fields(cls)]
         values: dict[str, str] = {}
         for name, value in (options or {}).items():

@@ -28,7 +28,7 @@ _INNER_BORDER_PATTERN = re.compile(r"\+[-+]*[|+]|\|[-+]*\+")
 def read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
     """Return the dedented lines of the indented block at ``lines[start]``, and the index of the line after the block.
 
-    If that line is not indented, return an empty list and ``start``.
+    Blank lines belong to the block, except at its end. Without an indented line, return an empty list and ``start``.
     """
     end = last_end = start
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
@@ -61,7 +61,7 @@ def split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def split_list_items(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the items of a bullet list, each as its lines without the bullet."""
+    """Yield the items of a bullet list, each as its lines without the bullet; other lines are skipped."""
     start = 0
     while start < len(lines):
         match = BULLET_PATTERN.match(lines[start])

@@ -158,7 +158,7 @@ class _RestructuredText:
         Tables repeat at most ``max_repeated_chars`` characters of cells that span rows.
         """
         self._substitutions = substitutions
-        self._num_repeatable_chars = max_repeated_chars
+        self._repeatable_chars_left = max_repeated_chars
         self._levels: list[str] = []  # the adornment character of each level, doubled if it is also above the title
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
@@ -392,7 +392,7 @@ class _RestructuredText:
         """Return the block of a table, with its first row as header; an empty list if the table has no text.
 
         The text of a cell that spans rows is in each of them, in at most ``MAX_SPAN`` rows. Repeated characters count
-        toward a limit of the file (``_num_repeatable_chars``), above which cells are empty. ``depth`` is the number of
+        toward a limit of the file (``_repeatable_chars_left``), above which cells are empty. ``depth`` is the number of
         blocks around the table.
         """
         num_rows: Counter[int] = Counter()  # by the id of a cell
@@ -405,9 +405,9 @@ class _RestructuredText:
                 texts[id(cell)] = render_one_line(self.parse_blocks(cell, depth + 1))
                 return texts[id(cell)]
             text = texts[id(cell)] if num_rows[id(cell)] <= MAX_SPAN else ""
-            if len(text) > self._num_repeatable_chars:
+            if len(text) > self._repeatable_chars_left:
                 return ""
-            self._num_repeatable_chars -= len(text)
+            self._repeatable_chars_left -= len(text)
             return text
 
         rows = [[render_cell(cell) if cell else "" for cell in row] for row in (*table.header_rows, *table.rows)]
@@ -419,7 +419,7 @@ class _RestructuredText:
         protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:
-            """Replace code with a placeholder, so that the patterns below do not change it."""
+            """Return a placeholder for code, so that the patterns below do not change it."""
             return protected_texts.protect(code if plain else make_code_span(code))
 
         def render_role(match: re.Match[str]) -> str:

@@ -105,10 +105,10 @@ class RoffLine:
 
 
 class RoffInterpreter:
-    """The lines of a page, and the text of its escapes; the file cannot redefine the macros ``native_macros``."""
+    """The interpreter of a page: it yields the macros and lines of text, and replaces the escapes of a line."""
 
     def __init__(self, text: str, native_macros: frozenset[str]) -> None:
-        """Interpret the source ``text``; it cannot redefine the macros ``native_macros``."""
+        """Prepare to interpret the source ``text``, which cannot redefine the macros ``native_macros``."""
         # A backslash at the end of a line joins the next line to it, unless another backslash escapes it.
         joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
         self._pending_lines = deque(joined_text.split("\n"))  # not read yet
@@ -120,7 +120,10 @@ class RoffInterpreter:
         self._characters_left = _MAX_EXPANDED_CHARACTERS
 
     def iter_lines(self) -> Iterator[RoffLine]:
-        """Yield the macros and lines of text, lazily, so that definitions apply to later lines."""
+        """Yield the macros and lines of text, lazily, so that definitions apply to later lines.
+
+        Raises RoffError if the definitions expand to too many characters.
+        """
         while self._pending_lines:
             line = self._pending_lines.popleft()
             control = _CONTROL_PATTERN.match(line)
@@ -148,7 +151,7 @@ class RoffInterpreter:
                 yield RoffLine(name, _BLOCK_MARK_PATTERN.sub("", _strip_comment(args)))
 
     def read_raw_lines(self, end: str) -> Iterator[str]:
-        """Read and yield the lines up to the macro ``end`` without interpreting them.
+        """Read and yield the lines up to the macro ``end``, or to the end of the page, without interpreting them.
 
         They are the source of a table (tbl) or a formula (eqn).
         """
@@ -162,7 +165,8 @@ class RoffInterpreter:
     def render_text(self, source: str, depth: int = 0) -> str:
         """Return the text of ``source``, a line with escapes, without fonts, sizes and motions.
 
-        ``depth`` is the number of strings being expanded around it.
+        ``depth`` is the number of strings being expanded around it. Raises RoffError if the definitions of the page
+        expand to too many characters.
         """
         if "\\" not in source:
             return source
@@ -235,7 +239,7 @@ class RoffInterpreter:
         return is_true is not is_negated, args
 
     def _evaluate_expression(self, expression: str) -> int:
-        """Return the value of a numeric expression, 0 if it is not understood."""
+        """Return the value of a number or of a comparison of numbers (1 or 0); 0 for any other expression."""
         text = self.render_text(expression).strip().strip("()")
         comparison = _COMPARISON_PATTERN.fullmatch(text)  # 2>=1
         if comparison is not None:
@@ -250,7 +254,7 @@ class RoffInterpreter:
         return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
 
     def _skip_block(self, args: str) -> None:
-        """Skip the body of a false condition; ``args`` is the rest of the condition's line."""
+        """Skip the body of a loop or false condition; ``args`` is the rest of its line, where the body begins."""
         depth = args.count("\\{") - args.count("\\}")
         while depth > 0 and self._pending_lines:
             line = self._pending_lines.popleft()
@@ -311,7 +315,8 @@ class RoffInterpreter:
     def _expand_macro(self, name: str, args: str) -> None:
         """Insert the lines of a macro's definition, with its arguments, before the lines that are not read yet.
 
-        ``args`` are the arguments as written after the name of the macro.
+        ``args`` are the arguments as written after the name of the macro. Raises RoffError if the definitions of the
+        page expand to too many characters.
         """
         arguments = split_arguments(args)
 
@@ -382,7 +387,10 @@ def _find_expression_end(args: str) -> int:
 
 
 def _get_glyph(name: str) -> str:
-    """Return the character of a glyph name, such as ``em`` or ``u2014``; empty if it is unknown."""
+    """Return the character of a glyph name, such as ``em`` or ``u2014``; empty if it is unknown.
+
+    A name of one character that is not in the table is the character itself.
+    """
     if name in _GLYPHS:
         return _GLYPHS[name]
     if accent_match := _ACCENTED_LETTER_PATTERN.fullmatch(name):  # 'e

@@ -33,7 +33,10 @@ _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the text of an RTF file as one document. Raises ReaderError if the file is not RTF or has no text."""
+    """Yield the text of an RTF file as one document.
+
+    Raises ReaderError if the file is not RTF, is damaged or has no text, or if striprtf is not installed.
+    """
     library = import_extra("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
     to_plain_text: Callable[..., str] = library.rtf_to_text
     file_bytes = stream.read().removeprefix(BOM_UTF8)

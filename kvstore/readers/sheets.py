@@ -45,7 +45,7 @@ _MAX_TITLE_ROWS = 5
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield a document for each nonempty sheet of a workbook, with its tables in Markdown.
 
-    Raises ReaderError if all sheets are empty.
+    Raises ReaderError if the file is not a workbook or is locked, if all sheets are empty, or if one is too large.
     """
     documents = []
     with _open_workbook(stream, origin) as sheets:
@@ -72,7 +72,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each row below the header of one sheet.
 
-    The ``sheet`` option names the sheet; by default, it is the first. Raises ReaderError if there is no such sheet.
+    The ``sheet`` option names the sheet; by default, it is the first. Raises ReaderError if the file is not a workbook
+    or is locked, or if there is no such sheet.
     """
     with _open_workbook(stream, origin) as sheets:
         sheet_name = options.sheet or next(iter(sheets), "")
@@ -111,7 +112,7 @@ def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[list[str]]]:
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows above the header of a table: rows of one cell, if a row of several cells follows.
 
-    Returns 0 if there are more than ``_MAX_TITLE_ROWS`` such rows, or if they are probably data. They are data if no
+    Return 0 if there are more than ``_MAX_TITLE_ROWS`` such rows, or if they are probably data. They are data if no
     row follows the row of several cells, or if more than three quarters of the rows below it have one cell too, as in a
     list with one remark.
     """

@@ -52,7 +52,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert a presentation (PPTX) to Markdown, and yield it as one document.
 
     The footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``. Raises
-    ReaderError if the presentation has no text.
+    ReaderError if the file is not PPTX, is locked or has no text, or if python-pptx is not installed.
     """
     import_extra("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
     from pptx.opc.package import PartFactory
@@ -211,11 +211,9 @@ def _get_bullet_kind(paragraph: Any) -> str:
         f"{_DRAWING_NAMESPACE}buNone": "no",
     }
     properties = paragraph.find(f"{_DRAWING_NAMESPACE}pPr")
-    return (
-        next((kinds_by_tag[part.tag] for part in properties if part.tag in kinds_by_tag), "")
-        if properties is not None
-        else ""
-    )
+    if properties is None:
+        return ""
+    return next((kinds_by_tag[part.tag] for part in properties if part.tag in kinds_by_tag), "")
 
 
 def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:

@@ -47,7 +47,8 @@ class _Boundary(NamedTuple):
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield a file of source code as one document, with a heading above each definition.
 
-    Generated code becomes a SkippedPart. Raises ReaderError if the suffix is not one of a known language.
+    Generated code becomes a SkippedPart. Raises ReaderError if the file is blank, if its suffix is not one of a known
+    language, or if the grammar of the language is not installed.
     """
     text = decode_text(stream.read(), origin.name, options.encoding)
     num_generated_characters = sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS)
@@ -154,7 +155,7 @@ def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
 
 
 def _find_assigned_function(node: Any) -> Any | None:
-    """Return the declarator (name and value) of a JavaScript ``const name = () => ...``; None for other values."""
+    """Return the declarator (name and value) of a JavaScript constant that is a function or class; None for others."""
     for child in node.named_children:
         value = child.child_by_field_name("value")
         if value is not None and value.type in ("arrow_function", "function_expression", "function", "class"):

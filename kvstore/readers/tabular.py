@@ -45,7 +45,8 @@ class NumberedRow(NamedTuple):
 def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[NumberedRow]:
     """Yield the rows of a CSV file, numbered by their first lines. Blank rows are skipped.
 
-    Raises ReaderError if the file is binary or not in the encoding that the options name.
+    An invalid row has an error instead of cells. Raises ReaderError if the file is binary or not in the encoding that
+    the options name.
     """
     # The limit is global to the process; raising it only allows longer cells elsewhere.
     csv.field_size_limit(sys.maxsize)
@@ -70,7 +71,7 @@ def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _detect_delimiter(header: str, origin: Origin) -> str:
-    """Return the delimiter that the suffix of the file or the header line indicates."""
+    """Return the delimiter that the suffix of the file or the header line indicates; by default a comma."""
     if PurePosixPath(origin.name).suffix.lower() == ".tsv":
         return "\t"
     if "," not in header:
@@ -91,7 +92,8 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     The key is the row's ``id`` or ``key`` column; if that is empty, or another file uses the key, it is the file's key
     and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
     every other nonempty column. The title is the ``title`` column; if neither it nor the text column exists, it is the
-    name of the file. Columns other than key, title and text become metadata, with plain numbers as numbers.
+    name of the file. The options can name other columns. Columns other than key, title and text become metadata, with
+    plain numbers as numbers. Raises ReaderError as :func:`iter_row_documents` does.
     """
     yield from iter_row_documents(_iter_rows(stream, origin, options), origin, options)
 
@@ -99,7 +101,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 def iter_row_documents(rows: Iterator[NumberedRow], origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document for each valid row below the header, which is the first row, and a failure for each other row.
 
-    Raises ReaderError if the header is invalid, or if no row follows it.
+    Raises ReaderError if the header is invalid, if it lacks a column that the options name, or if no row follows it.
     """
     header = _read_header(rows, origin)
     key_column = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)

@@ -22,7 +22,7 @@ _KEY_FIELDS = ("document", "id", "key")
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield the triples and entity names of each line as a RawFact, and a failure for its invalid triples.
 
-    Raises ReaderError if all lines are blank.
+    Raises ReaderError if all lines are blank, or if the file is not text.
     """
     return read_lines(stream, origin, lambda fields, position: _build_items(fields, position, options), options)
 

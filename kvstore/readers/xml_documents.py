@@ -87,8 +87,8 @@ def _read_entries(
 ) -> Iterator[RawDocument]:
     """Yield a document for each of the ``entries`` of a feed that has text or a title.
 
-    ``root`` is the root element of the feed, which has its title. Content in HTML is read with the
-    ``options`` of the ingest.
+    ``root`` is the root element of the feed, which has its title. Content in HTML is read with the ``options`` of the
+    ingest.
     """
     channel = next((element for element in root.iter() if get_local_name(element) in ("channel", "feed")), root)
     feed_title = next((get_text(child) for child in channel if get_local_name(child) == "title"), "")

@@ -33,8 +33,9 @@ _BlockOrItem = MarkdownBlock | list[MarkdownBlock]
 def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPart]:
     """Yield a document for each record, or one document for the whole file.
 
-    The children of the root are records if there are several, with the same name, and all of them have children.
-    Raises ReaderError if the file has no text.
+    The children of the root are records if there are several, with the same name, and all of them have children; those
+    without text are skipped. Without records, a file of more than ``_MAX_DATA_CHARACTERS`` characters is a SkippedPart,
+    and one without text raises ReaderError.
     """
     num_characters = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
     children = list(root)
