@@ -42,7 +42,7 @@ class DocumentBatch:
     """The new and changed documents for the next commit of an ingest."""
 
     def __init__(self) -> None:
-        """Begin an empty batch."""
+        """Start with an empty batch."""
         self.documents: list[BatchedDocument] = []
         self.num_chunks = 0
         self._text_bytes = 0

@@ -37,7 +37,7 @@ class DocumentLanguages:
         return self._num_documents >= FIRST_DOCUMENTS
 
     def add(self, document: ValidDocument) -> None:
-        """Count a document, unless enough documents are counted or it is a list of pairs (a tree) instead of prose."""
+        """Count the language of a document, unless enough are counted or it is a list of pairs (a tree), not prose."""
         if not self.is_full and document.format != "pairs":
             self._num_documents += 1
             language = detect_language(document.text[:_FIRST_BYTES].decode(errors="ignore"))
@@ -53,11 +53,12 @@ class DocumentLanguages:
         return None
 
     def choose_settings(self) -> dict[str, str]:
-        """Return the settings that fit most documents.
+        """Return the settings that fit most documents, by name; without recognizable languages, there are none.
 
-        The ``multilingual`` stemmer is chosen if no language has a majority, or if a second language has at least two
-        documents and a tenth of all. Otherwise the stemmer of the majority is chosen. The language is chosen if there
-        is a majority, and the multilingual embedder if it is installed and most documents are not in English.
+        ``stemmer`` is ``multilingual`` if no language has a majority, or if a second language has at least two
+        documents and a tenth of all; otherwise it is the language of the majority, or ``none`` if that has no stemmer.
+        ``language`` (the parser of texts) is set if there is a majority. ``embedder`` is set to the multilingual one if
+        that is installed and most documents are not in English.
         """
         settings = {}
         language = self.main_language

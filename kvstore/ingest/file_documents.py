@@ -89,12 +89,12 @@ def read_documents(
     get_stored_digest: GetStoredDigest,
     content: bytes | None = None,
 ) -> Iterator[NewDocument | FileItem]:
-    """Yield the documents, facts and skipped parts of a file, and a failure if its reader reports an error or crashes.
+    """Yield the documents, facts, skipped parts and failures of a file; a crash of its reader becomes a failure too.
 
     A fact is a statement about a stored document, such as its triples. The file is read as ``format`` unless the source
     names a different format. ``content`` replaces the bytes of the file. ``get_stored_digest`` returns the digest of
-    the stored document of a key, so that unchanged documents are not extracted again. Raises the errors of this
-    function, and InputError for an unknown format or option.
+    the stored document of a key, so that unchanged documents are not extracted again; its errors are raised. Raises
+    InputError for an unknown format or option.
     """
     path = source.path
     location = source.location
@@ -154,7 +154,7 @@ def extract_batch(
 
     Yield the (file number, item) pairs of the batch; new documents are replaced by extracted documents or failures,
     other items are unchanged. ``on_texts_known`` receives the texts to embed before parsing, unless an error occurs.
-    Raises LanguageError.
+    Raises LanguageError if the language pipeline of the store is missing or different.
     """
     documents = [item.validated for _, item in batch if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))

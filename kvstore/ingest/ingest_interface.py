@@ -220,7 +220,7 @@ def list_ingest_patterns(include: str | Sequence[str], exclude: str | Sequence[s
 
 
 def _list_patterns(option: str, value: str | Sequence[str]) -> list[str]:
-    """Return the pattern or patterns of an option as a list; raises InputError, which names the option."""
+    """Return the patterns of an option as a list. Raises InputError, which names the option, for an empty pattern."""
     patterns = [value] if isinstance(value, str) else list(value)
     if not all(isinstance(pattern, str) and pattern.strip("/") for pattern in patterns):
         raise InputError(

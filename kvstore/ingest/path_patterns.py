@@ -16,8 +16,8 @@ _START_PATTERN = re.compile(r"\A(?:\.?/)+")
 def make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
     """Return a predicate that is true if a file, given by its path in a folder, is ingested from the folder.
 
-    If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format``
-    (None: of any format).
+    If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format``. If
+    ``format`` is None, its name must have a known format, or leave the format to its content.
     """
     if include:
         return _compile_globs(include)

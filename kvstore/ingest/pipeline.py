@@ -64,8 +64,8 @@ def create_ingestion(
     ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
     file fails if its worker is silent for ``time_limit`` seconds, or needs more than ``memory_limit`` megabytes (None:
-    its share of half of the machine's memory). Raises InputError for an invalid format, option or engine, and for an
-    empty path; EngineError if the engine is unavailable or lost.
+    its share of half of the machine's memory). Raises InputError for an invalid argument. While it is iterated, the
+    ingest raises InputError for an empty path, and EngineError if the engine is unavailable or lost.
     """
     path_list, (include_patterns, exclude_patterns) = list_paths(paths), list_ingest_patterns(include, exclude)
     ReadOptions.parse(options)
@@ -224,8 +224,8 @@ class _IngestRun:
     def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
         """Return the files of all paths, each once.
 
-        Adds skipped files and failures to the report, and records which folders this ingest covers, and which files and
-        folders could not be read.
+        Also add skipped files and failures to the report, and record which folders this ingest covers, and which files
+        and folders could not be read.
         """
         sources_by_location: dict[tuple[str, str], Source] = {}
         for path in paths:
@@ -314,8 +314,8 @@ class _IngestRun:
     ) -> FileDocument | None:
         """Return a document of the file ``visit`` under its ``other_key``, because ``earlier_document`` used its key.
 
-        Returns None, and adds to the report, if the document is the same as the earlier one (it is skipped), or if its
-        other key is missing or also used. In the second case, the next ingest reads the file again.
+        Return None if the document is the same as the earlier one, which is counted as skipped. Also return None if its
+        other key is missing or used too; that is a failure, and the next ingest reads the file again.
         """
         # The outcome for this document depends on another file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier_document.location == visit.location

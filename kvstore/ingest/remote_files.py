@@ -76,12 +76,12 @@ def list_remote(address: str, *, with_files: bool = True) -> RemoteListing:
 
 
 def get_size(address: str) -> int:
-    """Return the size of a file in bytes. Raises OSError if it does not exist."""
+    """Return the size of a file in bytes. Raises OSError if it does not exist, ReaderError if it is unreachable."""
     return int(_get_metadata(address).get("size") or 0)
 
 
 def open_remote(address: str) -> BinaryIO:
-    """Open a file for reading; the stream is seekable."""
+    """Open a file for reading; the stream is seekable. Raises ReaderError if the file cannot be opened."""
     file_system, path = _open_file_system(address)
     try:
         return cast(BinaryIO, file_system.open(path, "rb"))
@@ -92,7 +92,7 @@ def open_remote(address: str) -> BinaryIO:
 def compute_signature(address: str) -> list[int]:
     """Return numbers that change when a file changes: its size, and part of a digest of its other metadata.
 
-    The list is empty if the file does not exist.
+    The list is empty if the file does not exist or cannot be reached.
     """
     try:
         metadata = _get_metadata(address)
@@ -116,7 +116,10 @@ def _get_metadata(address: str) -> dict[str, Any]:
 
 
 def _open_file_system(address: str) -> tuple[Any, str]:
-    """Return the fsspec file system of an address, and the path in it; raises ReaderError."""
+    """Return the fsspec file system of an address, and the path in it.
+
+    Raises ReaderError for a web page, for an address that fsspec does not know, and if fsspec is not installed.
+    """
     if address.startswith(_WEB_SCHEMES):
         raise ReaderError(
             f"{address}: web pages are not fetched; mirror them to a folder (wget --mirror), and ingest the folder"

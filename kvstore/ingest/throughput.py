@@ -58,7 +58,7 @@ class Pace:
     def estimate_seconds_left(self) -> float | None:
         """Return the estimated seconds for the remaining bytes, at the speed of the last ``WINDOW_SECONDS`` seconds.
 
-        Returns None if the speed is unknown.
+        Return 0 if no bytes remain, and None if the speed is unknown.
         """
         if self.bytes_done >= self.total_bytes:
             return 0.0

@@ -57,7 +57,7 @@ def frame_message(message: object) -> bytes:
 
 
 def read_message(stream: BinaryIO) -> Any:
-    """Read the next message of a stream. Raises EOFError at its end."""
+    """Read and return the next message of a stream. Raises EOFError if the stream ends before or within it."""
     header = stream.read(_LENGTH.size)
     size = _LENGTH.unpack(header)[0] if len(header) == _LENGTH.size else 0  # 0: the end; no message is empty
     body = stream.read(size)
@@ -118,7 +118,7 @@ def _encode(value: Any) -> object:
 
 
 def _decode(tag: int, packed: bytes) -> object:
-    """Return the object with the ``packed`` content, of the type that ``tag`` stands for.
+    """Return the object with the ``packed`` content, of the type with this ``tag``.
 
     Raises EngineError for an unknown tag or other fields.
     """

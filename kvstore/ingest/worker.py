@@ -190,9 +190,10 @@ def run_worker(
 
 
 def main(memory_bytes: int) -> None:
-    """Run the job and the tasks that arrive on standard input, until it ends, in a separate process.
+    """Run the job and the tasks that arrive on standard input, and exit the process at its end or after an error.
 
-    The process may use ``memory_bytes`` bytes of private memory; the memory map of the store does not count.
+    The process may use ``memory_bytes`` bytes of private memory; the memory map of the store does not count. The
+    messages of the worker, with its results and errors, are written to standard output.
     """
     shortage_message = frame_message(_describe_shortage(memory_bytes))  # later there is no memory for it
     limit_memory(memory_bytes)

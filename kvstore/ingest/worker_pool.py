@@ -51,7 +51,7 @@ class _WatchedWorker:
         self.last_heard = time.monotonic()
 
     def finish_file(self, file_number: int) -> None:
-        """Remove a finished file from its task, and begin the next task when no file is left in the task."""
+        """Remove a finished file from the tasks; if that finishes the current task, the next task becomes current."""
         self.task = [file for file in self.task if file.number != file_number]
         self.next_task = [file for file in self.next_task if file.number != file_number]
         if not self.task:

@@ -109,7 +109,7 @@ def check_engine(name: str) -> None:
 
 
 def start_engine(name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> Engine:
-    """Start the engine named ``name`` with up to ``workers`` workers (None: its capacity).
+    """Start the engine named ``name`` with up to ``workers`` workers (None: one process, or the cluster's capacity).
 
     Workers that cannot open the store receive its data from ``open_state``. Raises InputError for an invalid name, and
     EngineError if the engine is unavailable.

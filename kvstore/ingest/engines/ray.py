@@ -75,10 +75,10 @@ class RayEngine:
     max_failed_starts = 10
 
     def __init__(self, name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> None:
-        """Connect to the cluster ``name``, or start a local cluster. Raises EngineError.
+        """Connect to the cluster ``name``, or start a local cluster.
 
-        ``workers`` is the number of workers (None: the processors of the cluster). ``open_state`` opens the state of
-        the store.
+        ``workers`` is the number of workers (None: the processors of the cluster, up to a maximum). ``open_state``
+        opens the state of the store. Raises EngineError if the cluster is unavailable or Ray is not installed.
         """
         ray = self._ray = import_extra("ray", "ray", f"the engine {name}", error=EngineError)
         self._name = name
@@ -149,7 +149,7 @@ class RayEngine:
     def _check_head(self) -> None:
         """Raise OSError if the head (the main process) of a local cluster is gone, since Ray would keep waiting for it.
 
-        It is checked every ``_HEAD_CHECK_SECONDS`` at most.
+        It is checked at most once in ``_HEAD_CHECK_SECONDS`` seconds.
         """
         if self._name == _LOCAL_NAME and time.monotonic() > self._head_checked_at + _HEAD_CHECK_SECONDS:
             self._head_checked_at = time.monotonic()
@@ -236,7 +236,7 @@ class RayWorker:
         self._exit_reason = "was lost"
 
     def start_fetch(self) -> Any:
-        """Return Ray's reference to the pending request for the actor's messages, made now if there is no other."""
+        """Return Ray's reference to the pending request for the actor's messages; send a request if none is pending."""
         if self._pending_fetch is None:
             self._pending_fetch = self._actor.take_messages.remote()
         return self._pending_fetch
@@ -271,7 +271,7 @@ class WorkerActor:
     def __init__(self, job: bytes, memory_bytes: int | None, workers: int) -> None:
         """Start the worker of a framed ``job``, with at most ``memory_bytes`` of memory.
 
-        For ``memory_bytes`` None, the limit is a worker's share if ``workers`` workers run on this machine.
+        If ``memory_bytes`` is None, the limit is the share of one of ``workers`` workers on this machine.
         """
         memory_bytes = Limits().get_memory_bytes(workers) if memory_bytes is None else memory_bytes
         limit_memory(memory_bytes)
