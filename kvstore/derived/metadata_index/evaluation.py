@@ -103,10 +103,10 @@ _MAX_PARSE_ERROR = 16
 
 
 class Evaluation:
-    """Evaluates conditions on the documents of one state."""
+    """Evaluates conditions on the documents in one state of the store."""
 
     def __init__(self, state: State) -> None:
-        """Prepare to evaluate conditions on ``state``."""
+        """Create an evaluator of conditions on the documents in ``state``."""
         self._state = state
         self._index: MetadataIndex = state.get_part(METADATA)
 
@@ -160,7 +160,7 @@ class Evaluation:
 
     @cached_property
     def _all_documents(self) -> DocumentMask:
-        """The mask of all documents of the state."""
+        """The mask of all documents."""
         return self._make_mask(self.columns["document"])
 
     @cached_property
@@ -177,7 +177,7 @@ class Evaluation:
     def _complement(self, bounds: Bounds) -> Bounds:
         """Return the certain and possible matches of the negation of a condition with the matches ``bounds``.
 
-        The condition must be true or false for each document, never NULL.
+        The condition must be true or false for every document, never unknown (NULL).
         """
         return Bounds(self._all_documents & ~bounds.possible, self._all_documents & ~bounds.certain)
 

@@ -82,7 +82,8 @@ _TEXT_COLUMN_PREFIXES = {name: encode_column_prefix(name) for name in TEXT_COLUM
 def encode_value(value: Any) -> bytes | None:
     """Encode a value as the end of its index key (kind and value); return None if it cannot be indexed.
 
-    True and False are encoded as 1 and 0. Lists, objects, long texts and integers beyond 64 bits are not indexed.
+    True and False are encoded as 1 and 0. Not indexed are null, lists, objects, integers beyond 64 bits, and texts that
+    have more than 200 bytes or a NUL.
     """
     if isinstance(value, (bool, int)):
         return encode_number(value) if value in _INT64 else None

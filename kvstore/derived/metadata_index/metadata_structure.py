@@ -45,13 +45,13 @@ _END = b"\xff" * 5
 
 
 class MetadataIndex:
-    """The index over the values of documents in one state."""
+    """The index over the values of documents in one state of the store."""
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
-        """Read the index through ``view``, a snapshot or write transaction.
+        """Open the index through ``view``, a snapshot or write transaction.
 
         Masks have ``size`` documents, which is greater than every document id. ``cache`` (None: no cache) holds the
-        columns of ``change``, the number of the state's last change.
+        columns as of ``change``, the number of the last change.
         """
         self._view = view
         self.size = size
@@ -70,7 +70,7 @@ class MetadataIndex:
         return self.find_range(key, key + _END)
 
     def find_text(self, column: str, text: str) -> list[int] | None:
-        """Return the ids of the documents with this text in a column, ascending; None if such a text is not indexed."""
+        """Return the ids of documents with this text in a column, ascending; None if it is too long or has a NUL."""
         key = encode_text_value(text)
         return None if key is None else np.flatnonzero(self.find_key(encode_column_prefix(column) + key)).tolist()
 
@@ -88,7 +88,7 @@ class MetadataIndex:
         return encoding.build_mask(matching_rows, self.size, METADATA_SETS)
 
     def read_columns(self) -> dict[str, ColumnValues]:
-        """Return the columns of all documents by name, in order of id. The caller must not modify them."""
+        """Return the columns of all documents by name, in order of id; cached. The caller must not modify them."""
         all_columns = None if self._cache is None else self._cache.get_columns(self._change)
         if all_columns is None:
             all_columns = column_blocks.concatenate_blocks(
@@ -121,7 +121,7 @@ class MetadataIndex:
         return AllowedDocuments(ids, first_groups, group_counts, int(column_values["chunks"][rows].sum()))
 
     def get_language(self, document: int) -> str | None:
-        """Return the ISO 639 code of a document's language, or None if it is unknown or not indexed yet."""
+        """Return the ISO 639 code of a document's language; None if it is unknown or not indexed yet; cached."""
         container_index, offset = divmod(document, encoding.DOCUMENTS_PER_CONTAINER)
         languages = self._languages_by_container.get(container_index)
         if languages is None:
@@ -153,9 +153,9 @@ class MetadataIndex:
         return languages
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
-        """Yield the index key of each value with ids of documents that have it.
+        """Yield the index key of each value with the ids of documents that have the value.
 
-        A key occurs once for each container of 8,192 documents.
+        A key is repeated for each stored part of its set, which has the documents in a range of 8,192 ids.
         """
         for key, value in self._view.scan(METADATA_SETS):
             index_start = len(key) - encoding.CONTAINER_INDEX_BYTES
@@ -178,7 +178,7 @@ class MetadataMaintainer:
     """The writer of the index: collects added and deleted documents, and changes each set and block once per batch."""
 
     def __init__(self, state: State, write: WriteView) -> None:
-        """Start without changes; ``write`` is the write transaction in which the tables of the index are changed."""
+        """Create a writer without pending changes; ``write`` is the transaction in which it changes the tables."""
         self._state = state
         self._write_view = write
         #: The index before the current batch, in which the languages of removed documents are looked up.
@@ -280,7 +280,7 @@ class MetadataStructure:
     make_maintainer = MetadataMaintainer
 
     def read(self, state: State) -> MetadataIndex:
-        """Return the index of a state; it caches columns, except in a write transaction, which changes them."""
+        """Return the index of ``state``; it caches columns, except in a write transaction, which changes them."""
         counters = state.counters
         cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)

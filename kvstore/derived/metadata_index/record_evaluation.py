@@ -39,9 +39,9 @@ _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 
 
 def make_predicate(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
-    """Return a predicate that is true for records of documents of a state that satisfy a condition.
+    """Return a predicate on the records of documents in ``state`` that is true if the document satisfies a condition.
 
-    Raises ValueError for a condition that can be unknown (NULL).
+    Raises ValueError for a condition that can be unknown (NULL), or that only SQL can express.
     """
     match condition:
         case Not(operand):
@@ -91,7 +91,7 @@ def _make_value_predicate(operand: Condition, state: State) -> Callable[[Documen
 
 
 def _list_values(record: DocumentRecord, field: Field, state: State) -> Sequence[Any]:
-    """Return the elements of a field's list, or a list of the field's only value."""
+    """Return the elements of a field's list, or a list of the field's only value (None if it is missing)."""
     value = _get_value(record, field, state)
     return value if isinstance(value, list) else [value]
 

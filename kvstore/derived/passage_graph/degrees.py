@@ -57,7 +57,7 @@ class StoredDegrees:
 
     @property
     def only_edges(self) -> npt.NDArray[np.int64]:
-        """For each entity, its only chunk and how that names it, packed in a number; 0 if it has several chunks."""
+        """For each entity, its only chunk and how that names it, packed in a number; 0 if it has none or several."""
         return np.where(self._has_several, 0, self._payloads)
 
     @property

@@ -77,7 +77,7 @@ _ChunkRow = set[tuple[int, int]]
 class DecodedDegree(NamedTuple):
     """The decoded degree of an entity: how many chunks name it (``total``), and how many not only in lower case.
 
-    ``only_chunk`` is its only chunk, and ``mention_bits`` say how that names it; both are 0 if it has several chunks.
+    ``only_chunk`` is its only chunk, and ``mention_bits`` say how that names it; both are 0 if it has none or several.
     """
 
     entity: int
@@ -89,10 +89,10 @@ class DecodedDegree(NamedTuple):
 
 
 class PassageGraph(ViewReader):
-    """The passage graph of one state. Pages of degrees that were read are cached."""
+    """The passage graph in one state of the store. Pages of degrees (chunk counts) that were read are cached."""
 
     def __init__(self, view: View) -> None:
-        """Read the graph through ``view``, a snapshot or write transaction; its data are read on demand."""
+        """Open the graph through ``view``, a snapshot or write transaction; its data are read on demand."""
         super().__init__(view)
         self._lists = BlockLists(view, ENTITY_PASSAGES)
         # The pages of degrees that were read (room for 16, which grows), and the index of each by its number.
@@ -120,7 +120,7 @@ class PassageGraph(ViewReader):
         return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of entities (numbers of chunks) in the documents that the query allows: all documents."""
+        """Return the degrees of entities (numbers of chunks); subclasses count only documents that a query allows."""
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
@@ -233,7 +233,7 @@ class GraphWriter(ViewWriter, PassageGraph):
     """
 
     def __init__(self, view: WriteView) -> None:
-        """Start without changes; the graph is read and written through ``view``."""
+        """Create a writer without pending changes, which reads and writes the graph through ``view``."""
         super().__init__(view)
         #: By entity, the packed edges (chunk and mention bits) added to its row and removed from it.
         self._added_edges: dict[int, list[int]] = {}
@@ -343,7 +343,8 @@ class GraphWriter(ViewWriter, PassageGraph):
         """Write the changed chunks of entities, and return their new degrees without the link flag, by entity.
 
         A degree is a 64-bit number. It contains the only chunk of an entity, or the number of its chunks, which are
-        then in a block list. ``old_degrees`` are the stored degrees of all changed entities.
+        then in a block list. ``old_degrees`` are the stored degrees of all changed entities. Raises CorruptionError if
+        a chunk to remove is not stored.
         """
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
@@ -384,7 +385,7 @@ class GraphWriter(ViewWriter, PassageGraph):
 
         ``lists`` has the packed edges (chunk id and mention bits) removed from each entity's list and those added to
         it. A list that is left with fewer than two edges is deleted; the degree is then the packed edge instead of two
-        counts.
+        counts. Raises CorruptionError if an edge to remove is not stored.
         """
         degrees: dict[int, int] = {}
         short_lists: list[int] = []

@@ -165,13 +165,14 @@ def compute_personalized_pagerank(
 ) -> PageRank:
     """Compute the personalized PageRank of the graph from ``starts``, the masses of the nodes where walks start.
 
-    The masses are above 0, and are normalized to sum to 1. ``weights`` are the weights of the kinds of edges.
+    The masses are normalized to sum to 1. ``weights`` are the weights of the kinds of edges, and ``bias`` draws the
+    walk from entities toward some chunks (None: it does not). ``restart`` is the probability of returning to a start
+    node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge. At most
+    1 / (restart · epsilon) edges are therefore walked (Andersen, Chung, Lang 2006, section 3).
 
-    ``bias`` draws the walk from entities toward some chunks (None: it does not). ``restart`` is the probability of
-    returning to a start node. A node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge. At
-    most 1 / (restart · epsilon) edges are therefore walked (Andersen, Chung, Lang 2006, section 3). To save rounds of
-    reads, the caller can pass ``rows_read``, requests for graph rows with their answers. It can also pass ``degrees``,
-    the number of chunks of each start node that is an entity, by node.
+    To save rounds of reads, the caller can pass ``rows_read``, requests for graph rows with their answers. It can also
+    pass ``degrees``, the number of chunks of each start node that is an entity, by node. Raises InputError if there are
+    no starts, a mass is not above 0, or ``restart`` or ``epsilon`` is not between 0 and 1.
     """
     total = math.fsum(starts.values())
     if not starts or not all(mass > 0 for mass in starts.values()) or not np.isfinite(total):
@@ -233,7 +234,8 @@ def make_start_request(
     """Return a request for the rows (edges) of the start nodes that PageRank will expand first.
 
     ``starts`` are start nodes with their masses; more can be added later. ``degrees`` has the number of chunks of each
-    entity among them, by node. Chunks similar to ``vector`` are preferred (None: no preference).
+    entity among them, by node. The request includes the cosines of the chunks with ``vector``, by which the walk
+    prefers similar chunks (None: no cosines).
     """
     total = math.fsum(starts.values())
     # A node is expanded if its mass exceeds epsilon per edge.
@@ -246,7 +248,8 @@ def make_start_request(
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None) -> NeighborhoodRequest:
     """Return the request for the rows of nodes (chunks and entities), with the kinds of edges that have ``weights``.
 
-    Chunks similar to ``vector`` are preferred (None: no preference).
+    It also requests the cosines of the chunks with ``vector``, by which a walk prefers similar chunks (None: no
+    cosines).
     """
     is_entity_node = mask_entities(nodes)
     return NeighborhoodRequest(

@@ -32,7 +32,7 @@ class RestrictedPassageGraph(PassageGraph):
     """The passage graph limited to the documents that the query allows."""
 
     def __init__(self, state: State) -> None:
-        """Read the graph of ``state``, which must be restricted to some documents."""
+        """Open the graph in ``state``, which must be restricted to some documents."""
         super().__init__(state.lmdb)
         assert state.allowed is not None
         self._state, self._allowed = state, state.allowed
@@ -80,7 +80,7 @@ class RestrictedPassageGraph(PassageGraph):
         """True if a link between two entities is stated by the user, or by a document that the query allows.
 
         ``kind`` is the kind of link: of a tree, a triple, or titles. A link between a title and its short form is not
-        stated; it is visible if the names at both ends are.
+        stated; it is visible if the names at both ends are. Caches the neighbors of ``entity``.
         """
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:

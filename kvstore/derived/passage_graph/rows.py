@@ -65,7 +65,7 @@ class DocumentRows:
         entity_filter: EntityFilter,
         max_words: int,
     ) -> None:
-        """Find the names in the title of a document (``record``), which has these ``sections`` under headings.
+        """Create a builder for a document (``record``) with these ``sections``, and find the names in its title.
 
         ``pairs`` are the pairs of entities that its triples join. ``max_words`` is the maximum number of words of a
         name.

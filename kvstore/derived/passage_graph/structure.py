@@ -28,7 +28,7 @@ class GraphMaintainer:
     """The writer of the graph: rebuilds the rows of all chunks whose mentions, title, headings or triples changed."""
 
     def __init__(self, state: State, write: WriteView) -> None:
-        """Start without changes; ``write`` is the write transaction in which the tables of the graph are changed."""
+        """Create a writer without pending changes; ``write`` is the transaction in which it changes the tables."""
         self._state = state
         self._graph = GraphWriter(write)
         self._removed_chunks: list[int] = []
@@ -133,7 +133,7 @@ class GraphStructure:
     make_maintainer = GraphMaintainer
 
     def read(self, state: State) -> PassageGraph:
-        """Return the graph of a state; in a restricted state, it is limited to the documents that the query allows."""
+        """Return the graph of ``state``, limited to the documents that the query allows if the state is restricted."""
         return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
 
     def dump(self, content: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:

@@ -60,10 +60,10 @@ class SynonymGraph:
 
 
 class Synonyms:
-    """The synonyms in an index, limited to the entities of one state."""
+    """The synonyms in an index, limited to the entities that the store still has."""
 
     def __init__(self, index: SynonymGraph, entities: Entities) -> None:
-        """Limit the synonyms in ``index`` to ``entities``."""
+        """Limit the synonyms in ``index`` to ``entities``, the entities of the store."""
         self._index = index
         self._entities = entities
 
@@ -79,7 +79,7 @@ class Synonyms:
         return self._sort_pairs(self._select_existing(pairs))
 
     def find_nearest(self, vector: Vector, max_names: int) -> list[tuple[int, float]]:
-        """Return the ``max_names`` entities whose names are nearest to a unit vector, with cosines, nearest first."""
+        """Return at most ``max_names`` (entity, cosine), for the names nearest to a unit vector, nearest first."""
         num_candidates = max(MIN_CANDIDATES, 2 * max_names)
         while True:
             rows = self._index.graph.find_nearest(vector, num_candidates).labels.astype(np.intp)
@@ -96,5 +96,5 @@ class Synonyms:
         return [(entity, cosine) for _, _, entity, cosine in ranked]
 
     def _select_existing(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Return the pairs of entity and cosine whose entity exists in the state."""
+        """Return the pairs of entity and cosine whose entity still exists."""
         return [(entity, cosine) for entity, cosine in pairs if entity and entity in self._entities]

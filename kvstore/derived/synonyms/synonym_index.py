@@ -95,7 +95,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         )
 
     def bind(self, content: SynonymGraph, record: IndexRecord, state: State) -> Synonyms:
-        """Return the synonyms in an index, limited to the entities of a state."""
+        """Return the synonyms in an index, limited to the entities that still exist in ``state``."""
         return Synonyms(content, state.entities)
 
     def describe(self, content: SynonymGraph) -> str:
@@ -155,7 +155,7 @@ def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Ma
 
 
 def _hash_name(name: str) -> int:
-    """Return a 64-bit digest of a name as it is written, by which a changed spelling is noticed."""
+    """Return a 64-bit digest of a name as it is written, by which a changed spelling is detected."""
     import hashlib  # imported here because it loads all of OpenSSL, and only building the index needs it
 
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
