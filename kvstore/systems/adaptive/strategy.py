@@ -96,7 +96,7 @@ _MIN_WALK_WEIGHT = 0.05
 
 
 class AdaptiveStrategy:
-    """Hybrid search plus the walk from the question's names, weighted by how specific they are."""
+    """Hybrid search plus a walk from the question's names, weighted by how much the walk can contribute."""
 
     name = "adaptive"
     description = "hybrid search and the walk of graph in one ranking; rare names give the walk more weight"
@@ -184,8 +184,8 @@ def _select_start_names(
 ) -> list[QuestionEntity]:
     """Return the names in a question at which the graph walk starts: names in at least one chunk, but not in too many.
 
-    A name that the question compares with another can be in any number of chunks. ``spreads`` has the number of chunks
-    of each name, by its key.
+    A name that the question compares with another can be in many chunks. ``spreads`` has the estimated number of chunks
+    about each name, by the name's key.
     """
     compared_keys = decompose(query.question, names).compared_keys
     # A name in one of n chunks has the information log n. A name in more than ``max_chunks`` of them has too little.
@@ -256,9 +256,9 @@ def _compute_walk_factors(
 ) -> _WalkFactors:
     """Compute the quantities that determine how much the graph walk counts for a question.
 
-    ``names`` are its known names, ``spreads`` the number of chunks about each, and ``decomposition`` the names that it
-    compares and its remainder without names. ``hybrid`` is the result of hybrid search, with the rarity (IDF) of each
-    term in the question.
+    ``names`` are its known names, ``spreads`` the estimated number of chunks about each, and ``decomposition`` the
+    names that it compares and its remainder without names. ``hybrid`` is the result of hybrid search, with the rarity
+    (IDF) of each term in the question.
     """
     stem = query.stem
     informative_terms = get_informative_terms(query.question, stem)
@@ -313,7 +313,7 @@ def _add_triple_chunks(
     They are chunks of the names in triples (subject, relation, object) that share words with the question. The bonus of
     a chunk grows with the match of the triple and the cosine of the chunk. ``chunks`` (ids ascending) have ``scores``.
     ``hybrid`` has the rarity (IDF) of each term in the question, and ``decomposition`` the question without its names.
-    Returns all chunks, their scores, at most 1, and, for EXPLAIN, the paths of the chunks that were added.
+    Returns all chunks, their scores, rescaled to at most 1, and, for EXPLAIN, the paths of the chunks that were added.
     """
     remainder_terms = get_informative_terms(decomposition.remainder, query.stem)
     rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in remainder_terms}

@@ -30,7 +30,7 @@ class JoinedChunks(NamedTuple):
     """Chunks of names that triples join to a question, one row per name and chunk.
 
     ``matches`` has the score of each row's triple as a fraction of the best score, and ``cosines`` the cosine of its
-    chunk with the question. ``pairs`` are the two names that the triple of each row joins.
+    chunk with the question without its names. ``pairs`` are the two names that the triple of each row joins.
     """
 
     chunks: Ids
@@ -43,8 +43,8 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     """A request for the chunks of the names that the triples of the documents of ``chunks`` join to a question.
 
     ``question_key`` is the normal form of the question; names in it are skipped. ``rarities`` has the rarity (IDF) of
-    each term in the question without its names, and ``vector`` is the vector of these terms. ``stem`` stems the words
-    of triples.
+    each term in the question without its names, and ``vector`` is the vector of that part of the question. ``stem``
+    stems the words of triples.
     """
 
     chunks: Sequence[int]
@@ -88,9 +88,9 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
 
 
 def _select_entities(entities: Iterable[int], matches: Iterable[TripleMatch]) -> dict[int, TripleMatch]:
-    """Return the first ``_MAX_NAMES`` of the entities, each with the first of its matches.
+    """Return the first ``_MAX_NAMES`` distinct entities, each with the first of its matches.
 
-    ``entities`` has the entity of a name for each of the ``matches``, best first; 0 is a name of no entity.
+    ``entities`` has the entity of a name for each of the ``matches``, best first; it is 0 if the name is unknown.
     """
     match_by_entity: dict[int, TripleMatch] = {}
     for entity, match in zip(entities, matches, strict=True):

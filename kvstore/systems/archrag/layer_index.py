@@ -98,7 +98,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return CommunityGraph(stored_content.head["change"], np.split(stored_content.arrays["nodes"], ends), vectors)
 
     def bind(self, content: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
-        """Return the graph over entities and communities if it was built from the state's communities, else None."""
+        """Return the graph over entities and communities if it was built from the current communities, else None."""
         communities = bind_index(state, COMMUNITIES)
         return content if communities is not None and communities.change == content.change else None
 
@@ -114,17 +114,20 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
 def build_graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
     """Build the search graph of entities and communities in memory, without its index file.
 
-    The graph is cached for all states of the same communities. Raises IndexUnavailableError if there are too many
-    nodes, or if the state changed since the communities were built.
+    The graph is cached with the communities. Raises IndexUnavailableError if there are too many nodes, or if the store
+    changed since the communities were built.
     """
 
     def build() -> CommunityGraph:
-        """Build the graph of all communities, even if the query allows only some documents."""
+        """Build the graph of all communities, even if the query allows only some documents.
+
+        Raises IndexUnavailableError if the graph would be too large, or the communities are outdated.
+        """
         if state.counters.change != communities.change:
             raise IndexUnavailableError("the store has changed since the communities were built")
         if communities.entity_count + len(communities) >= _EXACT_BELOW:
             raise IndexUnavailableError("there are too many entities and communities to build the graph in memory")
-        all_communities = bind_index(state.unrestricted, COMMUNITIES)  # the graph is shared by all states
+        all_communities = bind_index(state.unrestricted, COMMUNITIES)  # queries with other conditions share the graph
         assert all_communities is not None
         arrays = _build_layers(state.unrestricted, all_communities).build_arrays()
         assert arrays is not None  # without a callback it cannot be cancelled

@@ -228,8 +228,8 @@ def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]
 class NodeLabel(NamedTuple):
     """The names of a node.
 
-    ``entity`` is None for a community. ``community`` is the title and level of the node's own or finest community, None
-    if it does not exist in the state.
+    ``entity`` is None for a community. ``community`` is the title and level of the community itself or, for an entity,
+    of its finest community; None if that does not exist.
     """
 
     entity: str | None

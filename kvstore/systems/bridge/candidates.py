@@ -57,8 +57,8 @@ class _TreeNeighbor(NamedTuple):
 class CandidatePool:
     """Candidate chunks, ids ascending, their cosines with the question, and the route to the abstract above each.
 
-    ``num_abstracts`` is the number of abstracts visited. ``has_specific_entities`` is false if every entity is in too
-    many abstracts, so that none was searched.
+    ``num_abstracts`` is the number of abstracts visited. ``has_specific_entities`` is false if every entity is in no
+    abstract or in too many, so that none was searched.
     """
 
     chunks: Ids
@@ -85,8 +85,8 @@ class Candidates(ReadRequest[CandidatePool]):
     def fetch(self, state: State) -> CandidatePool:
         """Collect the chunks below the abstracts that mention the question's entities (Bridge-RAG, Algorithm 1).
 
-        An abstract is a summary of chunks. The pool also has the chunks' cosines with the question. An entity that too
-        many abstracts mention is skipped.
+        An abstract is a summary of chunks. The pool also has the chunks' cosines with the question. An entity that no
+        abstract or too many abstracts mention is skipped.
         """
         specific_entities = [
             (entity, abstracts) for entity in self.entities if (abstracts := _list_mentioning_abstracts(state, entity))
@@ -137,7 +137,7 @@ class _PoolBuilder:
     """
 
     def __init__(self, state: State, request: Candidates) -> None:
-        """Start with an empty pool; ``request`` has its maximum size, the depth and the documents allowed."""
+        """Create an empty pool; ``request`` has its maximum size, the depth and the documents allowed."""
         self._state = state
         self._request = request
         #: Caches by id: the records of abstracts, and True or False for chunk ids that exist or not.

@@ -35,7 +35,7 @@ class BridgeStrategy:
         """Rank the chunks below the abstracts that mention the question's entities, by cosine.
 
         This is Bridge-RAG (section 4.3). An abstract is a summary of chunks. Falls back to a vector search over all
-        chunks if no entity is known, or if all known ones are in too many abstracts.
+        chunks if no entity is known, or if each known one is in no abstract or in too many.
         """
         num_chunks = query.chunk_count
         entities = recognize_entities(query)

@@ -101,7 +101,7 @@ def _find_nearest_names(
 
 
 def _iter_unknown_names(question: str, known_names: Sequence[QuestionEntity]) -> Iterator[str]:
-    """Yield the sequences of capitalized words in a question, without the words of ``known_names``."""
+    """Yield the sequences of capitalized words in a question, except function words and words of ``known_names``."""
     masked_question = bytearray(question.encode())
     for known_name in known_names:
         for start, end in known_name.spans:

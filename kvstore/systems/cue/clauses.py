@@ -33,8 +33,8 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     """Return the coordinate clauses of a parsed sentence in text order, then its relative clauses.
 
     "She was born in Kelloe and died in London" has two coordinate clauses; the second one gets the subject of the
-    first. A sentence without coordinate clauses is itself the first clause. If a clause would be too short, only the
-    whole sentence is returned.
+    first. A sentence without coordinate clauses is itself the first clause. If a coordinate clause would be too short,
+    only the whole sentence is returned.
     """
     words = sentence.words
     subtrees = _Subtrees(sentence)

@@ -46,7 +46,7 @@ class UnitGraph:
     """
 
     def __init__(self, query: Query, weights: TermWeights) -> None:
-        """Start with no units (sentences or clauses); ``weights`` are the BM25 weights of the question's words."""
+        """Create a graph without units (sentences); ``weights`` are the BM25 weights of the question's words."""
         self._query = query
         self._reader = query.reading
         self._stem: Callable[[str], str] = query.stem
@@ -76,7 +76,7 @@ class UnitGraph:
         return len(self._known_chunks)
 
     def get_entity_rows(self, entities: Iterable[int]) -> Mapping[int, UnitRows]:
-        """Return, by entity, the row numbers of the units (sentences or clauses) that mention it."""
+        """Return, by entity, the rows of the units (sentences) that mention it; reads units that are not cached."""
         entity_ids = list(dict.fromkeys(entities))
         self.load_entity_units(entity_ids)
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}
@@ -85,7 +85,7 @@ class UnitGraph:
         """Read the units that mention some entities, in one batch, for :meth:`get_entity_rows`.
 
         They come from the ``max_chunks`` chunks of each entity that are nearest to the question. The units of an entity
-        are read only once.
+        are cached, so they are read only once.
         """
         missing = [entity for entity in dict.fromkeys(entities) if entity not in self._rows_by_entity]
         if missing:
@@ -138,7 +138,7 @@ class UnitGraph:
         return self._keys[entity]
 
     def load_contents(self, rows: Iterable[int]) -> None:
-        """Read the texts and headings of the units (sentences) in some rows of the graph, in one batch.
+        """Read the texts and headings of the units (sentences) in some rows into the cache, in one batch.
 
         :meth:`get_text` and :meth:`get_word_mask` need them.
         """

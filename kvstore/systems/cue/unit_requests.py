@@ -35,7 +35,7 @@ _MentionBitsByChunk = Mapping[int, int]
 
 
 class UnitAvailability(NamedTuple):
-    """The state of the ``units`` index: ``is_present`` if it exists, ``is_complete`` if it covers every document."""
+    """``is_present`` is True if the ``units`` index exists, and ``is_complete`` if it covers every document."""
 
     is_present: bool
     is_complete: bool

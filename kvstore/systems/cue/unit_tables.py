@@ -13,7 +13,7 @@ from .units import UNITS, StoredUnit, Units
 
 
 def _get_units(reader: TableReader) -> Units:
-    """Return the reader of the units (sentences or clauses) in the state that an SQL table shows."""
+    """Return the reader of the units (sentences or clauses) in the store that an SQL table shows."""
     return reader.state.get_part(UNITS)
 
 

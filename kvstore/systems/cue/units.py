@@ -105,7 +105,7 @@ class _DocumentUnits:
         return bisect_right(self.unit_offsets, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
-        """Return the spans of the units (sentences) of the chunk with this ordinal; empty if a model wrote them."""
+        """Return the spans of the units (sentences) of a chunk, by its ordinal; empty if a model wrote them; cached."""
         spans = self._spans.get(ordinal)
         if spans is None:
             spans = self._spans[ordinal] = decode_spans(self._rows[ordinal], self.chunk_records[ordinal].start)
@@ -131,10 +131,10 @@ class _DocumentUnits:
 
 
 class Units:
-    """The units of one state. Caches the units, names and texts that it reads, as long as the state lives."""
+    """The units (sentences or clauses with vectors) in one state of the store; caches the units that were read."""
 
     def __init__(self, state: State) -> None:
-        """Read units (sentences or clauses with vectors) from a state; documents are read when they are needed."""
+        """Create a reader of the units (sentences) in ``state``, a state of the store; they are read on demand."""
         self._state = state
         self._parts = state.get_derived_parts(UNIT_DERIVATION)
         #: Caches: units and title entities by document, and the positions of names by chunk.
@@ -157,7 +157,7 @@ class Units:
 
     @property
     def is_complete(self) -> bool:
-        """True if the index has the units (sentences or clauses) of every document."""
+        """True if the ``units`` index exists and has the units (sentences or clauses) of every document."""
         return self._derivation is not None and not self._derivation.unbuilt_documents
 
     @cached_property
@@ -299,7 +299,7 @@ class Units:
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> set[int]:
-        """Return the entities that a unit's (sentence's) own text mentions at least once with a capital, as a name.
+        """Return the entities that a unit's (sentence's) own text mentions at least once as a name, not in lower case.
 
         A sentence of a chunk has the stored mentions of the chunk that are within its span. The text of a unit that a
         model wrote has no stored mentions, so its names are recognized here.
@@ -383,12 +383,12 @@ def _select_best(scores: list[tuple[int, float]], count: int) -> list[tuple[int,
 
 
 class _UnitsPart:
-    """The structure of a state that reads units; :meth:`State.get_part` caches its reader."""
+    """The part of a store's state that reads units (sentences); :meth:`State.get_part` caches its reader."""
 
     name = "units"
 
     def read(self, state: State) -> Units:
-        """Return a new reader of the units (sentences or clauses) of a state."""
+        """Return a new reader of the units (sentences or clauses) in a state of the store."""
         return Units(state)
 
 

@@ -71,7 +71,7 @@ class QueryBias:
 def has_informative_remainder(query: Query, decomposition: Decomposition) -> bool:
     """True if the question has enough informative words outside its names to rank chunks.
 
-    Function words, and words of request such as "explain", are not informative. ``decomposition`` has the question
+    Function words, and request words such as "explain", are not informative. ``decomposition`` has the question
     without its names. A question without names has no remainder.
     """
     if decomposition.remainder == query.question:
@@ -86,12 +86,13 @@ def has_informative_remainder(query: Query, decomposition: Decomposition) -> boo
 
 
 def make_bias_request(query: Query, decomposition: Decomposition, strength: float) -> NearestChunksRequest | None:
-    """Build a request for the chunk nearest to the question without its names; None if the walk has no bias.
+    """Build a request for the chunk nearest to the question without its names, which the bias of a walk needs.
 
     The bias divides the cosines of other chunks by the cosine of this chunk. ``decomposition`` has the question without
-    its names. ``strength`` is how strongly the walk prefers similar chunks (0: no bias).
+    its names. Returns None, for no bias, if ``strength`` is 0, if the user supplied the vector of the question, or if
+    the question has too few informative words outside its names.
     """
-    # A vector supplied by the user belongs to the whole question.
+    # The user's vector represents the whole question, and cannot be computed for a part of it.
     if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, decomposition):
         return None
     return NearestChunksRequest(query.embed_part(decomposition.remainder), top=1)

@@ -165,7 +165,8 @@ class _WalkInputs:
     ``terms`` are the terms in the question without its names, and ``counts`` the number of chunks that contain each.
     ``bias`` makes the walk prefer chunks similar to those terms (None: no preference). ``triples`` are the triples of
     the documents of the nearest chunks. ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the
-    number of chunks of each entity among the starts, by node. Starts that triples add are also added to these two.
+    number of chunks of each entity among the starts, by node. The rows and degrees of starts that come from triples are
+    appended later.
     """
 
     terms: list[str]

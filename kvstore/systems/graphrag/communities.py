@@ -57,31 +57,31 @@ _MAX_ASSIGNED_CHUNKS = 20_000
 
 
 class _StateCache:
-    """Cached titles of communities, and flags that show which are visible; valid in all states of one commit."""
+    """Cached titles of communities, and flags that show which are visible; valid for all readers of one commit."""
 
     def __init__(self, count: int) -> None:
-        """Start a cache of titles and visibility flags; ``count`` is the number of communities."""
+        """Create an empty cache of titles and visibility flags for ``count`` communities."""
         self.titles: dict[int, str] = {}
         #: 1 for visible communities, 0 for others, _UNKNOWN if not looked up yet.
         self.visibility: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
 
 
 class Communities(StoredCommunities):
-    """The communities of one build of the index in one state; the id of each is its number in that build.
+    """The communities of one build of the index in one state of the store; their ids are their numbers in that build.
 
     A member or chunk *exists* if the state contains it. A community is *visible* if it has an existing member and,
     unless it was built without chunks, an existing chunk. A *newer* chunk was added after the build.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
-        """Open the communities stored in ``rows``; ``state`` decides which members and chunks still exist."""
+        """Open the communities stored in ``rows``; members and chunks that the store's ``state`` lacks are hidden."""
         super().__init__(rows, state.settings.dimension)
         self._state = state
 
     def list_level(self, level: int) -> list[int]:
         """Return the visible communities of a level, and of coarser levels if they have no children, ids ascending.
 
-        Together they contain each entity once. A visible community still has members and chunks in the state.
+        No entity is in two of them. A visible community still has members and, if it was built with any, chunks.
         """
         communities: list[int] = self.filter_visible(self.tree.get_partition(level)).tolist()
         return communities
@@ -114,11 +114,11 @@ class Communities(StoredCommunities):
         return next((community for community in candidates if self.get_key(community) == normalized_key), None)
 
     def list_members(self, community: int) -> list[CommunityMember]:
-        """Return the members that exist in the state, strongest first."""
+        """Return the members (entities with weights) that still exist, strongest first."""
         return list(self.iter_members(community))
 
     def iter_members(self, community: int) -> Iterator[CommunityMember]:
-        """Yield the members that exist in the state, strongest first; each is looked up when it is yielded."""
+        """Yield the members (entities with weights) that still exist, strongest first; looks them up one by one."""
         return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
@@ -177,14 +177,14 @@ class Communities(StoredCommunities):
         return len({record.document for record in records if record is not None})
 
     def get_title(self, community: int) -> str:
-        """Return the title of a community: the names of its strongest existing members; cached.
-
-        A name that contains another one, or is contained in it, is skipped.
-        """
+        """Return the title of a community: the names of its strongest existing members; see :meth:`get_titles`."""
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
-        """Return titles made of the names of each community's strongest existing members; skips overlapping names."""
+        """Return titles made of the names of each community's strongest existing members; cached.
+
+        A name that contains another one, or is contained in it, is skipped.
+        """
         titles = self._cache.titles
         missing = [community for community in dict.fromkeys(communities) if community not in titles]
         members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
@@ -244,11 +244,11 @@ class Communities(StoredCommunities):
         return text
 
     def read_text(self, span: StoredSpan) -> str:
-        """Return the text of a span whose document exists in the state."""
+        """Return the text of a span; its document must still exist."""
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
     def has_spans(self, spans: Sequence[StoredSpan]) -> bool:
-        """True if the chunks of all spans exist in the state."""
+        """True if the chunks of all spans still exist."""
         return all(self._state.chunks.has_many(span.chunk for span in spans))
 
     def list_sources(self, community: int) -> list[StoredSpan]:
@@ -274,7 +274,7 @@ class Communities(StoredCommunities):
         return list(sources)
 
     def is_stale(self, community: int) -> bool:
-        """True if, since the build, a chunk was added, or a member, chunk or sentence of the summary was deleted."""
+        """True if, since the build, a community got a chunk, or lost a member, chunk or summary sentence."""
         members = (self._rows.get(MEMBERS, records.encode_u32(community)) or ())[::2]  # without their weights
         (home_chunks,) = self._list_stored_chunks([community])
         return (
@@ -285,7 +285,7 @@ class Communities(StoredCommunities):
         )
 
     def is_visible(self, community: int) -> bool:
-        """True if the state has a member and, unless the community was built without chunks, a chunk of it."""
+        """True if a community still has a member and, unless it was built without chunks, a chunk."""
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
     def filter_visible(self, communities: IntArray) -> IntArray:
@@ -303,7 +303,7 @@ class Communities(StoredCommunities):
         return visible_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
-        """Return the communities that contain an entity, coarsest first; none if it was added after the build."""
+        """Return the communities that contain an entity, coarsest first; empty if it is in none, or is newer."""
         # A row has the finest community (None: the entity is in none), and the entity's number of chunks.
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
         finest, _ = row or (None, 0)
@@ -379,7 +379,7 @@ class Communities(StoredCommunities):
     # Reading rows -----------------------------------------------------------------------------------------------------
 
     def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[CommunityMember]:
-        """Yield the members in a stored row (None: no row) that exist in the state, in order."""
+        """Yield the members in a stored row (None: no row) that still exist, in order."""
         values = iter(row or ())  # entity, weight, entity, weight, and so on
         for entity, weight in zip(values, values, strict=True):
             if self._is_current or entity in self._state.entities:
@@ -404,15 +404,16 @@ class Communities(StoredCommunities):
     def is_unchanged(self) -> bool:
         """True if nothing changed since the build and no model has written a report.
 
-        Everything the communities return is then the same for every state.
+        Everything that the communities return then depends only on the build.
         """
         return self._is_current and not self._has_written_texts
 
     @cached_property
     def _cache(self) -> _StateCache:
-        """The cached titles and visibility flags of this state, shared by all states of the same commit.
+        """The cached titles and visibility flags, which all readers of the same commit share.
 
-        A write transaction, and a state limited to some documents, have their own: they may contain other communities.
+        A write transaction, and a query limited to some documents, have a cache of their own, since they may see other
+        communities.
         """
         if self._state.lmdb.writable or self._state.allowed is not None:
             return _StateCache(self._count)
@@ -425,18 +426,18 @@ class Communities(StoredCommunities):
         return cache
 
     def _filter_existing(self, items: list[Value], get_chunk: Callable[[Value], int]) -> list[Value]:
-        """Return the ``items`` whose chunks exist in the state; ``get_chunk`` returns the chunk of an item."""
+        """Return the ``items`` whose chunks still exist; ``get_chunk`` returns the chunk of an item."""
         if self._is_current:
             return items
         return list(compress(items, self._state.chunks.has_many(map(get_chunk, items))))
 
     def _find_existing_chunks(self, chunks: Iterable[int]) -> set[int]:
-        """Return the chunks that exist in the state."""
+        """Return the chunks that still exist, without duplicates."""
         distinct_chunks = list(dict.fromkeys(chunks))
         return set(compress(distinct_chunks, self._state.chunks.has_many(distinct_chunks)))
 
     def _mask_with_members(self, communities: IntArray) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a member in the state."""
+        """Return a mask of the communities that still have a member."""
         # Usually, the first member exists, and the others need not be looked up.
         mask = np.array(self._state.entities.has_many(self.tree.first_members[communities].tolist()), np.bool_)
         for index in np.flatnonzero(~mask).tolist():

@@ -91,7 +91,7 @@ def _sum_inner_weights(edges: Edges, node_communities: IntArray) -> IntArray:
 
 
 def build_communities(state: State, options: CommunityOptions | None = None) -> CommunityTree:
-    """Group the entities of a state into communities at several levels, and assign each chunk to one of them.
+    """Group the entities of a store into communities at several levels, and assign each chunk to one of them.
 
     This is the graph partition of GraphRAG or ArchRAG. ``options`` are the method and the sizes of communities (None:
     the defaults). Raises InputError if the method needs a library that is not installed.

@@ -77,7 +77,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         return Generation(change, chunk_stop, header, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Communities:
-        """Return the stored communities of one build, limited to the members and chunks that exist in a state."""
+        """Return the stored communities of one build, limited to members and chunks that still exist in ``state``."""
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:

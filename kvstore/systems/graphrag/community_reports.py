@@ -354,7 +354,7 @@ class _ChunkReader:
     """
 
     def __init__(self, state: State, tree: CommunityTree) -> None:
-        """Prepare to read the chunks that the graph of ``tree`` has, from ``state``."""
+        """Create a reader of the chunks in the graph of ``tree``, through ``state``, the state of the store."""
         self._state = state
         self._tree = tree
         self._display = load_display_entities(state)

@@ -23,7 +23,7 @@ _MAX_NAMED_MEMBERS = 20
 
 
 def get_communities(state: State) -> Communities | None:
-    """Return the communities of a state, or None if it has no communities index or that is not built yet."""
+    """Return the communities in a state of the store; None if its ``communities`` index is missing or not built yet."""
     return bind_generation(state, COMMUNITIES)
 
 
@@ -64,7 +64,7 @@ def _make_column(
 ) -> tuple[str, Callable[[TableReader, TableRow, Any], SqlValue]]:
     """Return a column of an SQL table: its type, and a function that reads its value for a row.
 
-    ``read`` returns the value for a state, its communities and the id of the row's community.
+    ``read`` returns the value, given the state of the store, its communities and the id of the row's community.
     """
 
     def read_value(reader: TableReader, row: TableRow, record: Any) -> SqlValue:

@@ -137,9 +137,9 @@ def _find_descriptions(communities: Communities, community: int, span_texts: Seq
         indexes_by_document.setdefault(span.document, []).append(index)
     for document, sentence in communities.list_descriptions(community):
         span_indexes = indexes_by_document[document]
-        supporting = find_sources(sentence, [span_texts[index] for index in span_indexes])
-        if supporting and sentence not in span_texts:
-            yield _SourceText(span_indexes[supporting[0]], sentence)
+        supporting_positions = find_sources(sentence, [span_texts[index] for index in span_indexes])
+        if supporting_positions and sentence not in span_texts:
+            yield _SourceText(span_indexes[supporting_positions[0]], sentence)
 
 
 def _select_fitting(sources: Iterable[_SourceText], max_tokens: int) -> tuple[list[_SourceText], int]:

@@ -154,7 +154,7 @@ class DriftStrategy:
 
 
 def _collect_paths(rounds: Iterable[Sequence[LocalResult]]) -> dict[int, str]:
-    """Return, by chunk, the reason for which the first search retrieved it (path), with the round of that search."""
+    """Return, by chunk, the path (reason) from the first search that found it, preceded by the round of follow-up."""
     paths: dict[int, str] = {}
     for round_number, results in enumerate(rounds):
         prefix = f"follow-up {round_number}: " if round_number else ""

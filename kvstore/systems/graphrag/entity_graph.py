@@ -91,7 +91,7 @@ def compute_strengths(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.fl
 
 
 def build_entity_graph(state: State) -> EntityGraph:
-    """Build the graph of the entities in a state: which chunks mention them, and edges for co-occurrences and links."""
+    """Build the graph of a store's entities: which chunks mention them, and edges for co-occurrences and links."""
     graph = build_mention_graph(state)
     degrees = graph.degrees
     links = _sum_links(state.get_part(GRAPH), load_display_entities(state), graph.entities)
@@ -102,7 +102,7 @@ def build_entity_graph(state: State) -> EntityGraph:
 
 
 def build_mention_graph(state: State) -> EntityGraph:
-    """Build the entity graph of a state with its mentions (which chunks mention which entities), but without edges."""
+    """Build the entity graph of a store with its mentions (which chunks mention which entities), but without edges."""
     passage_graph = state.get_part(GRAPH)
     chunks, documents = _list_chunks(state)
     mention_chunks, entities, mention_bits = _read_mentions(passage_graph, chunks)

@@ -143,11 +143,14 @@ class _CommunityScoring:
         return cls(query, rarities, placement.allowed, placement.newer_chunks, unassigned, num_omitted)
 
     def score_children(self, parents: IntArray | None) -> ScoredCommunities:
-        """Return the children of communities with their scores for the question (None: the coarsest communities)."""
+        """Return the children of ``parents`` (None: the coarsest communities) with their scores for the question."""
         return self.query.reading.fetch(ScoredChildren(parents, self.allowed, self.query.vector, self.rarities))
 
     def score_unassigned(self) -> float:
-        """Return the score of the chunks in no community: mean cosine of the nearest, plus BM25 score of all."""
+        """Return the score of the chunks in no community: mean cosine of the nearest, plus BM25 score of all.
+
+        There must be at least one such chunk.
+        """
         ids = np.array(self.unassigned, np.uint64)
         all_cosines, texts = self.query.reading.fetch(
             CosineRequest(ids, self.query.vector), ChunkTexts(self.unassigned if self.rarities else [])
@@ -249,25 +252,25 @@ def _build_reports(query: Query, groups: Sequence[_SelectedGroup], scoring: _Com
 
 
 def _build_reports_within(
-    query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring, max_tokens: int
+    query: Query, groups: Sequence[_SelectedGroup], scoring: _CommunityScoring, max_tokens: int
 ) -> list[Hit]:
-    """Return reports on the ``selected`` groups (communities, or the chunks in none) of ``max_tokens`` tokens in total.
+    """Return reports on ``groups`` (communities, or the chunks in none), of at most ``max_tokens`` tokens in total.
 
     The share of each is proportional to its score times its number of chunks. Tokens that a report leaves unused go to
     reports with larger shares. A group without a sentence that fits has no report.
     """
-    community_ids = [group.community for group in selected if group.community is not None]
+    community_ids = [group.community for group in groups if group.community is not None]
     chunk_groups, labels = query.reading.fetch(CommunityChunks(community_ids), CommunityLabels(community_ids))
     chunks_by_group = _list_allowed_chunks(query, scoring, zip(community_ids, chunk_groups, strict=True))
     labels_by_group: dict[int | None, CommunityLabel] = dict(zip(community_ids, labels, strict=True))
     labels_by_group[None] = _UNASSIGNED_LABEL
-    candidates = _fetch_candidates(query, [(group.community, chunks_by_group[group.community]) for group in selected])
-    shares = {community: max(0.0, score) * len(chunks_by_group[community]) for community, score in selected}
+    candidates = _fetch_candidates(query, [(group.community, chunks_by_group[group.community]) for group in groups])
+    shares = {community: max(0.0, score) * len(chunks_by_group[community]) for community, score in groups}
     remaining_share, remaining_tokens = math.fsum(shares.values()), max_tokens
     hits: dict[int | None, Hit | None] = {}
     # Ties are in order of communities, after the unassigned chunks.
     smallest_first = sorted(
-        selected, key=lambda group: (shares[group.community], -1 if group.community is None else group.community)
+        groups, key=lambda group: (shares[group.community], -1 if group.community is None else group.community)
     )
     for group_id, score in smallest_first:
         num_tokens = int(remaining_tokens * shares[group_id] / remaining_share) if remaining_share > 0 else 0
@@ -277,7 +280,7 @@ def _build_reports_within(
         hits[group_id] = hit = build_report_hit(content, path, score)
         remaining_share -= shares[group_id]
         remaining_tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
-    ordered_hits = (hits[group.community] for group in selected)
+    ordered_hits = (hits[group.community] for group in groups)
     return renumber_hits(hit for hit in ordered_hits if hit is not None)
 
 

@@ -27,7 +27,7 @@ from .community_reports import read_spans
 
 
 def require_communities(state: State) -> Communities:
-    """Return the communities of a state; raises InputError if they are not built yet."""
+    """Return the communities (groups of entities) of a store; raises InputError if they are not built yet."""
     communities = bind_index(state, COMMUNITIES)
     if communities is None:
         raise InputError("the index communities is not built yet; run REFRESH INDEX communities to build it")

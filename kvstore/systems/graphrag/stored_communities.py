@@ -75,7 +75,7 @@ class StoredCommunities:
     """The communities of one build of the index, as stored, including deleted members and chunks."""
 
     def __init__(self, rows: GenerationRows, dimension: int) -> None:
-        """Use the stored ``rows`` of one build of the index, which are read on demand.
+        """Open the communities that one build of the index stored in ``rows``; they are read on demand.
 
         The vectors of communities have ``dimension`` numbers.
         """
@@ -95,7 +95,7 @@ class StoredCommunities:
     def get_cached(self, name: str, make: Callable[[], Value]) -> Value:
         """Return the value cached under ``name``; ``make`` computes it on the first call.
 
-        All states that read this build of the index share the value, so it must not depend on the state.
+        All snapshots that read this build of the index share the value, so it must depend on the build alone.
         """
         return self._rows.get_cached(name, lambda _: make())
 
@@ -117,11 +117,11 @@ class StoredCommunities:
 
     @property
     def tree(self) -> StoredTree:
-        """The hierarchy of communities; raises CorruptionError if the stored records do not form a tree."""
+        """The hierarchy of communities; cached. Raises CorruptionError if the stored records do not form a tree."""
         return self._rows.get_cached("tree", self._read_tree)
 
     def _read_tree(self, rows: GenerationRows) -> StoredTree:
-        """Read the tree; raise CorruptionError unless all parents exist and are coarser than their children."""
+        """Read the tree; raise CorruptionError if a community or parent is missing, or a level is invalid."""
         tree = StoredTree.from_rows(rows)
         children = np.flatnonzero(tree.parents != NO_COMMUNITY)
         parents = tree.parents[children]
@@ -156,11 +156,11 @@ class StoredCommunities:
 
     @property
     def entity_count(self) -> int:
-        """The number of entities that were nodes of the graph when the communities were built."""
+        """The number of entities that were nodes of the graph when the communities were built; cached."""
         return self._rows.get_cached("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
-        """Return the cosines of communities with a unit vector."""
+        """Return the cosines of the centroids of communities with a unit vector."""
         return cosines(self._vectors, vector, communities)
 
     def get_vectors(self, communities: Sequence[int]) -> Matrix:
@@ -245,11 +245,11 @@ class StoredCommunities:
 
     @property
     def _content_digests(self) -> list[bytes]:
-        """For each community, the digest of the material of its report, which identifies a model's text and vector."""
+        """For each community, the digest of the texts that a model's report on it is written from; cached."""
         return self._rows.get_cached("contents", self._read_content_digests)
 
     def _read_content_digests(self, _: GenerationRows) -> list[bytes]:
-        """Read the digest of the material of each community's report."""
+        """Read, for each community, the digest of the texts that a model's report on it is written from."""
         self.preload(range(self._count))
         return [self.get(community).content_digest for community in range(self._count)]
 
@@ -263,13 +263,14 @@ class StoredCommunities:
 
     @property
     def _first_chunks(self) -> IntArray:
-        """For each community, one of the chunks assigned to it or to a descendant; -1 if there are none."""
+        """For each community, one of the chunks assigned to it or to a descendant, -1 if there are none; cached."""
         return self._rows.get_cached("first chunks", lambda rows: _read_first_chunks(rows, self.tree))
 
     def _find_finest(self, entities: Sequence[int]) -> tuple[IntArray, IntArray]:
         """Return two arrays: the finest community of each entity, and the entity's number of chunks at build time.
 
-        An entity that was added after the build has :data:`NO_COMMUNITY` and 0.
+        An entity that was added after the build has :data:`NO_COMMUNITY` and 0. Raises CorruptionError if a community
+        is not stored.
         """
         # ``indexes`` are the positions in ``entities`` of the entities that have a row.
         indexes, rows = self._rows.read_numbers(
@@ -283,7 +284,7 @@ class StoredCommunities:
 
     @property
     def _vectors(self) -> Matrix:
-        """The unit vectors of all communities, shape (communities, dimension)."""
+        """The unit vectors of all communities, shape (communities, dimension); cached."""
         return self._rows.get_cached("vectors", self._read_vectors)
 
     def _read_vectors(self, rows: GenerationRows) -> Matrix:

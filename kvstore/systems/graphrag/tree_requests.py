@@ -177,8 +177,8 @@ def _get_terms(state: State, communities: Communities, community_ids: Sequence[i
     """Return the terms of the report on each community, as one string, each as often as it occurs, between spaces.
 
     The stored terms are used if the query allows all documents and nothing changed since the build. Otherwise, the
-    terms come from the current title and text. They are cached for all states together with the title and the text
-    or spans that they come from, and rebuilt if these have changed.
+    terms come from the current title and text. They are cached together with the title and the text or spans that they
+    come from, and rebuilt if these have changed.
     """
     if state.allowed is None and communities.is_unchanged:
         return communities.get_built_terms(community_ids)

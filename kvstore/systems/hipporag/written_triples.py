@@ -83,11 +83,11 @@ class _WrittenTriples(WrittenListFact):
         return "triples"
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt that asks a language model for the triples (subject, predicate, object) of passages.
+        """Build the prompt that asks a language model for the triples (subject, relation, object) of passages.
 
         This is the open information extraction of HippoRAG (section 2.3). If there is only one passage, and it has
-        predicates, an invalid answer is followed by a second prompt. Its schema lists the possible subjects and
-        predicates. Without such a list, weak models copy the triples of the examples, or combine any words.
+        predicates (a relation and an object), an invalid answer is followed by a second prompt. Its schema lists the
+        possible subjects and predicates. Without such a list, weak models copy the examples or combine any words.
         """
         from ...models.triple_support import list_names_and_predicates
 
@@ -100,16 +100,15 @@ class _WrittenTriples(WrittenListFact):
             return prompt
         triple_schema = build_object_schema(
             subject=build_enum_schema([title] if title else names[:_MAX_NAMES]),
-            # A predicate is a relation and an object.
             predicate=build_enum_schema([_PREDICATE_MARK.join(predicate) for predicate in predicates[:_MAX_NAMES]]),
         )
         second_schema = build_array_schema(triple_schema, _MAX_SECOND_TRIPLES)
         return replace(prompt, build_simpler=partial(self.build_schema_prompt, passages, second_schema))
 
     def split_output(self, output: Iterable[Any]) -> Iterable[Sequence[str]]:
-        """Return the triples in a model's answer, each as [subject, predicate, object].
+        """Return the triples in a model's answer, each as [subject, relation, object].
 
-        In the answer to a second prompt, which lists the possible predicates, they are JSON objects.
+        The answer to a second prompt has JSON objects instead, whose ``predicate`` is a relation and an object.
         """
         return [
             [item["subject"], *item["predicate"].split(_PREDICATE_MARK)] if isinstance(item, Mapping) else item

@@ -273,16 +273,16 @@ def _add_bonuses(
 
     ``weights`` has the weight of each bonus. Only the best :data:`_NUM_READ` chunks are read. Returns their number.
     """
-    read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
-    indexes = np.searchsorted(chunks, read_chunks)
-    for index, loaded_chunk in zip(indexes.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
+    best_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
+    indexes = np.searchsorted(chunks, best_chunks)
+    for index, loaded_chunk in zip(indexes.tolist(), query.load_chunks(best_chunks.tolist()), strict=True):
         bonuses = scorer.compute_bonuses(loaded_chunk)
         scores[index] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
         scores[index] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
     # A question without reference numbers cannot get the bonus for them.
     max_number_bonus = _NUMBER_WEIGHT if scorer.numbers else 0.0
     scores /= 1 + weights.nearness + weights.headings + weights.entries + max_number_bonus
-    return len(read_chunks)
+    return len(best_chunks)
 
 
 def _list_ids(ranking: Ranking) -> Ids:
@@ -423,7 +423,7 @@ def _evaluate_polynomial(coefficients: tuple[float, ...], value: float) -> float
 def compute_dense_reliability(
     cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise
 ) -> float:
-    """Return the factor, 0 to 1, by which the weight of dense search is reduced if the embedder suits the texts badly.
+    """Return the factor, 0 to 1, for the weight of dense search; it is below 1 if the embedder does not suit the texts.
 
     If the embedder supports the language, the best chunks of lexical search have higher cosines with the question than
     unrelated chunks. ``cosines`` and ``lexical`` have the cosine and the BM25 score, as a fraction of the best, of each

@@ -24,7 +24,7 @@ class LexicalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return the chunks that match the words in the question best (BM25); a quoted phrase is one more term."""
+        """Return the chunks that best match the question's words by BM25; a quoted phrase counts as one more term."""
         k1, b = option(query, self, "k1"), option(query, self, "b")
         if _QUOTE_CHARACTERS.isdisjoint(query.question):  # most questions, which need no code for phrases
             ranking = rank_by_words(query, query.reach, k1, b)

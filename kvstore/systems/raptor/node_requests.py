@@ -180,10 +180,10 @@ class NodeHits(ReadRequest[list[Hit | None]]):
 
 
 class _NodeReader:
-    """Reads the nodes (chunks, abstracts and topics) of a state; caches the records of abstracts."""
+    """Reads the nodes (chunks, abstracts and topics) of a store's trees; caches the records of abstracts."""
 
     def __init__(self, state: State) -> None:
-        """Read tree nodes from a state; topics are not read if the query has a condition on documents."""
+        """Create a reader of tree nodes; it finds no topics if the query has a condition on documents."""
         self._state = state
         # A topic can contain chunks from any document, including documents that do not match the query's condition.
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
@@ -191,7 +191,7 @@ class _NodeReader:
 
     @property
     def _bound_topics(self) -> Topics:
-        """The topics (groups of chunks) of the state; only code for a node that is a topic uses it, so they exist."""
+        """The topics (groups of chunks) of the store; only for code that handles a topic, so they exist."""
         assert self._topics is not None, "a node is a topic only if there are topics"
         return self._topics
 

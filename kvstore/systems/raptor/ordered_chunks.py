@@ -54,7 +54,7 @@ class OrderedChunks:
 
     @staticmethod
     def from_state(state: State) -> tuple[OrderedChunks, Matrix]:
-        """Copy the texts and vectors of a state's chunks to scratch files; return them, and the vectors also in memory.
+        """Copy the texts and vectors of all chunks to scratch files; return them, and the vectors also in memory.
 
         The array of unit vectors has shape (chunks, dimension).
         """
@@ -148,7 +148,7 @@ class OrderedChunks:
 
 
 def _sort_documents(state: State) -> tuple[array[int], int]:
-    """Return the ids of the documents of a state in the order of their keys, and the number of their chunks."""
+    """Return the ids of all documents in the order of their keys, and the total number of their chunks."""
     keyed_documents, num_chunks = [], 0
     for record in state.documents.scan():
         keyed_documents.append((record.key, record.id))

@@ -63,21 +63,25 @@ def summarize(query: Query, strategy: str) -> Evidence:
         step.detail, step.count = overview.source, overview.source_count
     max_tokens = query.top * query.reading.settings.chunk_tokens if query.within is None else query.within
     with query.trace.step("cover") as step:
-        selected, coverage = _select_sentences(query, overview.sentences, max_tokens, overview.get_group)
+        sentences, coverage = _select_sentences(query, overview.sentences, max_tokens, overview.get_group)
         step.detail = (
-            f"{len(selected)} of {len(overview.sentences):,} sentences, in at most {max_tokens:,} tokens, cover "
+            f"{len(sentences)} of {len(overview.sentences):,} sentences, in at most {max_tokens:,} tokens, cover "
             f"{coverage:.0%} of the weight of all words"
         )
-        step.count = len(selected)
+        step.count = len(sentences)
     with query.trace.step("read chunks") as step:
-        parts = overview.iter_parts(selected, min(query.top, max(1, max_tokens // _MIN_PART_TOKENS)))
+        parts = overview.iter_parts(sentences, min(query.top, max(1, max_tokens // _MIN_PART_TOKENS)))
         hits = [replace(hit, rank=rank, score=coverage) for rank, hit in enumerate(parts, 1)]
         step.detail, step.count = f"in {len(hits)} parts of {overview.kind}", len(hits)
     return Evidence(query.question, strategy, hits, steps=query.trace.steps, pool=overview.chunk_count)
 
 
 def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
-    """Read the sentences to select from, grouped by topic or, if there are no topics, by document."""
+    """Read the sentences to select from, grouped by topic.
+
+    They are grouped by document if there are no topics, if the query has a condition on documents, or if the store has
+    a single document.
+    """
     reader = query.reading
     # A topic contains sentences from any document, so a filtered query is summarized document by document.
     if query.allowed is None and reader.counters.documents > 1:
@@ -132,7 +136,7 @@ class _DocumentOverview:
     kind = "documents"
 
     def __init__(self, reader: BatchedReader, candidates: DocumentCandidates) -> None:
-        """Group the candidate sentences by document; ``reader`` reads how documents divide into parts."""
+        """Store the candidate sentences and their documents; ``reader`` reads how documents divide into parts."""
         self._reader = reader
         self._documents, self.sentences, self.source = candidates
         self.source_count = len(self._documents)
@@ -172,7 +176,7 @@ class _TopicOverview:
     kind = "topics"
 
     def __init__(self, reader: BatchedReader, candidates: TopicCandidates) -> None:
-        """Group the candidate sentences by topic; ``reader`` reads topic titles and the positions of chunks."""
+        """Store the candidate sentences and their topics; ``reader`` reads topic titles and positions of chunks."""
         self._reader = reader
         self.sentences, self._topics_by_chunk, self.source, self.source_count = candidates
         self.chunk_count = reader.counters.chunks

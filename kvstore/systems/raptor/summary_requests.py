@@ -120,7 +120,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
         return TopicCandidates(sentences, topics_by_chunk, source, count)
 
     def _read_summaries(self, state: State, topics: Topics, topic_ids: Sequence[int]) -> list[CoverSentence]:
-        """Return the sentences of topic summaries, and of chunks added later, by document key and offset."""
+        """Return the sentences of topic summaries, and of some chunks added later, by document key and offset."""
         topics.load_topics(topic_ids)
         ranges_by_document: dict[int, set[tuple[int, int]]] = {}
         for topic in topic_ids:
@@ -226,23 +226,23 @@ class TopicsWithinLimit(ReadRequest[dict[int, str | None]]):
         """Return the titles by topic, after replacing the largest topics with their children, within the limit.
 
         A topic is replaced if this leaves at most ``limit`` topics. A topic without a title has None. The result is
-        empty if the state has no topics.
+        empty if the store has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:
             return {}
-        selected = set(self.roots)
-        heap = [(-int(topics.tree.sizes[topic]), topic) for topic in selected]  # the largest first
+        topic_ids = set(self.roots)
+        heap = [(-int(topics.tree.sizes[topic]), topic) for topic in topic_ids]  # the largest first
         heapq.heapify(heap)
         while heap:
             _, topic = heapq.heappop(heap)
             children = topics.list_children(topic)
-            if children and len(selected) - 1 + len(children) <= self.limit:
-                selected = (selected - {topic}) | set(children)
+            if children and len(topic_ids) - 1 + len(children) <= self.limit:
+                topic_ids = (topic_ids - {topic}) | set(children)
                 for child in children:
                     heapq.heappush(heap, (-int(topics.tree.sizes[child]), child))
-        topics.load_topics(sorted(selected))
-        return {topic: topics.get_title(topic) or None for topic in sorted(selected)}
+        topics.load_topics(sorted(topic_ids))
+        return {topic: topics.get_title(topic) or None for topic in sorted(topic_ids)}
 
 
 class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):

@@ -161,7 +161,7 @@ class _SummarizedTree:
     """
 
     def __init__(self, chunks: OrderedChunks, levels: list[_TopicLevel]) -> None:
-        """Store the levels, finest first; ``chunks`` has the texts."""
+        """Store the levels of topics, finest first; ``chunks`` has the texts that are summarized."""
         self._chunks, self._levels = chunks, levels
 
     def __len__(self) -> int:

@@ -100,7 +100,7 @@ class TopicIndex(GenerationIndex[Topics]):
         return Generation(counters.change, counters.next_chunk, header, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Topics:
-        """Return the stored topics of one build, limited to the documents and chunks that exist in a state."""
+        """Return the stored topics of one build, limited to documents and chunks that still exist in ``state``."""
         return Topics(rows, state)
 
     def describe(self, topics: Topics) -> str:
@@ -147,14 +147,17 @@ class TopicIndex(GenerationIndex[Topics]):
         }
 
     def check(self, topics: Topics) -> Iterator[str]:
-        """Yield an error message for each topic without valid children, and for each chunk in no topic."""
+        """Yield an error message for each topic without valid children, and for each chunk in no topic.
+
+        Raises CorruptionError if the record of a topic is missing.
+        """
         tree = topics.tree
         for topic in tree.levels.nonzero()[0].tolist():  # above the finest level
             children = tree.list_children(topic)
             is_in_related_tree = tree.is_in_related_tree(topic)
             if not children or any(tree.is_in_related_tree(child) != is_in_related_tree for child in children):
                 yield f"topic {topic} has no children, or children of the other tree: {children}"
-        for _ in topics.iter_stored():  # raises CorruptionError if one is missing
+        for _ in topics.iter_stored():  # raises CorruptionError
             pass
         yield from topics.iter_faults()
 

@@ -55,7 +55,7 @@ class LevelSummaries:
     """The summaries and titles of the topics of a level, stored compactly as spans of sentences and words."""
 
     def __init__(self) -> None:
-        """Start without topics; the topics of the level are appended in the order of their ids."""
+        """Create an empty collection, to which the topics of the level are appended in the order of their ids."""
         self._sentences = array("q")  # three integers per sentence: chunk index, start and end
         self._titles = array("q")  # four integers per title word: index in ``_words``, chunk index, start and end
         # The sentences of topic n start at ``_sentence_starts[n]``, and end at ``_sentence_starts[n + 1]``.
@@ -91,7 +91,8 @@ class LevelSummaries:
 def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
     """Set the summary, title and texts for a model (``prompt_spans``) of a topic (``draft``), chosen from its chunks.
 
-    The summary is sentences that have most of the words that the chunks share; the title is the most shared words.
+    The sentences of the summary have most of the words that the chunks share. The title consists of the words that the
+    most chunks share, except everyday words.
     """
     sentences: list[TopicSentence] = []
     chunk_counts: Counter[str] = Counter()
@@ -126,9 +127,9 @@ def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences
 
 
 def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the first of the spans to show to a model that fit into :data:`_MAX_PROMPT_BYTES`, at least one.
+    """Return the first ``spans``, as many as have :data:`_MAX_PROMPT_BYTES` bytes in total, but at least one.
 
-    A span is (chunk index, start, end), in bytes.
+    A model is shown their texts. A span is (chunk index, start, end), in bytes.
     """
     prompt_spans: list[tuple[int, int, int]] = []
     num_bytes = 0
@@ -160,7 +161,7 @@ def summarize_from_children(
 
 
 def _select_shared_words(titles: Sequence[Sequence[TitleWord]]) -> list[TitleWord]:
-    """Return the words that the most titles have, ties in order of first occurrence, as the words of a new title."""
+    """Return the words of a new title: the few words that the most titles have, ties in order of first occurrence."""
     word_counts: Counter[str] = Counter()
     first_title_words: dict[str, TitleWord] = {}
     for title in titles:

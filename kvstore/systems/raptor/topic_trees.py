@@ -39,7 +39,7 @@ class TreeColumns:
     """The columns of trees of topics, filled one topic at a time."""
 
     def __init__(self) -> None:
-        """Start columns without topics: level, parent, number of chunks, and the chunks of topics of level 0."""
+        """Create empty columns: level, parent, number of chunks, and the chunks of topics of level 0."""
         self._levels, self._parents, self._chunk_counts = array("B"), array("I"), array("I")
         self._chunks = array("Q")  # only the chunks of the leaf topics (of level 0)
 

@@ -115,16 +115,16 @@ def _select_summarized_texts(topic: Topic, texts: Sequence[str]) -> list[int]:
 
     ``texts`` are the texts that the first prompt for a summary of the topic showed. The selected ones are the texts
     with sentences of the extractive summary. A text that cannot be copied as a sentence, such as a list item, is
-    replaced by another text. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
+    replaced by another text. Two or more texts have at most ``_MAX_SHORT_BYTES`` bytes together.
     """
-    summarized = dict.fromkeys(
+    summarized_indexes = dict.fromkeys(
         index
         for sentence in topic.summary
         for index, span in enumerate(topic.prompt_spans[: len(texts)])
         if span.document == sentence.document and span.start <= sentence.start and sentence.end <= span.end
     )
-    num_selected = min(_MAX_SENTENCES, max(1, len(summarized)))
-    candidates = list(dict.fromkeys((*summarized, *range(len(texts)))))  # the texts of the summary first
+    num_selected = min(_MAX_SENTENCES, max(1, len(summarized_indexes)))
+    candidates = list(dict.fromkeys((*summarized_indexes, *range(len(texts)))))  # the texts of the summary first
     candidates = select_usable_indexes(texts, candidates)
     total_sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
     num_fitting = len([size for size in total_sizes if size <= _MAX_SHORT_BYTES])  # the sizes ascend
@@ -146,8 +146,8 @@ def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], tas
     named_positions = {source - 1 for sentence in answer_sentences for source in sentence.get("sources", ())}
     sources = {
         indexes[position]
-        for supporting in sentences.values()  # the positions of the texts that support each sentence
-        for position in named_positions.intersection(supporting) or supporting[:1]
+        for supporting_positions in sentences.values()  # of the texts that support each sentence
+        for position in named_positions.intersection(supporting_positions) or supporting_positions[:1]
     }
     value: dict[str, Any] = {"summary": " ".join(sentences), "sources": sorted(sources)}
     title = " ".join(answer.get("title", "").split())

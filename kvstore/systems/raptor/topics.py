@@ -42,7 +42,7 @@ _NUM_NEIGHBORS, _NEIGHBORS_FACTOR = 32, 8
 
 
 class Topics:
-    """The topics of one build of the index in one state.
+    """The topics of one build of the index in one state of the store.
 
     A chunk *exists* if the state contains it, and a topic is *visible* if it contains an existing chunk. A *newer*
     chunk was added after the topics were built; it is assigned to topics when the state is read. The *leaf* topics are
@@ -50,7 +50,7 @@ class Topics:
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
-        """Read the topics (groups of chunks) of one build of the index from ``rows``.
+        """Open the topics (groups of chunks) of one build of the index, which ``rows`` has stored.
 
         Documents and chunks missing from ``state`` are hidden.
         """
@@ -113,7 +113,10 @@ class Topics:
         return self.load_topics([topic])[topic]
 
     def load_topics(self, topics: Sequence[int]) -> Mapping[int, Topic]:
-        """Read topics (groups of chunks), as they were built, into the cache; return the cache, by topic id."""
+        """Read topics (groups of chunks), as they were built, into the cache; return the cache, by topic id.
+
+        Raises CorruptionError if one is missing.
+        """
         missing = [topic for topic in topics if topic not in self._topics]
         for topic, row in zip(missing, self._read_rows(missing), strict=True):
             self._topics[topic] = self._parse_topic(topic, row)
@@ -136,7 +139,7 @@ class Topics:
         return list(filter(self.is_visible, self.tree.list_children(topic)))
 
     def is_visible(self, topic: int) -> bool:
-        """True if a topic contains a chunk of the state, possibly one added after the build."""
+        """True if a topic contains an existing chunk, possibly one added after the build."""
         if not self._may_have_changed:
             return True
         return any(
@@ -321,15 +324,15 @@ class Topics:
         return Topic(level, parent, children, num_chunks, num_documents, title, summary, prompt_spans, *row[5:])
 
     def _filter_existing(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
-        """Return the spans whose documents exist in the state."""
+        """Return the spans whose documents still exist."""
         return [span for span in spans if self._has_document(span.document)]
 
     def _has_documents(self, spans: Iterable[StoredSpan]) -> bool:
-        """True if the documents of all spans exist in the state."""
+        """True if the documents of all spans still exist."""
         return all(self._has_document(span.document) for span in spans)
 
     def _has_document(self, document: int) -> bool:
-        """True if the state contains a document; cached."""
+        """True if a document still exists; cached."""
         exists = self._document_exists.get(document)
         if exists is None:
             exists = self._document_exists[document] = self._state.documents.has_id(document)
@@ -344,7 +347,7 @@ class Topics:
         return has_changed
 
     def _has_chunk(self, chunk: int) -> bool:
-        """True if ``chunk``, which the topics were built from, still exists in the state; cached."""
+        """True if ``chunk``, which the topics were built from, still exists; cached."""
         if not self._may_have_lost_chunks:
             return True
         exists = self._chunk_exists.get(chunk)
@@ -358,7 +361,7 @@ class Topics:
 
     @cached_property
     def _may_have_changed(self) -> bool:
-        """False if the state is certainly equal to the state that the topics were built from."""
+        """False if the store certainly has not changed since the topics were built."""
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
@@ -464,12 +467,12 @@ class Topics:
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
-        """For each entity, the topic of level 0 that consists of the sentences that mention it."""
+        """For each entity, the topic of level 0 that consists of the sentences that mention it; cached."""
         return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
 def _make_missing_error(topic: int) -> CorruptionError:
-    """Return the error for a topic that another record refers to and that is not stored."""
+    """Return the error for a topic whose record is missing from the index."""
     return CorruptionError(f"index topics: topic {topic} is not stored; DROP INDEX topics, and create it again")
 
 

@@ -46,19 +46,19 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
     evidence shows.
     """
     nearest = _find_nearest_chunks(query)
-    selected: list[TreeNode] = []
+    nodes: list[TreeNode] = []
     with query.trace.step("go down") as step:
         level = query.reading.fetch(ChunkRoots(nearest, query.vector))
         counts: list[str] = []
         while level:
             best = _sort_nodes(query.reading, level)[:width]
-            selected += best
+            nodes += best
             counts.append(f"{len(best)} of {len(level)}")
             if levels and len(counts) > levels:
                 break
             level = query.reading.fetch(ChildNodes(best, query.vector))
-        step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(selected)
-    return _build_evidence(query, strategy, selected)
+        step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(nodes)
+    return _build_evidence(query, strategy, nodes)
 
 
 def _find_nearest_chunks(query: Query) -> list[int]:

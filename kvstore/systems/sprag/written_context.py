@@ -54,7 +54,7 @@ class _WrittenContext(WrittenFact):
         return build_context_headers(value, document)
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON Schema of what the model writes about a passage, a title and a sentence."""
+        """Return the JSON Schema of a title and a sentence about a passage; ``max_chars`` has no effect."""
         return _ENTRY_SCHEMA
 
     def convert_entry(self, output: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
