@@ -64,7 +64,8 @@ class GrowthTracker:
         """Compact the file if its used pages have more than doubled since the store was opened or compacted here.
 
         Copying then costs little compared to the growth itself. It saves space even if no page is free, because pages
-        that were just written are only half full.
+        that were just written are only half full. A small or very large file, or a file that another process has open,
+        is left unchanged.
         """
         has_grown = self._environment.statistics().used_bytes > max(2 * self._baseline_bytes, MIN_SAVED_BYTES)
         if has_grown and _try_compact(self._environment, only_if_sparse=False):
@@ -74,8 +75,8 @@ class GrowthTracker:
 def compact_if_sparse(environment: Environment) -> None:
     """Compact the file if more than a quarter of it is free.
 
-    Any obstacle, such as another process that has the store open, leaves the file unchanged. A large store is compacted
-    only on request.
+    The change buffer is merged first. Any obstacle, such as another process that has the store open, leaves the file
+    unchanged. A large store is compacted only on request.
     """
     _try_compact(environment, only_if_sparse=True)
 

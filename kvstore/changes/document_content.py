@@ -47,7 +47,7 @@ class DocumentContentWriter:
         ]
 
     def share_writers(self, state: State) -> None:
-        """Let ``state`` read through these writers, whose changes are not all in the transaction yet."""
+        """Make ``state`` read through these writers, whose changes are not all in the transaction yet."""
         state.documents, state.chunks, state.abstracts = self.documents, self._chunks, self._abstracts
         state.postings, state.vectors = self.postings, self._vectors
         state.derived_parts = {stored_derivation.name: parts for stored_derivation, parts in self._derived_writers}

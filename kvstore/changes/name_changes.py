@@ -42,9 +42,10 @@ class NameChanges:
         self._introductions.setdefault(key, []).append((spelling, kind))
 
     def withdraw(self, entity: int, spelling: str, kind: str) -> None:
-        """Record that a document or fact no longer introduces an entity: states its name with a spelling and a kind.
+        """Record that a document or fact no longer makes the name of an entity known, in this ``spelling``.
 
-        ``kind`` is the kind of name, such as "alias": the rule that found it.
+        ``kind`` is the kind of name, such as "alias": the rule that found it. Raises CorruptionError if the record of
+        the entity does not count such a statement.
         """
         self._load_records([entity])
         record = self._records[entity]

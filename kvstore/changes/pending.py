@@ -170,7 +170,7 @@ class PendingChanges:
 
 
 def validate_stored(record: DocumentRecord, text: str) -> ValidDocument:
-    """Return a stored document as it was put, validated again, with the key of its ``record``."""
+    """Return a stored document as it was put, validated again; raise InputError if it is no longer valid."""
     return validate(
         record.key,
         text,

@@ -82,7 +82,10 @@ def _has_same_records(stored_view: View, expected_view: View, table: str) -> boo
 def _describe_differences(
     structure: Structure[Any], table: str, stored_state: State, expected_state: State
 ) -> Iterator[str]:
-    """Yield a sentence for each row of a table that only one of the two states has, up to a limit."""
+    """Yield a sentence for each row of a table that only one of the two states has, up to a limit.
+
+    A last sentence has the number of further rows.
+    """
 
     def read_rows(state: State) -> Iterable[DumpRow]:
         """Return the rows of the table as in the dump, with internal ids."""

@@ -25,7 +25,7 @@ _VARIABLE, _LOG_CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
 
 
 class _NumpyFinder:
-    """A finder that sets the variable while numpy is loaded.
+    """A finder that sets ``_VARIABLE`` while numpy is loaded.
 
     It is never removed from the list of finders, because the imports of other threads that use the list could then
     fail.
@@ -46,7 +46,7 @@ class _NumpyFinder:
         load = spec.loader.exec_module
 
         def load_with_variable(module: ModuleType) -> None:
-            """Load numpy with the variable, and restore the environment."""
+            """Load numpy with ``_VARIABLE`` set, and remove the variable afterwards."""
             os.environ[_VARIABLE] = _LOG_CYCLES
             try:
                 with pause_collection():  # an import leaves no garbage

@@ -148,7 +148,7 @@ class TableBuffer:
     def add(self, pieces: TableChanges) -> None:
         """Append to the version chain of each record in ``pieces`` its next change, made by a newer segment.
 
-        A change is a whole value, a patch, or None, which removes the record. The longer chain is stored in ``newer``.
+        A change is a whole value, a patch, or None, which removes the record. The result is stored in ``newer``.
         """
         self._register_keys(pieces)
         add_pieces(self.newer, self.older, pieces)
@@ -241,7 +241,7 @@ class ChangeBuffer:
         return other
 
     def get_table(self, table: str) -> TableBuffer:
-        """Return the changes of a table; an empty set is added if it has none. Only the buffer's owner may edit it."""
+        """Return the changes of a table, after adding an empty buffer if it has none; only the owner may edit it."""
         buffer = self._tables.get(table)
         if buffer is None:
             buffer = self._tables[table] = TableBuffer()

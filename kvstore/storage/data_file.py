@@ -333,7 +333,8 @@ class DataFile:
         """Extend a short file to its full length.
 
         LMDB does not write pages that were allocated and freed within one transaction. If these are the last pages, the
-        file is short and yet sound. Extended, it can be distinguished from a truncated file.
+        file is short but sound. The extension distinguishes it from a truncated file. Does nothing if the file was
+        moved or the disk is full.
         """
         used_bytes = self.used_bytes
         if used_bytes <= self._min_known_size:  # the common case
@@ -465,7 +466,7 @@ class DataFile:
 
 
 def _ignore_inherited_environments() -> None:
-    """Let a forked child open the files that its parent has open.
+    """Allow a forked child to open the files that its parent has open.
 
     LMDB's binding refuses to open a file twice in one process, and forgets a file when its environment is freed. A
     child never frees the environments of its parent (:mod:`.open_file`). With the process id in the identities of

@@ -12,7 +12,7 @@ import sys
 
 
 def release_free_memory() -> None:
-    """Let the C library return unused pages of its heap to the system; does nothing if it cannot."""
+    """Return unused pages of the C library's heap to the system; does nothing if the library cannot."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

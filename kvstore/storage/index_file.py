@@ -237,6 +237,7 @@ class LazyIndexFile(Generic[Content]):
         """Return the content of the file that is at the path now; None if there is no usable file.
 
         The file is read again if its stamp (inode, size and time of change) differs from the cached content's stamp.
+        While another thread reads a file that replaced the cached one, the cached content is returned.
         """
         stamp = _compute_stamp(self.path)
         loaded_stamp, content = self._loaded

@@ -95,7 +95,7 @@ def _require_data_file(data_path: Path) -> None:
 
 
 def require_utf8_path(path: Path) -> None:
-    """Raise InputError for the path of a store that is not UTF-8: the LMDB binding accepts no other."""
+    """Raise InputError if the path of a store is not UTF-8, because the LMDB binding accepts no other."""
     if not is_text(str(path)):
         raise InputError(f"{str(path)!r}: the path of a store must be valid UTF-8; rename it")
 

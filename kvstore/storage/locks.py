@@ -43,7 +43,7 @@ MAX_PAUSE = 0.05
 
 
 def lock_until(descriptor: int, kind: int, deadline: float) -> bool:
-    """Lock a file (``kind``: LOCK_SH or LOCK_EX).
+    """Lock a file (``kind``: LOCK_SH or LOCK_EX), and return True once it is locked.
 
     Returns False if others still hold it at ``deadline`` (monotonic seconds). Makes at least one attempt. If this
     returns False, a lock that the descriptor held before is lost.

@@ -173,7 +173,7 @@ class VerifiedTransaction:
         return partial(self.get, table=table) if table.tree is None or table.is_changed else table.tree.get
 
     def cursor(self, table: WritableTable) -> VerifiedCursor | Cursor:
-        """Return a cursor over a table: over its verified pages, or over LMDB if this transaction changed the table."""
+        """Return a cursor over a table, which reads through LMDB only if this transaction changed the table."""
         if table.tree is not None and not table.is_changed:
             return table.tree.cursor()
         return VerifiedCursor(self.lmdb.cursor(db=table.handle), table.tree)
@@ -299,7 +299,7 @@ class VerifiedCursor:
         return self._cursor.next()
 
     def prev(self) -> bool:
-        """Go to the previous record; return False at the beginning."""
+        """Go to the previous record, or to the last if there is no current record; return False at the beginning."""
         # Without a current record, the key is empty and LMDB goes to the last record.
         self._verify_pages_near(bytes(self._cursor.key()) or ABOVE_ALL_KEYS, forward=False)
         return self._cursor.prev()

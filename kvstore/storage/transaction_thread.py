@@ -96,7 +96,7 @@ class TransactionThread:
             del task, error, interruption  # an error refers to this frame, which must not refer back to it
 
     def stop(self) -> None:
-        """Let the thread end after its pending tasks."""
+        """Make the thread end after its pending tasks, without waiting for it."""
         with self._start_lock:
             tasks, self._tasks, self._thread = self._tasks, None, None
         if tasks is not None:
@@ -124,14 +124,14 @@ class TransactionThread:
             return self._tasks
 
     def __del__(self) -> None:
-        """Let the thread end once no further task arrives."""
+        """Make the thread end once no further task arrives."""
         if self._tasks is not None:
             # The collector can finalize a transaction of this thread later, which then still has to be rolled back.
             self._tasks.put(_Task(partial(_run_remaining_tasks, self._tasks)))
 
 
 def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
-    """Run the tasks of a queue, in order, until it has None."""
+    """Run the tasks of a queue, in order, until it returns None."""
     while (task := tasks.get()) is not None:
         task.run()
         del task

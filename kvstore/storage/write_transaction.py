@@ -58,7 +58,7 @@ class WriteTransaction(LmdbView):
     _is_complete = False
 
     def __init__(self, owner: OpenFile, transaction: VerifiedTransaction) -> None:
-        """Wrap a transaction on ``owner``, the open data file, that this thread has begun; only it may use it."""
+        """Wrap a transaction on ``owner``, the open data file; only the current thread may use it."""
         super().__init__(owner, transaction)
         self._thread = get_ident()  # only this thread may use the transaction
         self._created_tables: dict[str, Handle] = {}
@@ -225,7 +225,7 @@ class WriteTransaction(LmdbView):
             self.abort()
 
     def __del__(self) -> None:
-        """Roll back a transaction that was dropped without an end."""
+        """Roll back a transaction that was dropped without a commit or rollback."""
         if self._is_complete and self._transaction is not None:
             self.abort()
 

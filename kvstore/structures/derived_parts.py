@@ -33,7 +33,7 @@ class DerivationSpec(Protocol):
 
 
 def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
-    """Return the names of the tables that store the vectors of the texts that a derivation makes from documents."""
+    """Return the vector space of a derivation: the tables with the vectors of its texts, and their format."""
     return VectorSpace(
         name=derivation.name,
         blocks=f"{derivation.name}_vectors",

@@ -83,7 +83,7 @@ def check_language_version(state: State) -> Iterator[str]:
 
 
 def list_fixed_settings(state: State) -> list[tuple[str, Any, bool]]:
-    """Return the settings fixed when the store was created, as rows of the ``settings`` table.
+    """Return the settings fixed when the store was created, and the language version, as rows of the settings table.
 
     A row is the name, the value, and True for the ``fixed`` column.
     """

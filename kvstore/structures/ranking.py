@@ -108,6 +108,6 @@ def assign_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
 
 
 def scale_to_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Divide scores by the best score and set negative scores to 0; all are 0 if no score is positive."""
+    """Return scores divided by the best score, and 0 for negative scores; all are 0 if no score is positive."""
     best_score = scores.max(initial=0.0)
     return np.maximum(scores, 0.0) / best_score if best_score > 0 else np.zeros(len(scores))

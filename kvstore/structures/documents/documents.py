@@ -149,7 +149,7 @@ class Section:
 def encode_key(key: str) -> bytes:
     """Return the key under which a table stores a document key or a source.
 
-    The end of a long one is replaced by a digest.
+    The end of a long key is replaced by a digest.
     """
     plain = key.encode()
     if len(plain) <= MAX_PLAIN_KEY:
@@ -214,7 +214,7 @@ class Documents(ViewReader):
         return self._view.get(tables.DOCUMENTS, records.encode_u64(document)) is not None
 
     def get_key(self, document: int) -> str:
-        """Return the key of a document that must exist, cached after the first read; raise CorruptionError if not."""
+        """Return the key of a document that must exist, and cache it; raise CorruptionError if it does not exist."""
         key = self._key_cache.get(document)
         if key is None:
             key = self._key_cache[document] = self.get(document).key

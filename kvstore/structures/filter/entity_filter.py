@@ -293,7 +293,11 @@ class EntityFilter:
         self.insert_many([key], [entity])
 
     def insert_many(self, keys: Sequence[str], entities: Sequence[int] | npt.NDArray[np.uint32]) -> None:
-        """Add many names with their entities; if one is present, empty or too long, raise InputError and add none."""
+        """Add many names with their entities, all or none.
+
+        Raises InputError if a name is present, given twice, empty or too long, if an entity is not a u32 above 0, or if
+        the numbers of names and entities differ.
+        """
         self._require_writable()
         if len(keys) != len(entities):
             raise InputError(f"{len(keys)} names were given with {len(entities)} entities; give one for each")

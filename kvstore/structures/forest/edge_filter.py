@@ -53,8 +53,8 @@ class Strength(NamedTuple):
 def classify_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[Edge, int]:
     """Return the status of every edge of a tree; the accepted edges form a transitive reduction.
 
-    CYCLIC edges close a cycle, REDUNDANT edges shorten a longer path, and the others are ACCEPTED. ``cycle_edges`` are
-    the edges on cycles, the strongest first.
+    CYCLIC edges close a cycle, REDUNDANT edges join nodes that a longer path joins too, and the others are ACCEPTED.
+    ``cycle_edges`` are the edges on cycles, the strongest first.
     """
     cyclic = set(cycle_edges).difference(select_acyclic(cycle_edges))
     statuses = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}

@@ -117,11 +117,11 @@ class GenerationBuilder(IndexFiller):
     def write_texts(
         self, index_kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
     ) -> WritingReport:
-        """Let a language model write the missing texts of an index, the largest weight first, up to its token limit.
+        """Request the missing texts of an index from a language model, the largest weight first, and store them.
 
-        Each text is embedded and stored in a separate commit. An invalid answer is dropped and reported, and the next
-        REFRESH requests it again. After several consecutive requests without a valid answer, no more are sent. Errors
-        of the model are raised; texts written until then are kept.
+        Stops at the token limit of the model. Each text is embedded and stored in a separate commit. An invalid answer
+        is dropped and reported, and the next REFRESH requests it again. After several consecutive requests without a
+        valid answer, no more are sent. Errors of the model are raised; texts written until then are kept.
         """
         num_written = 0
         failures: list[str] = []
@@ -160,7 +160,7 @@ class GenerationBuilder(IndexFiller):
         )
 
     def _write_text(self, index_kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel) -> bool:
-        """Let a language model write the text of ``task``, and commit it; False if a source no longer exists.
+        """Request the text of ``task`` from a language model, and commit it; False if a source no longer exists.
 
         Raises the model's errors.
         """
@@ -348,7 +348,7 @@ def _switch_generation(
     generation: Generation,
     view: WriteView,
 ) -> bool:
-    """Let an index use the rows of a new build (generation); return False if it was dropped or created again."""
+    """Switch an index to the rows of a new build (generation); return False if it was dropped or created again."""
     if Indexes(view).get(index_kind) != record:
         return False
     IndexWriter(view).put(replace(record, state=_build_record_state(index_kind, generation_number, generation)))

@@ -171,7 +171,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id at which to check again if the store needs a file; it needs none in this state.
+        """Return the chunk id at which to check again whether the store needs a file; it needs none in this state.
 
         ``record`` is its record (None: the index was dropped).
         """

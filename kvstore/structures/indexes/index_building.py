@@ -83,7 +83,7 @@ class IndexFiller(ABC):
 
     @abstractmethod
     def refresh(self, index_kind: Any, progress: ReportProgress | None = None) -> bool:
-        """Bring an index up to the last commit; return True if that changed anything.
+        """Update an index to the last commit; return True if that changed anything.
 
         ``progress`` receives the progress (None: no reports).
         """
@@ -153,7 +153,7 @@ class IndexBuilder(IndexFiller):
             return None if index_kind.explain_no_file(record, state) is not None else record
 
     def compute_next_needed_chunk(self, index_kind: FileIndex[Any, Any]) -> int:
-        """Return the chunk id at which to check again if the store needs an index file, given that it needs none now.
+        """Return the chunk id at which to check again whether the store needs an index file; it needs none now.
 
         A small store is searched without a file.
         """

@@ -85,7 +85,7 @@ def bind_index(
 
 
 def reject_file(state: State, index_kind: FileIndex[Any, Any], error: IndexUnavailableError) -> None:
-    """Stop using the file of an index; ``error`` describes the damage, found in a part that was read only now."""
+    """Stop using the file of an index; ``error`` describes damage that was found only when a part of it was read."""
     assert state.open_indexes is not None
     file = get_index_file(state.open_indexes, index_kind)
     file.reject(f"{file.path}: {error}")

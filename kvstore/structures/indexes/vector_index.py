@@ -204,7 +204,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id at which to check again if the index needs a file (``record`` None: it was dropped).
+        """Return the chunk id at which to check again whether the index needs a file (``record`` None: it was dropped).
 
         It is at most ``_EXTEND_AFTER`` ids ahead, because another process may change the options of the index.
         """

@@ -46,9 +46,9 @@ def find_covered_stop(coverage: CoveredRanges, change: int) -> int | None:
 
 
 def extend_coverage(coverage: CoveredRanges, change: int, stop: int) -> CoveredRanges:
-    """Return which chunks a cache or file has, after those below ``stop`` of the state at ``change`` were added.
+    """Return the ranges of chunks of a cache or file after the chunks below ``stop`` at ``change`` were added to it.
 
-    They are ranges: change number and end of the chunk ids. The oldest ranges beyond the maximum number are dropped.
+    A range is a change number and an end of chunk ids. The oldest ranges beyond the maximum number are dropped.
     """
     return (*coverage, CoveredRange(change, stop))[-_MAX_COVERAGE_PAIRS:]
 

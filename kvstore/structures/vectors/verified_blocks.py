@@ -25,7 +25,7 @@ class VerifiedBlocks:
         self._checksums = np.zeros(0, np.uint64)
 
     def __contains__(self, block: tuple[int, int]) -> bool:
-        """True if the block with this number was verified and has had this checksum since."""
+        """True if the block with this number was verified with this checksum."""
         number, checksum = block
         checksums = self._checksums
         return number < len(checksums) and int(checksums[number]) == checksum | _VERIFIED_FLAG
