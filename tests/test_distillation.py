@@ -40,10 +40,10 @@ class CarefulStrategy:
         points = []
         for hit, rating in zip(evidence.hits, distiller.rate_passages(evidence.question, evidence.hits), strict=True):
             if rating:
-                reading = distiller.read(evidence.question, [hit], num_questions=1)
+                reading = distiller.extract_points(evidence.question, [hit], num_questions=1)
                 points += reading.points
                 for question in reading.questions:
-                    points += distiller.read(evidence.question, distiller.retrieve(question).hits[:1]).points
+                    points += distiller.extract_points(evidence.question, distiller.retrieve(question).hits[:1]).points
         return build_distilled_evidence(evidence, points, distiller.trace)
 
 

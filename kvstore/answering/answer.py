@@ -98,7 +98,7 @@ class Answer(Columnar):
 
     @property
     def confidence(self) -> float:
-        """The probability that the store answers the question, from 0 to 1; 0 if it was not estimated."""
+        """The estimated probability that the store answers the question, from 0 to 1; 0 without an estimate."""
         return 0.0 if self.weighed is None else self.weighed.value
 
     @property
@@ -164,10 +164,10 @@ def make_extractive_answer(
     abstained: bool = False,
     problem: str | None = None,
 ) -> Answer:
-    """Return an answer that no language model wrote, with the text, the citations and the spans of ``content``.
+    """Return an answer that no language model wrote, with the text, citations, span, verdict and parts of ``content``.
 
-    ``abstained`` is True if it says that the documents do not answer. ``problem`` explains why a model did not write it
-    (None: no model was asked).
+    ``abstained`` is True if the text says that the documents do not answer the question. ``problem`` explains why a
+    model did not write the answer (None: no model was asked).
     """
     return Answer(
         content.text,
@@ -245,9 +245,9 @@ def write_answer(
 
 
 def _describe_problems(response: ModelAnswer, *, is_cited: bool) -> str | None:
-    """Return a text about what is wrong with a model's answer; None if it is complete and cites a passage.
+    """Return a description of what is wrong with a model's answer; None if it is complete and cites a passage.
 
-    ``is_cited`` is True if it cites one.
+    ``is_cited`` is True if it cites a passage.
     """
     problems = []
     if response.is_loop:

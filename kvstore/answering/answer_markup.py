@@ -15,7 +15,7 @@ from .citations import Citation
 
 
 def render_answer_html(text: str, citations: Sequence[Citation], evidence: Evidence, remarks: Sequence[str]) -> str:
-    """Return the HTML of an answer's text, its citations and the remarks about it."""
+    """Return the HTML of an answer's text, its citations with the cited bytes marked, and the remarks about it."""
     hits = [hit for hit in (*evidence.hits, *evidence.segments) if _is_document_slice(hit)]
     citation_items = "".join(_render_citation(citation, hits) for citation in citations)
     citation_list = f"<ol>{citation_items}</ol>" if citation_items else ""
@@ -23,7 +23,7 @@ def render_answer_html(text: str, citations: Sequence[Citation], evidence: Evide
 
 
 def _is_document_slice(hit: Hit) -> bool:
-    """True if a hit's text is exactly the slice of its document from its start to its end."""
+    """True if a hit's text is a slice of its document: it is a chunk or segment with as many bytes as its span."""
     return hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
 
 
@@ -53,7 +53,7 @@ def _contains_citation(hit: Hit, citation: Citation) -> bool:
 
 
 def _format_byte_range(citation: Citation) -> str:
-    """Return the byte range of a citation as text, and the number of further documents that it cites, if any."""
+    """Return a text with the byte range of a citation and, if it cites more documents, the number of the others."""
     num_others = len({span.document for span in citation.spans}) - 1
     further = f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""
     return f"bytes {citation.start} to {citation.end}{further}"

@@ -41,9 +41,9 @@ _AMOUNT = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+|\b(?:an?|one|{_NUMBERS}))"
 
 
 def _build_field_pattern(units: str) -> str:
-    """Return a pattern for a number in a column or field whose name has its unit, such as ``Duration (weeks): 3``.
+    """Return a regular expression for a number in a field whose name has the unit, such as ``Duration (weeks): 3``.
 
-    ``units`` is a pattern for the names of the units.
+    ``units`` is a regular expression for the names of the units.
     """
     return rf"(?<![^\W_])(?:{units})(?![^\W_])[^:;.\d]{{0,12}}: ?[^\w:;\s]?\d"
 
@@ -111,7 +111,10 @@ _TYPE_PATTERNS = {
 
 
 def _build_noun_pattern(nouns: str) -> str:
-    """Return a pattern for "what" or "which" before one of the ``nouns``, a list of singulars with spaces between."""
+    """Return a regular expression for "what" or "which" before one of ``nouns``, also in the plural.
+
+    ``nouns`` are words in the singular, separated by spaces.
+    """
     return rf"\b(?:what|which) (?:{'|'.join(nouns.split())})s?\b"
 
 
@@ -228,13 +231,16 @@ class AnswerType:
     subject: frozenset[str] = frozenset()
 
     def is_missing_in(self, text: str) -> bool:
-        """True if a text cannot answer, because answers of this type have a form (such as digits) that it lacks."""
+        """True if a text cannot answer: answers of this type have a form, such as digits, and the text lacks it.
+
+        Something of that form that is also in the question does not count.
+        """
         return self.name in _REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """True if a text probably does not answer. Always False for English, for which the answer reader decides.
+        """Return False: for questions in English, a neural network (the answer reader) judges how likely a text is.
 
-        The answer reader (a neural network) reads no other language, so :class:`ForeignAnswerType` overrides this.
+        It reads no other language, so :class:`ForeignAnswerType` overrides this method.
         """
         return False
 
@@ -279,14 +285,18 @@ class ForeignAnswerType(AnswerType):
     language_words: QuestionVocabulary | None = None
 
     def is_unlikely_in(self, text: str) -> bool:
-        """True if a text lacks any form of the answer type, although nearly all answers of this type have one."""
+        """True if a text lacks the form of the answer type (such as a date), which nearly all answers of the type have.
+
+        False for a type without a form, or with one that many answers lack.
+        """
         has_form = self.language_words is not None and self.name in self.language_words.forms
         return has_form and self.name in _FOREIGN_REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the answer type that is not in the question.
 
-        The form of a reason is enough even if the question has its words: Italian *perché* asks and answers.
+        A reason may also be in the question, because Italian *perché* means both *why* and *because*. False for a type
+        without a form in the language.
         """
         vocabulary = self.language_words
         if not vocabulary or self.name not in vocabulary.forms:
@@ -296,7 +306,7 @@ class ForeignAnswerType(AnswerType):
             text = vocabulary.label.sub(" ", text)
         if name == "place":  # the names in the header of an e-mail are not places
             text = _MAIL_HEADER_PATTERN.sub(" ", text)
-        if name == "number":  # nor is the number of a date
+        if name == "number":  # the number in a date is not a count
             text = vocabulary.date.sub(" ", text)
         if name == "reason":
             return vocabulary.forms[name].search(remove_long_runs(text)) is not None
@@ -325,7 +335,8 @@ def find_quality(question: str) -> str | None:
 def detect_answer_type(question: str, language: str | None = None) -> AnswerType:
     """Return the expected answer type of a question: the type of the question words that come first in it.
 
-    ``language`` is the language of the question (None: English). The type is ``thing`` if no words show one.
+    ``language`` is the language of the question (None: English). An English question without such words that asks what
+    something is has the type ``meaning``. Any other question has the type ``thing``, which means unknown.
 
     >>> [detect_answer_type(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'duration', 'meaning']
@@ -357,8 +368,8 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
 def asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
     """True if a question asks for all persons of a list, and not for one of them.
 
-    It asks for persons, ``item`` (an item of the list) has one, and only the ``heading`` of the list has words from the
-    question.
+    This is so if the question asks for a person, ``item`` (an item of the list) names one, and the ``heading`` of the
+    list has words from the question, but the item has none.
 
     >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
     >>> [asks_for_listed_persons("Who sits on the board?", "Members of the board", item) for item in items]
@@ -387,7 +398,8 @@ def find_missing_answer_type(
     Otherwise, and if answers of the type have no recognizable form, return an empty string. ``names`` are the names in
     the question, and ``coverages`` the fraction of its terms that each passage has. For a question in English, all
     passages are relevant, because the answer reader (a neural network) judges what a number is about. For other
-    languages, those with all names are relevant or, for an amount of money, those with enough terms.
+    languages, only the passages with all names are relevant, or all passages if there are none of these. For an amount
+    of money, the passages with enough terms are relevant instead.
     """
     asks_for_foreign_amount = answer_type.name == "money" and not is_english
     if not (answer_type.name in FIXED_FORM_TYPES or asks_for_foreign_amount):

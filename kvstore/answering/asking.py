@@ -112,9 +112,10 @@ class Asker:
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
         """Return the evidence for a question, and a generator that yields the model's text and returns the answer.
 
-        If the confidence is too low, no model is asked, and the answer has ``abstained``. ``model`` is the name of a
-        model (None: the configured one), ``clauses`` configure the retrieval, and ``max_words`` is the maximum length
-        of an extractive answer.
+        If the confidence is too low, no model is asked, and the answer has ``abstained``. If no model is configured,
+        the answer is extractive, and a question for several facts gets a paragraph for each. ``model`` is the name of a
+        model (None: the configured one), ``clauses`` configure the retrieval, and ``max_words`` limits an extractive
+        answer (None: the usual limits).
         """
         from .answer import make_extractive_answer, yield_nothing
 
@@ -129,12 +130,12 @@ class Asker:
                     return evidence, yield_nothing(answer)
             scored_passages, reader_result = self._read_evidence(query, evidence, clauses)
             confidence = self._estimate_confidence(query, evidence, scored_passages, reader_result)
-            if reader_result is not None and (
-                reader_result.needs_several_passages or reader_result.needs_topic_excerpts
-            ):
-                if max_words is None and reader_result.needs_several_passages:
+            if reader_result is not None:
+                needs_chain = reader_result.needs_several_passages
+                if needs_chain and max_words is None:
                     max_words = _MAX_CHAIN_WORDS
-                reader_result = None  # rules choose the sentences
+                if needs_chain or reader_result.needs_topic_excerpts:
+                    reader_result = None  # no single sentence answers, so rules choose several
             if confidence.value < self.get_session().least_confidence:
                 from .refusals import build_refusal
 
@@ -164,7 +165,7 @@ class Asker:
     def _generate_answer(self, prepared: _PreparedAnswer, model: LanguageModel | None) -> Generator[str, None, Answer]:
         """Yield the model's text and return its answer; without a model or its answer, return an extractive answer.
 
-        The state is already closed, because a model can write for minutes.
+        It runs after the snapshot of the query is released, because a model can write for minutes.
         """
         problem = None
         if model is not None and prepared.evidence.hits:
@@ -209,9 +210,10 @@ class Asker:
         return replace(answer, weighed=prepared.confidence)
 
     def _retrieve_for_answer(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
-        """Return the evidence for a question, or an overview if the question asks for one.
+        """Return the evidence for a question from ``strategy``, or an overview if the question asks for a summary.
 
-        If the statement names a strategy, or the session's strategy gives overviews, that strategy always runs.
+        There is no such overview if ``clauses`` name a strategy, if ``strategy`` answers overview questions itself, or
+        if the subject of the summary is unknown.
         """
         request = None
         if clauses.get("using") is None and not getattr(strategy, "overview", False):
@@ -381,7 +383,7 @@ class Asker:
 
         A part without an answer gets a note instead. The confidence is the lowest of the answered parts. ``evidence``
         is the evidence for the whole question. Returns None if the question has one part, if no part has an answer, or
-        if the answer reader does not read the passages of a part.
+        if the answer reader (a neural network) cannot read the passages of a part.
         """
         from .question_form import complete_part, is_yes_no_question, split_question
 
@@ -433,7 +435,7 @@ class Asker:
             return SnippetScorer(
                 query.question, language, rarities, stem, embedder, lambda texts: [(0.0, 0.0)] * len(texts)
             )
-        names = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
+        names = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))  # known entities
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
 
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
@@ -446,9 +448,10 @@ class Asker:
 
 
 def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
-    """Return an extractive answer; it abstains if no passage has a sentence to quote.
+    """Return an extractive answer; it abstains, with a confidence of 0, if no passage has a sentence to quote.
 
-    ``problem`` explains why the language model did not answer; None if it was not asked.
+    The step is recorded in the query's trace. ``problem`` explains why the language model did not answer (None: it was
+    not asked).
     """
     from .answer import make_extractive_answer
     from .extractive import extract_answer

@@ -67,22 +67,24 @@ def _is_timestamped(paragraph: str) -> bool:
 def _is_record(paragraph: str) -> bool:
     """True if a paragraph is a record, such as a stored table row: several lines of a name and a value.
 
-    No name occurs twice. Values are short; fewer than half of them can be sentences if the record has at most
-    ``_MAX_RECORD_WORDS`` words.
+    No name occurs twice, and all values are short. If the record has at most ``_MAX_RECORD_WORDS`` words, fewer than
+    half of the values may be sentences.
     """
     lines = paragraph.splitlines()
     names = {field["name"] for field in map(_NAMED_VALUE_PATTERN.fullmatch, lines) if field is not None}
     if len(lines) < 2 or len(names) < len(lines):
         return False
     num_short = sum(FIELD_PATTERN.fullmatch(line) is not None for line in lines)
-    is_displayable = 2 * num_short > len(lines) and count_written_words(paragraph) <= _MAX_RECORD_WORDS
-    return num_short == len(lines) or is_displayable
+    if num_short == len(lines):
+        return True
+    return 2 * num_short > len(lines) and count_written_words(paragraph) <= _MAX_RECORD_WORDS
 
 
 def _has_columns(paragraph: str) -> bool:
     """True if a paragraph has several lines, each with columns separated by white space, such as prices.
 
-    The second column begins at about the same place in each line. Options with their definitions are not columns.
+    The second column begins at about the same place in each line. False if a line begins with a dash, as an option with
+    its definition does, or ends as a sentence or clause does.
     """
     lines = [line.strip().expandtabs() for line in paragraph.splitlines()]
     gaps = [_COLUMN_GAP_PATTERN.search(line) for line in lines]

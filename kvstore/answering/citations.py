@@ -90,7 +90,7 @@ class CitationFilter:
     def feed(self, text: str) -> str:
         """Add a piece of the text, and return the text that is complete now, without citations of invalid numbers.
 
-        The beginning of a citation at the end of the piece is returned with the next piece.
+        White space and a possible beginning of a citation at the end are held back until the next call.
         """
         self._pending_text += text
         partial_citation = _PARTIAL_CITATION_PATTERN.search(self._pending_text)
@@ -99,7 +99,7 @@ class CitationFilter:
         return _CITATION_PATTERN.sub(self._filter_citation, complete_text)
 
     def flush(self) -> str:
-        """Return the rest of the text at the end of the stream, filtered, without white space at its end."""
+        """Return the text that was held back, at the end of the stream: filtered, without white space at its end."""
         complete_text, self._pending_text = self._pending_text, ""
         return _CITATION_PATTERN.sub(self._filter_citation, complete_text).rstrip()
 

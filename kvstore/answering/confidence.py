@@ -120,7 +120,7 @@ class Confidence:
     missing_kind: bool = False
 
     def __str__(self) -> str:
-        """Return the description that EXPLAIN shows."""
+        """Return the value and the signals that decided it as one line, for EXPLAIN."""
         if self.overview:
             return f"{self.value:.2f}: the question asks for an overview, and the hits are one"
         if self.formless:
@@ -223,7 +223,7 @@ def estimate_confidence(
         return not any(passage.has_name(name, function_words) for passage in passages)
 
     missing_names = list(filter(is_missing, question_terms.names))
-    # A name that no chunk has can be in the name of a file.
+    # A name with a word that no chunk has can still be in a file name, so only missing names are unknown.
     unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown)
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)

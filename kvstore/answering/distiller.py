@@ -62,10 +62,10 @@ class ModelDistiller:
         open_query: Callable[[str], AbstractContextManager[Query]],
         retrieve: Callable[[str, str | None], Evidence],
     ) -> None:
-        """Prepare requests to ``model``.
+        """Create a distiller that sends its prompts to ``model``.
 
-        ``open_query`` opens the query of a question, and ``retrieve`` returns its evidence by a strategy (None: that of
-        the original question).
+        ``open_query`` returns a context manager that yields the query for a question. ``retrieve`` returns the evidence
+        for a question from a strategy, given its name (None: the strategy of the original question).
         """
         self._model = model
         self._budget = budget
@@ -78,7 +78,7 @@ class ModelDistiller:
         return self._retrieve(question, using)
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
-        """Divide passages into batches that each fit in one prompt. A passage that is too long for any is omitted."""
+        """Divide passages into batches that each fit in one prompt. A passage that is too long for one is omitted."""
         remaining = list(passages)
         batches: list[list[Hit]] = []
         while remaining:
@@ -90,8 +90,8 @@ class ModelDistiller:
             remaining = [hit for hit in remaining if hit not in batch]
         return batches
 
-    def read(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
-        """Let the model extract points (statements with a score) from passages that help to answer a question.
+    def extract_points(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
+        """Let the model extract points (statements with a score) that help to answer a question from passages.
 
         Only the passages that fit in one prompt are read. The result also has up to ``num_questions`` further questions
         that the model would ask. It is empty if the model gave no usable answer.
@@ -116,7 +116,10 @@ class ModelDistiller:
             properties["questions"] = {"type": "array", "items": {"type": "string"}}
 
         def parse_points(answer: Any) -> DistillationResult:
-            """Return the points and questions in the model's JSON; drop points that cite no valid passage number."""
+            """Return the points and at most ``num_questions`` questions in the model's JSON.
+
+            Points with a score of 0, or that cite no valid passage number, are dropped.
+            """
             points = []
             for point in answer["points"]:
                 numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(fitting_passages))
@@ -135,7 +138,7 @@ class ModelDistiller:
         return result
 
     def rate_passages(self, question: str, passages: Sequence[Hit]) -> list[int]:
-        """Return the model's rating of each passage, 0 to 5; 0 if it fits in no prompt or was not rated."""
+        """Return the model's rating of each passage, from 0 to 5; 0 for a passage that is too long or was not rated."""
         ratings: list[int] = []
         with self.trace.step("rate passages") as step:
             while len(ratings) < len(passages):

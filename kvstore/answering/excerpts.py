@@ -84,10 +84,11 @@ class Excerpt:
 def select_excerpts(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_words: int = MAX_WORDS
 ) -> list[Excerpt]:
-    """Return the excerpts (runs of adjacent snippets) of an answer, best first, with at most ``max_words`` words.
+    """Return at most ``MAX_EXCERPTS`` excerpts (runs of adjacent snippets) of at most ``max_words`` words, best first.
 
     ``scores`` has the snippets to choose from. They are chosen greedily by score, each with the neighbors that it needs
-    to be understood, until the next score is too low. The best snippet is included even if it has too many words.
+    to be understood, until the next score is too low. A snippet that repeats a selected one is skipped. The best
+    snippet is included even if it has too many words.
     """
     if not scores:
         return []
@@ -197,7 +198,8 @@ def put_best_first(
 
     The excerpt of the best snippet becomes the first. It keeps only those earlier snippets that the best one needs; the
     others become the last excerpt. If the best snippet is a row of a table, the later snippets become the second
-    excerpt. Divided snippets outside all hits are omitted, because they cannot be cited.
+    excerpt, and at most ``MAX_EXCERPTS`` are returned. Snippets split off outside all hits are omitted, because they
+    cannot be cited.
     """
     if not excerpts:
         return []
@@ -251,9 +253,10 @@ def _adjust_score(
 
 
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:
-    """True if two adjacent snippets are under one heading, and define the same term or none.
+    """True if two adjacent snippets are under one heading, and belong to the definition of the same term, or to none.
 
-    False for two rows of a table with named columns, because each row has its own subject, and for a list and a table.
+    False for two rows of a table with named columns, because each row has its own subject. Also False for an item of a
+    list and a row of a table.
     """
     are_named_rows = bool(left.cells and right.cells)
     have_same_term = left.section == right.section and left.term == right.term
@@ -266,7 +269,11 @@ def _are_list_and_table(left: Snippet, right: Snippet) -> bool:
 
 
 def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
-    """Return the index of the first sentence that must precede snippet ``index`` to explain it; ``index`` if none."""
+    """Return the index of the first snippet that must be displayed before snippet ``index``; ``index`` if none must.
+
+    A snippet that refers back needs the one before it, which can need another one, within the same section. At most
+    ``_MAX_SENTENCES_BEFORE`` are needed.
+    """
     first = index
     while first > 0 and snippets[first - 1].section == snippets[index].section:
         if index - first >= _MAX_SENTENCES_BEFORE or not snippets[first].needs_previous:
@@ -431,12 +438,12 @@ def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
 def _format_labels(
     passage: Passage, snippets: Sequence[Snippet], answer: str, question_terms: Collection[str], stem: Stem
 ) -> str:
-    """Return the title and headings to display before the ``snippets`` of an excerpt, joined by ``>``; empty if none.
+    """Return the title, headings and caption to display before the ``snippets`` of an excerpt, joined by ``>``.
 
     The title is needed if the first snippet does not name its subject. All headings are needed if it is an item or a
     row: an item means the opposite below "What to do" and "What not to do". A title or heading is also displayed if it
-    has a term (stemmed word) of the question, or the ``answer``, that the excerpt lacks. The file name can replace a
-    missing title.
+    has a term (stemmed word) of the question, or the ``answer``, that the excerpt lacks. Long ones and those that add
+    no term are omitted. The file name can replace a missing title.
     """
     first = snippets[0]
     excerpt_text = " ".join(snippet.labeled_text for snippet in snippets)
@@ -446,17 +453,16 @@ def _format_labels(
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
+    # Each possible label, with True if the excerpt cannot be understood without it.
+    candidates = [
+        (title, not is_self_contained),
+        *((parent, is_item_or_row) for parent in passage.parent_headings),
+        (heading, is_item_or_row or not (is_self_contained or title)),
+        (first.caption, True),
+    ]
+    if first.release is not None:  # the snippet is a heading itself, with a version and its date
+        candidates = [(title, True)]
     labels = []
-    candidates = (  # each with True if the excerpt cannot be understood without it
-        [(title, True)]
-        if first.release is not None
-        else [
-            (title, not is_self_contained),
-            *((parent, is_item_or_row) for parent in passage.parent_headings),
-            (heading, is_item_or_row or not (is_self_contained or title)),
-            (first.caption, True),
-        ]
-    )
     for label, is_needed in candidates:
         label_terms = set(list_terms(label, stem))
         is_asked_for = any(term in question_terms for term in label_terms - excerpt_terms)

@@ -232,7 +232,10 @@ class _SnippetFeatures:
         passages: Sequence[Passage],
         snippet_terms: Mapping[SnippetPosition, set[str]],
     ) -> None:
-        """Compute what all snippets share. ``snippet_terms`` has the question's terms in each snippet."""
+        """Compute the data that does not depend on a snippet, such as the answer type that the question asks for.
+
+        ``snippet_terms`` has the question's terms in each snippet, by position.
+        """
         question = scorer.question
         self.answer_type = detect_answer_type(question, scorer.language)
         self._scorer = scorer
@@ -290,7 +293,7 @@ class ScoredPassages:
     """Passages and the scores of their snippets, computed on first use if they are not given."""
 
     def __init__(self, passages: Sequence[Passage], scorer: SnippetScorer, scores: SnippetScores | None = None) -> None:
-        """Combine passages with their scores; without ``scores``, they are computed on first use."""
+        """Combine passages with ``scores`` of their snippets (None: ``scorer`` computes the scores on first use)."""
         self.passages = passages
         self.scorer = scorer
         if scores is not None:
@@ -408,7 +411,7 @@ def _find_technical_tokens(text: str) -> list[str]:
 
 
 def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
-    """Return the fraction of these technical tokens, at least one, that a text has."""
+    """Return the fraction of the technical ``tokens`` that a text has. There must be at least one token."""
     return len(tokens.intersection(_find_technical_tokens(text))) / len(tokens)
 
 
@@ -440,7 +443,7 @@ def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[i
     """
     if _YEAR_OR_OLDER_PATTERN.search(question):
         return set()
-    years_by_name: dict[str, dict[int, str]] = {}
+    years_by_name: dict[str, dict[int, str]] = {}  # by the name without its year, then by the index of the passage
     for index, passage in enumerate(passages):
         for name in _list_version_names(passage):
             year = max(_YEAR_PATTERN.findall(name), default=_NO_YEAR)
@@ -452,9 +455,9 @@ def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[i
 def _list_version_names(passage: Passage) -> list[str]:
     """Return the names by which other versions of a document are recognized: they differ only in a year.
 
-    If the title has a year, it is the only name ("Policy 2024"). Otherwise, the name is the title with the file name
-    ("Policy" in ``policy-2024.md``). If neither has a year, the title alone is a second name, because the document can
-    be the newest version of one with a year in its title.
+    If the title has a year, it is the only name ("Policy 2024"), and so is the file name of a document without a title.
+    Otherwise, the name is the title with the file name ("Policy" in ``policy-2024.md``). If neither has a year, the
+    title alone is a second name, because the document can be the newest version of one with a year in its title.
     """
     path = PurePosixPath(passage.document)
     title = passage.plain_title

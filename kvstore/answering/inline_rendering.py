@@ -114,5 +114,5 @@ def _decode_reference(match: re.Match[str]) -> str:
 
 
 def strip_item_marker(piece: str) -> str:
-    """Return a piece of text without the bullets and numbers of list items that it begins with."""
+    """Return a piece of text without the markers of list items and block quotes that it begins with."""
     return _MARKER_PATTERN.sub("", piece)

@@ -80,7 +80,10 @@ class MarkdownSnippetSplitter:
                 yield from self._split_sentences(block_span)
 
     def _split_sentences(self, block_span: PassageBlock) -> Iterator[Snippet]:
-        """Yield the sentences of a paragraph or list item as snippets, and update the term that is being defined."""
+        """Yield the sentences of a paragraph or list item as snippets, and update the term that is being defined.
+
+        A sentence in bold at the beginning (a run-in heading) is not a snippet, but the term of the others.
+        """
         block = self._blocks[block_span.block_index]
         own_term, heading_end = _find_own_term(self._text, block)
         if heading_end is not None:

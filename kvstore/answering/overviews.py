@@ -55,12 +55,12 @@ _MIN_OPENING_WORDS, _MAX_OPENING_WORDS = 4, 40
 def retrieve_overview(
     query: Query, request: SummaryRequest, retrieve: Callable[[Strategy, Query], Evidence]
 ) -> Evidence | None:
-    """Return an overview of the documents that a question asks to summarize; None if it names none that are known.
+    """Return an overview of the documents that a question asks to summarize; None if no overview can be given.
 
-    ``request`` has the subject of the question. Documents with its words in their title or key are preferred, then
-    documents without a title that have them in their first lines. If there are none, all documents that the query
-    allows are chosen, provided the request covers all. One document is summarized, and several are listed.
-    ``retrieve`` runs a query with a strategy.
+    ``request`` has the subject of the question. Documents with its words in their title or key are preferred. If there
+    are none, all documents that the query allows are chosen if the request covers all; otherwise, documents without a
+    title that have the words in their first lines. Several documents are listed. A single one is summarized by
+    ``retrieve``, which runs a query with a strategy; the query is then restricted to this document.
     """
     records = sorted(
         (record for record in query.state.documents.scan() if record.groups), key=lambda record: record.key
@@ -95,7 +95,8 @@ def _find_records_by_first_lines(
 ) -> list[DocumentRecord]:
     """Return the records of the documents without a title whose first lines contain the subject of a request.
 
-    Documents with the same source, such as the rows of a CSV file, are omitted.
+    Documents with the same source, such as the rows of a CSV file, are omitted. Only the first
+    ``_MAX_UNTITLED_DOCUMENTS`` documents without a title are read.
     """
     source_counts = Counter(record.source for record in records if record.source)
     untitled_records = [record for record in records if not record.title and source_counts[record.source or ""] <= 1]
@@ -162,9 +163,10 @@ def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: st
 
 
 def _build_opening_hit(state: State, rank: int, record: DocumentRecord, title: str) -> Hit:
-    """Return a hit that is the opening sentence of a document or, if it has no sentence, its first line.
+    """Return a hit that is the opening sentence of a document or, if its first chunks have none, its first line.
 
-    ``title`` is displayed as the title of the document, and ``rank`` counts from 1.
+    The opening sentence is the first one that can describe the document, or else the first one. ``title`` is displayed
+    as the title of the document, and ``rank`` counts from 1.
     """
     sentences = collect_cover_sentences(state, islice(record.chunk_ids(), _NUM_OPENING_CHUNKS))
     opening_sentence = next(filter(_is_description, sentences), sentences[0] if sentences else None)
@@ -195,7 +197,10 @@ class _QuotedSpan(NamedTuple):
 
 
 def _collect_sentences(evidence: Evidence, state: State) -> tuple[list[CoverSentence], dict[_QuotedSpan, Hit]]:
-    """Return the distinct sentences of the hits of an overview, and a map from the span of each to its first hit."""
+    """Return the distinct sentences of the hits of an overview, and a map from the span of each to its first hit.
+
+    Each span of a hit is a sentence. The definitions of link targets, which show nothing, are omitted.
+    """
     hits_by_span: dict[_QuotedSpan, Hit] = {}
     sentences: list[CoverSentence] = []
     for hit in evidence.hits:
@@ -216,9 +221,10 @@ def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_w
     """Return an answer that quotes an overview, with a citation for each sentence.
 
     If the overview is a list of documents, each document is an item. Otherwise, each summary or report is a paragraph
-    that begins with the heading of its section. Unless ``include_all``, only the sentences that cover most of their
-    content in ``_MAX_TOKENS`` tokens are included, and a summary without such a sentence is omitted. ``max_words``
-    limits the length of the answer (None: no limit), but the first sentence is always included.
+    that begins with the heading of its section. Unless ``include_all``, only the sentences that together cover most of
+    the content in ``max_words`` tokens (None: ``_MAX_TOKENS``) are included, and a summary without such a sentence is
+    omitted. ``max_words`` also limits the words of the answer (None: no limit), but the first sentence is always
+    included.
     """
     sentences, hits_by_span = _collect_sentences(evidence, state)
     is_listing = evidence.strategy == _LISTING

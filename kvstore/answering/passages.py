@@ -84,7 +84,7 @@ class Passage:
     parent_headings: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Render the title and the headings once; each snippet is read below them."""
+        """Convert the title and the parent headings to plain text once, because every snippet is scored with them."""
         self.plain_title = to_plain_text(self.title or "").strip()
         self.parent_headings = [to_plain_text(heading).strip() for heading in self.heading.split(" > ")[:-1]]
 
@@ -205,8 +205,8 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
             heading,
             starts_mid_line,
             language,
-            _find_table_header(text_before) if is_table else "",
-            text_before if is_configuration else None,
+            header_row=_find_table_header(text_before) if is_table else "",
+            settings_before=text_before if is_configuration else None,
         )
     )
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
@@ -350,9 +350,10 @@ class _ContextAnnotator:
         self._at_section_start, self._previous = False, snippet
 
     def _update_open_question(self, snippet: Snippet, opens_block: bool) -> None:
-        """Remember ``snippet`` if it is a question with a reply, and forget the last one if its reply has ended.
+        """Remember ``snippet`` if it is a question that a reply can follow, and forget the last one if its reply ended.
 
-        ``opens_block`` is True if the snippet is the first of its block.
+        A reply can follow a question that opens a block (``opens_block``), is a chat message (a row), or comes after
+        another question whose reply has not ended.
         """
         question = self._open_question
         if snippet.is_question:
@@ -434,7 +435,7 @@ def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
 
 
 def _count_words(text: str) -> int:
-    """Return the number of words of a text; in writing without blanks between words, an estimate."""
+    """Return the number of words of a text; in writing without spaces between words, an estimate."""
     return count_written_words(text) if is_unspaced(text) else len(_WORD_PATTERN.findall(text))
 
 

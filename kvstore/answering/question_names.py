@@ -99,7 +99,8 @@ class PassageWords:
 
         A technical token can occur anywhere in the text, in any case. If a name opens a sentence, its first word may be
         missing, because its capital may mean nothing. In German, two adjacent words of a longer name are enough,
-        because the others can be ordinary nouns. ``function_words`` are those of the passage's language.
+        because the others can be ordinary nouns, and the two words of a genitive may be apart. ``function_words`` are
+        those of the passage's language.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()

@@ -32,8 +32,8 @@ _SETTING_PATTERN = compile_lazily(
     r"(?::(?=\s|\Z)|\s*=)\s*(?P<value>.*)"
 )
 _ITEM_PATTERN = compile_lazily(r"-(?:\s+|\Z)|\{\Z")
-#: The values of a key that has its settings or its text on the lines below.
-_OPENINGS = frozenset(("", "{", "[", "|", ">", "|-", ">-", "|+", ">+"))
+#: The values of a key whose settings or text are on the lines below.
+_MULTILINE_VALUES = frozenset(("", "{", "[", "|", ">", "|-", ">-", "|+", ">+"))
 _WORD_PATTERN = compile_lazily(r"[^\W_]+")
 #: The maximum number of lines in one snippet.
 _MAX_LINES = 8
@@ -107,7 +107,7 @@ class _SettingsParser:
     """Parses the code of a configuration file into groups of settings, line by line."""
 
     def __init__(self) -> None:
-        """Start before the first line of a file."""
+        """Create a parser for one file, in which no section or key is open yet."""
         self._section: tuple[str, ...] = ()  # the name in the last section header, if there was one
         self._keys: list[_Key] = []  # the keys that contain the current line, outermost first
         self._group: _SettingGroup | None = None  # the last group, which the current line can continue
@@ -176,7 +176,7 @@ class _SettingsParser:
             self._opens_item = False
             return
         key = setting["key"].strip("\"'")
-        if setting["value"] in _OPENINGS:  # the lines below have the value
+        if setting["value"] in _MULTILINE_VALUES:
             yield from self._end_group()
             self._group = new_group if comment else None
             self._keys.append(_Key(indent, key))

@@ -152,8 +152,8 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
 def extract_first_sentence(text: str) -> str:
     """Return the first sentence, list item or table row of an answer's text.
 
-    The language of its first line decides where sentences end. A heading before it, such as *Can I film here?* or
-    *7. Helicopters:*, is not a sentence.
+    The language of the text decides where sentences end. A heading before the sentence, such as *Can I film here?* or
+    *7. Helicopters:*, is not a sentence. If the first line has only headings, the whole line is returned.
     """
     line = text.strip().partition("\n")[0]
     sentences = [line[start:end] for start, end in split_sentences(line, detect_language(text))]
@@ -164,10 +164,11 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     """Return the metrics of asked questions (at least one) by name, most of them fractions from 0 to 1.
 
     Near misses (questions on the topic of the store that no document answers) and foreign questions (on another topic)
-    should be refused. ``right`` is the fraction of answers that are right, and ``right_all`` the fraction of answerable
-    questions with a right answer; ``first`` and ``first_all`` count only the first sentence of an answer. ``auc`` and
-    ``ece`` are the area under the ROC curve and the calibration error of the confidence. A metric without questions to
-    compute it from is omitted.
+    should be refused. ``hit@3`` is the fraction of questions with known gold documents for which one of the first three
+    hits has the answer. ``right`` is the fraction of answers that are right, and ``right_all`` the fraction of
+    answerable questions with a right answer; ``first`` and ``first_all`` count only the first sentence of an answer.
+    ``auc`` and ``ece`` are the area under the ROC curve and the calibration error of the confidence. A metric without
+    questions to compute it from is omitted.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     near_misses = [outcome for outcome in outcomes if outcome.question.kind == "near"]
@@ -200,7 +201,7 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
 def _compute_near_miss_metrics(
     answerable: Sequence[AskedQuestion], near_misses: Sequence[AskedQuestion]
 ) -> dict[str, Any]:
-    """Return metrics of how well near misses are told apart from answerable questions, by name; empty without them.
+    """Return metrics of how well near misses are distinguished from answerable questions, by name; empty without them.
 
     A near miss is a question on the topic of the store that no document answers. ``near_refused`` is the fraction of
     near misses that were refused. The other metrics need answerable questions. ``auc`` is the area under the ROC curve

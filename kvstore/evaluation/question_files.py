@@ -153,7 +153,7 @@ def write_questions(path: Path, questions: Iterable[Question]) -> None:
 
 
 def _to_json_object(question: Question) -> Mapping[str, Any]:
-    """Return a question as an object for a file of JSON lines, without keys for the fields that are empty."""
+    """Return a question as an object for a file of JSON lines. Empty answers and gold documents have no key in it."""
     row: dict[str, Any] = {"question": question.text, "kind": question.kind, "part": question.part}
     if question.answers:
         row["answers"] = list(question.answers)

@@ -103,7 +103,7 @@ class _AskableFact:
         """Return the text of a question about the fact, or about the same attribute of another ``subject``.
 
         ``number`` (any integer) selects one of the phrases. If the subject is another one, or if other facts have the
-        same attribute, the question names the subject.
+        same attribute, the question names the subject. If the fact has no subject, the question names none.
         """
         needs_subject = self.is_ambiguous or subject is not None
         subject = subject or self.subject
@@ -213,17 +213,17 @@ def _iter_heading_facts(
     is yielded if it is empty. Repeated headings, long headings and headings of short texts are skipped. Words of
     English headings are put in lower case, because they become a part of a question.
     """
-    seen: set[str] = set()
+    used_names: set[str] = set()
     for heading, body in pairwise(blocks):
         name = " ".join(heading.title.split()) if heading.kind == "heading" else ""
         is_title = name.lower() == subject.lower()
-        is_new = name.lower() not in seen
+        is_new = name.lower() not in used_names
         is_usable_name = bool(list_content_words(name)) and len(name.split()) <= _MAX_TITLE_WORDS
         num_body_words = len(document.text[body.start : body.end].split())
         has_answer = body.kind in ("prose", "item") and num_body_words >= _MIN_BODY_WORDS
         if not (subject and is_new and is_usable_name and has_answer):
             continue
-        seen.add(name.lower())
+        used_names.add(name.lower())
         attribute = "" if is_title else name.rstrip("?")
         if is_english:
             attribute = _TITLE_CASE_PATTERN.sub(lambda match: match[0].lower(), attribute)

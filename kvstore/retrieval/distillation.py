@@ -53,10 +53,11 @@ class Distiller(Protocol):
         """Split passages, in order, into batches that each fit one prompt; omit passages that are too long for one."""
         ...
 
-    def read(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
+    def extract_points(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
         """Return points (statements with a score) that a model extracts from passages.
 
-        It also writes at most ``num_questions`` follow-up questions. Only the passages that fit one prompt are read.
+        The model also writes at most ``num_questions`` follow-up questions. Only the passages that fit one prompt are
+        read.
         """
         ...
 

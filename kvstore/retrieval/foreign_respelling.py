@@ -130,9 +130,10 @@ def _list_forms(word: str, language: str) -> list[str]:
 
 
 def _divide_compound(word: str, state: State, stem: Callable[[str], str]) -> list[str]:
-    """Return a list of the compound with a hyphen between its parts, or an empty list if chunks do not have both parts.
+    """Return the compound ``word`` with a hyphen between its parts, as the only element of a list.
 
-    Of several divisions, the one with the longest last part (head) is returned.
+    The list is empty if there is no division into two parts that chunks have. Of several divisions, the one with the
+    longest last part (head) is returned.
     """
     divisions = [(word[:end], word[end:]) for end in range(MIN_PART, len(word) - MIN_PART + 1)]
     modifier_forms = {modifier: list(iter_modifier_forms(modifier, _LINKS)) for modifier, _ in divisions}

@@ -125,7 +125,8 @@ def find_best_by_words(
 ) -> tuple[Ids, Scores]:
     """Return the ids, ascending, and the scores of the ``top`` chunks by BM25 and of all that tie with the last.
 
-    Only chunks of ``allowed`` documents (None: of all) that have at least one of the terms are returned.
+    Only chunks of ``allowed`` documents (None: of all) that have at least one of the terms are returned. Raises
+    CorruptionError if a posting list is damaged.
 
     The rarest term is read first. At some point, chunks without any of the terms so far can no longer reach the top.
     From then on, a posting list is read only in part: the blocks that can contain chunks found before (MaxScore, see
@@ -163,7 +164,8 @@ def find_best_by_words(
 def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
     """Return the BM25 scores of distinct chunks, in their order; 0 for chunks without any of the terms.
 
-    ``weights`` has the terms with their rarities, and the parameters of BM25.
+    ``weights`` has the terms with their rarities, and the parameters of BM25. Raises CorruptionError if a posting list
+    is damaged.
     """
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])

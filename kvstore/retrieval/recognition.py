@@ -132,7 +132,7 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
             if _has_capital_or_digit(name[1:]) or (allow_phrases and len(words) > 1):
                 return True
             continue
-        begins_with_function_word = any(word in FUNCTION_WORDS for word in words[:1])
+        begins_with_function_word = bool(words) and words[0] in FUNCTION_WORDS
         is_sentence_capital = begins_with_function_word and question.lstrip().startswith(name)
         if _has_capital_or_digit(name[1:] if is_sentence_capital else name):
             return True

@@ -98,7 +98,7 @@ class QueryReranker:
         self._model = model
 
     def __call__(self, query: Query, ranking: Ranking) -> Ranking:
-        """Reorder the first 50 chunks of a ranking by the cross-encoder's scores."""
+        """Reorder the first 50 chunks of a ranking by the cross-encoder's scores; the others follow in their order."""
         candidates = ranking[:NUM_RERANK_CANDIDATES]
         with query.trace.step("rerank") as step:
             chunks = [chunk for chunk, _ in candidates]

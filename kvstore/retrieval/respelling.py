@@ -128,7 +128,10 @@ def _replace_words(question: str, replacements: Mapping[str, str]) -> str:
 
 
 def _find_contractions(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map each contraction in a question that lacks its apostrophe ("whos", "dont") to the contraction with it."""
+    """Map each contraction in a question that lacks its apostrophe ("whos", "dont") to the contraction with it.
+
+    ``state`` and ``stem`` are not used; all functions that find replacements have the same parameters.
+    """
     return {match.group(): f"{match[1]}'{match[2]}" for match in _CONTRACTION_PATTERN.finditer(question)}
 
 
@@ -195,10 +198,10 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
     for word in (word for word in words if not counts[word] and not is_english(word)):
         candidates = _list_candidates(word)
         candidate_counts = count_chunks_with_words(candidates, state, stem)
-        likely = [candidate for candidate in candidates if candidate_counts[candidate] or is_everyday(candidate)]
-        if likely:
+        known_words = [candidate for candidate in candidates if candidate_counts[candidate] or is_everyday(candidate)]
+        if known_words:
             corrections[word] = max(
-                likely,
+                known_words,
                 key=lambda candidate: (candidate in load_english_vocabulary(), candidate_counts[candidate], candidate),
             )
     return corrections
@@ -208,8 +211,8 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
 def _list_candidates(word: str) -> list[str]:
     """Return the possible corrections of a word, which differ by one typing error. The result is cached.
 
-    The corrections of a short word are frequent words; those of a long one can be any letters. Function words are
-    omitted, because searches ignore them.
+    The corrections of a short word are frequent words of English; those of a long one need not be words. Function words
+    are omitted, because searches ignore them.
 
     >>> _list_candidates("huose"), _list_candidates("houser")
     (['house'], [])

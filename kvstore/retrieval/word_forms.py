@@ -70,7 +70,10 @@ class _StoreWords(NamedTuple):
         return count_chunks_with_words(words, self.state, self.stem)
 
     def find_match(self, text: str, pattern: str) -> re.Match[str] | None:
-        """Return the first match of a pattern, in any case, in the best chunks with all terms of ``text``, or None."""
+        """Return the first match of a pattern, ignoring case, in the best chunks that have all terms of ``text``.
+
+        Returns None if no chunk has all terms, or if none of the best chunks matches.
+        """
         terms = list(dict.fromkeys(find_technical_tokens(text) or list_terms(text, self.stem)))
         counts = self.state.postings.count_chunks_by_term(terms)
         if not all(counts.values()):
@@ -106,10 +109,10 @@ def find_form_replacements(question: str, state: State, stem: Callable[[str], st
     is the stemming function for the question.
     """
     store_words = _StoreWords(state, stem)
-    replacements = dict(_iter_versions(question, store_words))
+    replacements = dict(_iter_version_forms(question, store_words))
     unknown_words = _find_unknown_words(question, store_words)
     if unknown_words:
-        replacements |= _find_numbers(question, unknown_words, store_words)
+        replacements |= _find_number_forms(question, unknown_words, store_words)
         replacements |= _find_joined_words(question, unknown_words, store_words)
     for word in unknown_words:
         is_name = not word.islower() and not question.startswith(word)
@@ -145,7 +148,7 @@ def _find_unknown_words(question: str, store_words: _StoreWords) -> list[str]:
     return [word for word in words if not counts[fold_text(word)]][:_MAX_UNKNOWN_WORDS]
 
 
-def _iter_versions(question: str, store_words: _StoreWords) -> Iterator[tuple[str, str]]:
+def _iter_version_forms(question: str, store_words: _StoreWords) -> Iterator[tuple[str, str]]:
     """Yield pairs of a version in a question, such as "v2", and the other form of it that chunks have ("version 2")."""
     for match in _VERSION_PATTERN.finditer(question):
         number = re.escape(match["number"])
@@ -158,8 +161,8 @@ def _iter_versions(question: str, store_words: _StoreWords) -> Iterator[tuple[st
             yield match.group(), other_form
 
 
-def _find_numbers(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
-    """Map the unknown numbers of a question from words to digits or from digits to words, if chunks have these."""
+def _find_number_forms(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
+    """Map the unknown numbers of a question to the form that chunks have: words to digits, and digits to words."""
     forms = {word: write_number(int(word)) or "" for word in unknown_words if word.isdigit()}
     for match in NUMBER_PATTERN.finditer(question):
         words = re.split("[ -]", match.group())

@@ -155,7 +155,7 @@ class _MarkdownSplitter:
     """
 
     def __init__(self, text: str) -> None:
-        """Start before the first line of ``text``, the Markdown of a chunk."""
+        """Prepare to split ``text``, the Markdown of a chunk. No block, code fence or list is open yet."""
         self._text = text
         self._blocks: list[ChunkBlock] = []
         #: The fields of the open block, the one that is being read; the kind is empty if none is open.

@@ -86,7 +86,7 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
     >>> [(heading.level, heading.title) for heading in find_plain_headings(text, [(0, 38), (40, 71)]) if heading]
     [(1, 'Opening hours'), (6, 'Is it open\non Sundays?')]
     """
-    numbered_headings = {**_find_articles(text, paragraphs), **_find_numbered(text, paragraphs)}
+    numbered_headings = {**_find_articles(text, paragraphs), **_find_numbered_headings(text, paragraphs)}
     titles = {} if numbered_headings else _find_titles(text, paragraphs)
     levels: dict[tuple[str, bool], int] = {}
     for index, (start, end) in enumerate(paragraphs):
@@ -122,7 +122,7 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
     return PlainHeading(start, match.end("under"), level, title, min(match.end(), end))
 
 
-def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
+def _find_numbered_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
     """Return the numbered headings of a text by start offset.
 
     A heading is a paragraph, or a line above the first of its numbered subsections (``2. Animals``, ``2.1 Dogs``). It

@@ -112,10 +112,13 @@ class QuestionVocabulary(NamedTuple):
         question = _to_lower_same_length(question)
         patterns = self._select_patterns(question)
         # A noun is more exact than an interrogative: "Which telephone number" does not ask for a number.
-        for pattern in (patterns.answer_nouns, patterns.interrogatives):
-            for match in patterns.iter_matches(pattern, question):
-                return None if match.lastgroup is None else patterns.kinds[match.lastgroup]
-        return None
+        matches = (
+            match
+            for pattern in (patterns.answer_nouns, patterns.interrogatives)
+            for match in patterns.iter_matches(pattern, question)
+        )
+        match = next(matches, None)
+        return None if match is None or match.lastgroup is None else patterns.kinds[match.lastgroup]
 
     def remove_interrogatives(self, question: str) -> str:
         """Return a question with each interrogative phrase replaced by a space.
@@ -131,9 +134,10 @@ class QuestionVocabulary(NamedTuple):
         return question
 
     def find_summary_subject(self, question: str) -> str | None:
-        """Return a question for a summary without the words of the request; None if it asks for no summary.
+        """Return a question for a summary, in lower case, without the words of the request.
 
-        The remaining words can name its subject. Words for documents and their contents are removed too.
+        The remaining words can name its subject. Words for documents and their contents are removed too. Returns None
+        if the question asks for no summary.
 
         >>> load_question_words("german").find_summary_subject("Fasse das Handbuch in 3 Sätzen zusammen.").split()
         ['das', 'handbuch', 'in', '.']

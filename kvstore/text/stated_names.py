@@ -19,25 +19,22 @@ _MAX_PHRASE_WORDS = 8
 
 
 def check_tree_name(name: str) -> str:
-    """Return the name of a tree unchanged. Raises InputError if it is empty or too long."""
+    """Return the name of a tree unchanged. Raises InputError if it is empty, too long or not valid text."""
     _check_size(name, "the name of a tree")
     return name
 
 
 def clean_name(name: str) -> str:
-    """Return a name as typed, with single spaces. Raises InputError if it is empty or too long."""
+    """Return a name as typed, with single spaces. Raises InputError if it is not a text, empty or too long."""
     if not isinstance(name, str):
         raise InputError(f"a name must be a text, not {format_value(name)}")
     form = " ".join(name.split())
-    try:
-        _check_size(form, "a name", key=to_entity_key(form))
-    except UnicodeEncodeError:
-        raise InputError(f"the name {form!r} contains half of a surrogate pair, which is not text; remove it") from None
+    _check_size(form, "a name", key=to_entity_key(form))
     return form
 
 
 def clean_relation(relation: str) -> str:
-    """Return the text of a relation with single spaces. Raises InputError if it is empty or too long."""
+    """Return a relation as typed, with single spaces. Raises InputError if it is empty, too long or not valid text."""
     form = " ".join(relation.split())
     _check_size(form, "a relation")
     return form

@@ -81,8 +81,8 @@ _ADDRESS_TYPES = frozenset(("place", "web address"))
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """Return the hits, then the chunks with the nearest vectors, then chunks of the document that the question names.
 
-    A document is named by its date, number or version. Each chunk is returned once. The embedder must be able to embed
-    the question.
+    A question names a document by a date, number or version. Each chunk is returned once. The store must have an
+    embedder.
     """
     limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
     limited_query.abstracts = False  # only the hits are used
@@ -99,10 +99,11 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the best-ranked chunks of the document that the question names by its numbers, by their cosine with it.
+    """Return the ``MAX_CHUNKS`` chunks nearest to the question in the document that the question names by its numbers.
 
     It is the document of the first hit that has all reference numbers of the question (dates, invoice numbers,
-    versions) in its file name, title or text. The ranking is empty if there is no such number or document.
+    versions) in its file name, title or text. Only its first ``_MAX_DOCUMENT_CHUNKS`` chunks are compared. The ranking
+    is empty if there is no such number or document.
     """
     numbers = set(find_reference_numbers(query.question))
     if not numbers:
@@ -167,7 +168,7 @@ class _CandidateEstimator:
     """Estimates, without embedding any text, how likely a snippet answers a question."""
 
     def __init__(self, answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
-        """Compute what all candidates share: the terms of the passages' titles, and the identifiers to look for.
+        """Compute the data that all candidates share: terms of titles, and the identifiers and names to look for.
 
         ``scorer`` has the question, and ``answer_type`` is what the question asks for, such as a person.
         """
@@ -412,7 +413,7 @@ def _build_span_mask(num_tokens: int) -> npt.NDArray[np.bool_]:
 
 @lru_cache(maxsize=1)
 def load_reader() -> AnswerReader | None:
-    """Load the reader on the first call and return it; None, with one warning, if a package that it needs is missing.
+    """Load the answer reader and return it; None, with a warning, if a package that it needs is missing. Cached.
 
     Raises ValueError if the weights are damaged.
     """

@@ -69,12 +69,13 @@ def extract_reader_answer(
 ) -> ExtractedAnswer:
     """Return the answer that the answer reader chose, followed by sentences of context, with citations.
 
-    ``max_words`` limits the words of the answer with its context. If it is None, at most ``_MAX_CONTEXT`` sentences are
-    added. Their scores may be lower than the answer's score by at most ``max_gap``; the higher the ``confidence``, the
-    smaller this is. The first line of ``evidence.context``, which describes relations of an entity, comes last.
+    ``max_words`` limits the words of the answer with its context. If it is None, the answer has at most ``_MAX_WORDS``
+    words and ``_MAX_CONTEXT`` sentences of context. The score of such a sentence is at most ``_MAX_CONTEXT_GAP`` below
+    that of the answer or, without ``max_words``, closer to it the higher the ``confidence`` is. The first line of
+    ``evidence.context``, which describes relations of an entity, comes last.
     """
     max_context, max_gap = _MAX_CONTEXT, _MAX_CONTEXT_GAP * min(1.0, (1 - confidence) / _MIN_DOUBT)
-    if max_words is not None:  # the number of words is the only limit
+    if max_words is not None:  # the caller's limit replaces the stricter ones
         max_context, max_gap = len(reader_result.candidates), _MAX_CONTEXT_GAP
     max_words = _MAX_WORDS if max_words is None else max_words
     best = reader_result.best

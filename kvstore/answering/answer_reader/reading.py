@@ -125,7 +125,7 @@ class ReaderResult(NamedTuple):
 
     @property
     def needs_topic_excerpts(self) -> bool:
-        """True if the question asks for a topic, and the reader rather doubts that a single sentence is the answer."""
+        """True if the question asks for a topic, and the reader judges that no single sentence is a likely answer."""
         return self.is_topic and self.reader_logit < 0
 
     @property
@@ -200,7 +200,7 @@ def read_passages(
     best_window = next(window for window in windows if window.position == best.position)
     context_text = build_context_text(best_window, passages)
     logit_in_context = best.logit
-    if context_text is not None:  # the mean with and without the sentence before
+    if context_text is not None:  # average the logits with and without the sentence before the snippet
         (context_output,) = reader.read(question, [context_text])
         logit_in_context = (best.logit + context_output.logit) / 2
     is_topic = topic is not None and not _opens_document_about(passages, best.position, subject_terms, scorer)

@@ -117,7 +117,7 @@ class ArchragStrategy:
             layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"], *self._build_all_reports(query)]
         points: list[Point] = []
         for hits in filter(None, layer_hits):
-            points += distiller.read(evidence.question, hits).points
+            points += distiller.extract_points(evidence.question, hits).points
         return build_distilled_evidence(evidence, points, distiller.trace)
 
     def _find_nearest_nodes(self, query: Query) -> _NearestLayers:

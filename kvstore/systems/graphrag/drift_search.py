@@ -110,7 +110,7 @@ class DriftStrategy:
         for rounds_left in reversed(range(num_rounds + 1)):
             questions: list[str] = []
             for question, hits in questions_with_hits:
-                result = distiller.read(question, hits, num_questions=width if rounds_left else 0)
+                result = distiller.extract_points(question, hits, num_questions=width if rounds_left else 0)
                 points += result.points
                 questions += result.questions
             new_questions = [question for question in dict.fromkeys(questions) if question not in asked_questions]

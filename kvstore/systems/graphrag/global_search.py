@@ -103,7 +103,7 @@ class GlobalStrategy:
         hits = [*rated_hits, *(hit for hit in evidence.hits if not hit.heading)] if rated_hits else evidence.hits
         points: list[Point] = []
         for batch in distiller.split_into_batches(evidence.question, hits):
-            points += distiller.read(evidence.question, batch).points
+            points += distiller.extract_points(evidence.question, batch).points
         return build_distilled_evidence(evidence, points, distiller.trace)
 
 
