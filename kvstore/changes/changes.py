@@ -77,7 +77,7 @@ class Changes:
         self.filter = entity_filter
         self._fingerprints = fingerprints or FingerprintCache()
         self._fingerprints.begin(self.counters)
-        # Maintainers read the writing parts, which include changes that are not in the transaction yet.
+        # Maintainers read through the writers, which include changes that are not in the transaction yet.
         state = self.state = State(view, settings)
         state.counters, state.entities, state.mentions = self.counters, self._entities, self._mentions
         state.forest, state.filter = self.forest, self.filter

@@ -71,7 +71,7 @@ def choose_array_size(view: View, table: str) -> int:
             return 0
         largest_key = int.from_bytes(last_record[0], "big")
         return min(largest_key, _MAX_ELEMENTS_PER_KEY * view.count(table)) + 1
-    except KvstoreError:  # reading the table reports it again
+    except KvstoreError:  # the check that reads the whole table reports the error
         return 0
 
 

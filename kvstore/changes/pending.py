@@ -205,13 +205,11 @@ def changes_only_metadata(state: State, record: DocumentRecord, document: Pendin
         return False
     states_same_language = get_stated_language(record.meta) == get_stated_language(new_document.meta)
     has_same_tree = get_own_tree_name(record.key, record.meta) == get_own_tree_name(record.key, new_document.meta)
-    return (
-        states_same_language
-        and has_same_tree
-        and all(getattr(record, name) == getattr(new_document, name) for name in _COMPARED_FIELDS)
-        and unpack_chunks(record.own_chunks) == new_document.own_chunks
-        and has_same_text(state, record, new_document)
-    )
+    has_same_fields = all(getattr(record, name) == getattr(new_document, name) for name in _COMPARED_FIELDS)
+    has_same_chunks = unpack_chunks(record.own_chunks) == new_document.own_chunks
+    if not (states_same_language and has_same_tree and has_same_fields and has_same_chunks):
+        return False
+    return has_same_text(state, record, new_document)
 
 
 def make_pending(

@@ -350,7 +350,7 @@ class _Rebuilder:
             entries = self._old_state.filter.iter_entries()
             return {key: entry.temperature for key, entry in entries if entry.temperature}
         except KvstoreError:
-            return {}  # counts can be lost, data never
+            return {}  # these counts do not influence answers
 
     def _try_read(self, description: str, read: Callable[..., Result], *arguments: Any) -> Result | None:
         """Call ``read`` and return its result; if it finds damage, report ``description`` as lost and return None."""

@@ -46,7 +46,7 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
                         num_bytes += len(key) + len(value)
                         if num_bytes >= BATCH_BYTES:
                             transaction.commit()
-                            release_pages(value)  # those of the source, which contain the value
+                            release_pages(value)  # the pages of the source, whose memory map contains the value
                             transaction, num_bytes = environment.begin(write=True), 0
                 num_records = source.count(table)
                 if num_copied != num_records:

@@ -319,8 +319,11 @@ class VerifiedCursor:
         for key_view, value in records:
             key = bytes(key_view)
             yield key, value
+            if is_all_verified:
+                continue
             # The cursor may continue within the page of the safe key, and to the page after it.
-            if not is_all_verified and (safe_key is None or (key > safe_key if forward else key < safe_key)):
+            is_past_safe_key = safe_key is None or (key > safe_key if forward else key < safe_key)
+            if is_past_safe_key:
                 safe_key = self._verify_pages_near(key, forward=forward)
                 is_all_verified = safe_key is None
 

@@ -34,7 +34,7 @@ class OpenIndexes:
         self._generation_caches: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def clear_caches(self) -> None:
-        """Drop everything cached from the store's tables, after a repair has rewritten them."""
+        """Drop the caches of vectors, conditions and decoded data, after a repair has rewritten the tables."""
         # Without its stored value, a cached property is computed again on its next use.
         for name in ("vectors", "verified_blocks", "condition_cache", "decoded_data"):
             self.__dict__.pop(name, None)

@@ -101,7 +101,10 @@ class State(ClosedOnExit):
         return self
 
     def close(self) -> None:
-        """Drop everything read through this state and its restricted states; the snapshot or transaction stays open."""
+        """Drop the additional parts and the readers of derived data of this state and its restricted states.
+
+        The snapshot or transaction stays open.
+        """
         self._parts.clear()
         self.derived_parts.clear()
         # ``self.restricted_states`` would create the set, which is nearly never used.
@@ -193,8 +196,8 @@ class State(ClosedOnExit):
         """The entity forest of this state."""
         from .forest.forest import Forest
 
-        # In a write transaction, cached keys could become wrong. A state without a shared cache, such as that of a
-        # repair, must not read the change number, because the counters may be damaged.
+        # A write transaction can change names of nodes, so it does not use the shared cache of names. A state without
+        # that cache, as in a repair, must not read the change number, because the counters may be damaged.
         if self._node_cache is None or self.lmdb.writable:
             return Forest(self.lmdb)
         return Forest(self.lmdb, self._node_cache.get_keys(self.counters.change))

@@ -272,7 +272,7 @@ class Documents(ViewReader):
 
     def read_text(self, document: int) -> bytes:
         """Return the stored text of a document, UTF-8; raise CorruptionError if it is missing or damaged."""
-        return bytes(self._get_text(document, is_whole=True))  # not a copy, because it is bytes
+        return bytes(self._get_text(document, is_whole=True))  # the text is bytes already, which are not copied
 
     def read_text_start(self, document: int, max_bytes: int) -> bytes:
         """Return the stored text of a document, or at least its first ``max_bytes`` bytes if it is longer."""

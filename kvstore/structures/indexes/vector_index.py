@@ -137,7 +137,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         the new rows without links to the old file, or returns None without an old file.
         """
         options: dict[str, int | str] = {**record.get_int_options(("exact_below", *GRAPH_OPTIONS))}
-        if record.get_str_option("engine") == _HNSWLIB:  # files of the default have no such entry
+        if record.get_str_option("engine") == _HNSWLIB:  # a file of the default engine has no such entry
             options["engine"] = _HNSWLIB
         with states() as state:
             end = state.counters.next_chunk
