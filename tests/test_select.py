@@ -353,6 +353,10 @@ def test_a_message_quotes_only_the_beginning_of_a_long_text(sample_store: kvstor
 def test_a_query_may_contain_other_white_space(sample_store: kvstore.Store) -> None:
     query = "SELECT\u00a0'a\u00a0b'\u3000AS \"c\u00a0d\"\n--\u00a0e\nFROM\x0bdocuments LIMIT\u20091"
     assert sample_store.execute(query).fetchall() == [("a\u00a0b",)]
+    for beginning in ("SHOW TABLES; ", "EXPLAIN "):
+        with pytest.raises(StatementError, match="there is no column foo") as caught:
+            sample_store.execute(f"{beginning}SELECT\u00a0foo FROM documents")
+        assert caught.value.column == len(beginning) + len("SELECT ") + 1
 
 
 def test_too_many_parameters_name_a_remedy(sample_store: kvstore.Store) -> None:

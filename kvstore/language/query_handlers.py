@@ -203,7 +203,10 @@ def ask_question(context: StatementContext, statement: statements.Ask) -> Answer
 
 
 def select(context: StatementContext, statement: statements.Select) -> Cursor:
-    """Execute SELECT; a long result is read from a snapshot while the caller fetches its rows."""
+    """Execute SELECT; a long result is read from a snapshot while the caller fetches its rows.
+
+    In an open transaction, all rows are read at once.
+    """
     transaction = context.database._open_transaction
     if transaction is not None:  # its state changes with the next statement, so read all rows now
         with transaction.state() as state:
@@ -238,6 +241,8 @@ def run_query(
     ``prefix``, such as EXPLAIN QUERY PLAN, is prepended to the query. Errors point at the position in the user's text.
     """
     start = context.text.find(statement.text, context.start)
+    if start < 0:  # the query has plain spaces in place of white space that SQLite does not know
+        start = context.text.find(statement.text.split(maxsplit=1)[0], context.start)
 
     def make_error(position: int | None, reason: str) -> StatementError:
         """Return an error that marks a position in the text that SQLite parsed (None: it marks the whole statement)."""
