@@ -44,7 +44,7 @@ class BatchedChanges:
     """The pending batch of a write transaction, and the batches already applied to it."""
 
     def __init__(self, session: Session, transaction: WriteTransaction) -> None:
-        """Begin with an empty batch of changes to ``transaction``."""
+        """Create an empty batch of changes to ``transaction``."""
         self._session = session
         self._transaction = transaction
         self._settings = session.store.settings
@@ -69,17 +69,22 @@ class BatchedChanges:
     # Documents
 
     def find_document(self, key: str) -> ValidDocument | DocumentRecord | None:
-        """Return the document with this key as the transaction sees it (pending or stored), or None."""
+        """Return the document with this key as the transaction sees it: pending, or stored with pending metadata.
+
+        Returns None if it does not exist or is deleted in the pending batch.
+        """
         if key in self.pending.documents:
-            pending = self.pending.documents[key]
+            pending = self.pending.documents[key]  # None: the batch deletes the document
             return pending.document if pending is not None else None
         record, change = self.state.documents.find_by_key(key), self.pending.metadata.get(key)
-        return record if record is None or change is None else replace(record, **change._asdict())
+        if record is not None and change is not None:
+            record = replace(record, **change._asdict())
+        return record
 
     def put_document(self, document: PendingDocument) -> bool:
-        """Store a document; return True if that changes anything.
+        """Put a document into the pending batch; return True if that changes anything.
 
-        Other facts about the document, such as triples, are kept if they remain valid for its text.
+        Facts stated about the existing document, such as triples, are kept if they remain valid for the new text.
         """
         key = document.document.key
         existing_document = self.find_document(key)
@@ -96,11 +101,11 @@ class BatchedChanges:
         return True
 
     def put_metadata(self, existing_document: ValidDocument | DocumentRecord, document: PendingDocument) -> bool:
-        """Store the new metadata of a document if nothing else of it changes, and return True; otherwise return False.
+        """Add new metadata and the origin of a stored document to the batch, if the document differs only in these.
 
-        ``existing_document`` is the pending or stored document with the same key. All data derived from a stored
-        document stays, so a change of its language or of the name of its tree, which metadata can state, is not
-        possible here.
+        Returns True if they were added. Returns False, and changes nothing, if the text or other properties differ, if
+        the metadata states another language or tree name, on which derived data depends, or if ``existing_document``,
+        the document with the same key, is still pending.
         """
         if not (
             isinstance(existing_document, DocumentRecord)
@@ -115,7 +120,7 @@ class BatchedChanges:
         return True
 
     def delete_documents(self, keys: Sequence[str]) -> int:
-        """Delete the documents with these keys, and return how many existed."""
+        """Add the deletion of the documents with these keys to the batch, and return how many of them existed."""
         existing_keys = {key for key in keys if self.pending.documents.get(key) is not None}
         unchanged_keys = (key for key in dict.fromkeys(keys) if key not in self.pending.documents)
         for stored_documents in self._changes.documents.iter_by_keys(unchanged_keys):
@@ -126,7 +131,7 @@ class BatchedChanges:
         return len(existing_keys)
 
     def set_origin(self, key: str, origin: str | None) -> bool:
-        """Set the origin (the folder) of the document with this key, if it exists; return True if it changed."""
+        """Set the origin (ingested folder) of the document with this key; return True if it exists and changes."""
         if key in self.pending.documents:
             pending = self.pending.documents[key]
             if pending is None or pending.origin == origin:
@@ -199,12 +204,12 @@ class BatchedChanges:
     def put_fact(
         self, fact_kind: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False
     ) -> bool:
-        """Store a fact of a kind (such as edges) under its key. It replaces the existing fact with this key.
+        """Add a fact of a kind (such as edges) to the batch. It replaces the existing fact with the same key.
 
-        With ``keep_existing``, or if the kind is cumulative, it is merged with the existing fact instead. An empty
-        value deletes the fact. If the fact is part of the embedded text, its document is embedded again. Returns True
-        if anything changes. The document of a fact about a document must exist. Raises InputError if the fact
-        contradicts existing facts.
+        With ``keep_existing``, or for a kind whose values accumulate (``is_cumulative``), it is merged with the
+        existing fact instead. An empty value deletes the fact. If the fact is part of the embedded text, its document
+        is embedded again. Returns True if anything changes. The document of a fact about a document must exist. Raises
+        InputError if the fact contradicts existing facts.
         """
         existing_value = self.find_fact(fact_kind, key)
         is_merged = keep_existing or fact_kind.is_cumulative
@@ -213,7 +218,8 @@ class BatchedChanges:
         )
         if isinstance(fact_kind, DocumentFact):
             new_value = fact_kind.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), same_text=True)
-        if new_value == existing_value or not (new_value or existing_value):  # nothing to change, or to delete
+        is_unchanged = new_value == existing_value or not (new_value or existing_value)  # None and empty are equal
+        if is_unchanged:
             return False
         if new_value is not None:
             fact_kind.check_consistency(new_value, partial(self.find_fact, fact_kind))
@@ -227,7 +233,7 @@ class BatchedChanges:
     def _record_digest(self, key: str) -> None:
         """Record the digest of a stored document whose metadata or facts change, if the batch may be applied again.
 
-        A batch must not be applied again to another document that has this key by then.
+        :meth:`replay` compares it, because another process may store another document with this key by then.
         """
         record = self.state.documents.find_by_key(key) if self.keeps_batches else None
         if record is not None and key not in self.pending.documents:
@@ -258,11 +264,11 @@ class BatchedChanges:
         return self.pending.size > (_MAX_FIRST_PENDING if self._changes.can_defer_linking else _MAX_PENDING)
 
     def apply(self, *, expect_more: bool) -> None:
-        """Apply the completed batch and begin another. After an error, the transaction must be aborted.
+        """Apply the pending batch, whose derived data is complete, and begin another.
 
-        If the transaction may outgrow LMDB's map of the file (``keeps_batches``), the batch is kept, to apply it again
-        in a larger map. Its derived data are not kept, because they can be derived again. ``expect_more``: True if
-        further batches are likely before the next read.
+        After an error, the transaction must be aborted. If the transaction may outgrow LMDB's map of the file
+        (``keeps_batches``), the batch is kept without its derived data, to apply it again in a larger map.
+        ``expect_more`` is True if further batches are likely before the next read.
         """
         pending, self.pending = self.pending, PendingChanges()
         self.has_applied = True
@@ -300,7 +306,7 @@ class BatchedChanges:
                         f"another transaction changed document {key!r} while the store grew, and nothing of this one "
                         "was stored; run it again"
                     )
-            # Another process may have changed which derivations the store keeps in the meantime.
+            # Derive the data again: another process may have changed which derived data the store keeps.
             complete_pending(pending, changes.state, self._session.store.embedder.embed)
             changes.apply(pending, expect_more=True)
             pending.release()

@@ -29,7 +29,7 @@ class CheckedDocument:
     batch_size: int
 
     def to_pending(self, settings: FixedSettings) -> PendingDocument:
-        """Return the document cut into chunks. An error begins with the document's position in the batch."""
+        """Return the document to store, cut into chunks. An error begins with the document's position in the batch."""
         with _locate_errors(self.position, self.batch_size):
             return make_pending(self.document, settings, self.vectors, self.origin)
 
@@ -77,7 +77,7 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
 
 
 def _drop_missing_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without optional ones whose value is NaN or another missing value of a data frame."""
+    """Return the arguments without the optional ones that are None, NaN or another missing value of a data frame."""
     return {
         name: value for name, value in arguments.items() if name in ("key", "text") or to_plain_value(value) is not None
     }

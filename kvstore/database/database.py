@@ -76,9 +76,10 @@ class Database(Handle):
         return [changes_by_index.get(index, False) for index in range(len(checked_documents))]
 
     def _put_pending(self, documents: Sequence[PendingDocument], *, replace: bool = True) -> list[bool]:
-        """Derive and embed the documents that are cut into chunks, store all, and return which of them change anything.
+        """Store documents in one transaction, and return for each True if it changes anything.
 
-        Without ``replace``, a document whose key is already stored is skipped.
+        Documents that are cut into chunks are first embedded, with all data derived from them; for the others, only
+        the metadata changes. Without ``replace``, a document whose key is already stored is skipped.
         """
         from ..changes.document_completion import derive_documents, embed_documents
 
@@ -379,7 +380,7 @@ class Database(Handle):
         return compact_store(self._session.environment, self.settings.dimension, self._session.lock_timeout)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Add the lookups counted since the last commit to the temperatures of entities.
+        """Add the lookups counted since the last commit to the temperatures of entities, and record use of models.
 
         Waits at most ``timeout`` seconds for another writer (default: the handle's ``lock_timeout``). A read-only
         handle does nothing.
@@ -402,9 +403,9 @@ class Database(Handle):
         *,
         progress: Callable[[IndexProgress], None] | None = None,
     ) -> None:
-        """Create an index of a kind, such as ``synonyms``, and build its file; ``units`` are built inside the store.
+        """Create an index of a kind, such as ``synonyms``, and build it.
 
-        If interrupted, the index has no file or a partial one, and :meth:`refresh` continues. Raises InputError for an
+        If interrupted, the index exists but is not complete, and :meth:`refresh` continues. Raises InputError for an
         unknown kind or option or if the index exists, IndexUnavailableError if it cannot be built, EmbedderError and
         ReadOnlyError.
 
@@ -446,10 +447,10 @@ class Database(Handle):
         ['synonyms']
         """
         self._require_writable("open it without readonly to refresh its indexes")
+        if model is None and within is None:
+            return self._session.store.index_manager.refresh(kind, progress)
         if within is not None:
             check_integer("within", within, 1)
-        elif model is None:
-            return self._session.store.index_manager.refresh(kind, progress)
         from ..models.structured import StructuredModel
 
         language_model = self._session.get_language_model(model)

@@ -23,7 +23,7 @@ def find_all_locations(
 ) -> list[Location]:
     """Return the locations of entities, at most ``limit`` per name.
 
-    ``count_hits`` gets the key (normal form) of each entity that has a location, to count the lookup.
+    ``count_hits`` is called with the key (normal form) of each entity that has a location, to count the lookup.
     """
     from ..retrieval.lookup import iter_locations
 

@@ -202,7 +202,7 @@ class _ExportReader:
         return value
 
     def _make_error(self, line_number: int, reason: str) -> InputError:
-        """Return the error for a line, which also says which lines are imported already."""
+        """Return the error for a line; its message also says which lines are imported already."""
         last_line = self._imported_line
         progress = f"lines 2 to {last_line} are imported" if last_line > 1 else "nothing is imported"
         return InputError(f"{self._path}, line {line_number}: {reason} ({progress})")
@@ -211,7 +211,7 @@ class _ExportReader:
 def _count_lines(file: BinaryIO) -> int:
     """Return the number of lines after the position of a file, which stays the same.
 
-    A last line without its line end counts only if it ends as a JSON object does: otherwise, it was cut off.
+    A last line without a newline counts only if it ends with ``}``; otherwise, it was cut off.
     """
     start, num_lines, last_block = file.seek(0, os.SEEK_CUR), 0, b"\n"
     while block := file.read(_READ_BYTES):
@@ -318,7 +318,7 @@ class _Importer(_ExportReader):
 
     @contextmanager
     def _locate_errors(self, line_number: int) -> Iterator[None]:
-        """Add the line and the progress of the import to errors raised in the ``with`` block."""
+        """Convert errors raised in the ``with`` block to an InputError with the line and the progress of the import."""
         try:
             yield
         except (InputError, DocumentNotFoundError) as error:

@@ -74,7 +74,7 @@ class Handle(ClosedOnExit, Queryable):
 
         Its changes wait at most ``lock_timeout`` seconds for another writer (None: the store's lock timeout).
         """
-        if isinstance(store, (str, os.PathLike)):
+        if isinstance(store, (str, os.PathLike)):  # a likely mistake: kvstore.Store(path)
             raise ArgumentError(f"{type(self).__name__}() takes no path; open a store with kvstore.open(path)")
         self._session = Session(
             store, readonly=readonly or store.environment.readonly, settings=session, lock_timeout=lock_timeout
@@ -193,7 +193,7 @@ class Handle(ClosedOnExit, Queryable):
         meanwhile. The models that documents need are loaded before the writer's lock is taken; ``models=False`` skips
         that, for a transaction that puts no documents. A single transaction is the fastest way to load a new store: its
         documents are linked to the names in them at the end, when all names are known. Raises LockTimeoutError, which
-        names the lock's holder; TransactionError if this thread has a transaction open; and ReadOnlyError.
+        names the lock's holder; TransactionError if this thread has a transaction open; ReadOnlyError and ClosedError.
 
         >>> with store.transaction() as transaction:
         ...     transaction.delete("tea"), transaction.keys(), store.keys()
@@ -270,7 +270,7 @@ class Handle(ClosedOnExit, Queryable):
         return self._session.get_language_model(name)
 
     def _record_spending(self, statement: str, model: LanguageModel) -> None:
-        """Record the requests to a model at once, or with a later commit if another process holds the lock."""
+        """Record the requests to a model at once, or with a later :meth:`flush` if another process holds the lock."""
         self._session.record_spending(statement, model)
         with suppress(LockTimeoutError):
             self._session.store.flush()
@@ -310,7 +310,8 @@ class Handle(ClosedOnExit, Queryable):
     def set(self, name: str, value: Any) -> None:
         """Change a setting of this session; None resets it to its default.
 
-        Raises InputError for an unknown name or an invalid value, and ClosedError.
+        Raises InputError for an unknown name or an invalid value, RerankerError for an invalid reranker, and
+        ClosedError.
 
         >>> store.set("top", 3)
         >>> len(store.retrieve("What is tea made from?").hits) <= 3
@@ -351,7 +352,7 @@ class _OneShotMethod:
         self._run = run
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Remember the class in which the method is defined, and its name."""
+        """Store the class in which the method is defined, and its name; Python calls this when it creates the class."""
         self._owner, self._name = owner, name
 
     def __get__(self, database: Handle | None, owner: type | None = None) -> Callable[..., Any]:
@@ -426,5 +427,5 @@ def make_one_shot(
         with self.transaction(models=any(kwargs.get(name) is not None for name in models_for)) as transaction:
             return method(transaction, *args, **kwargs)
 
-    descriptor: Any = _OneShotMethod(get_method, call)
+    descriptor: Any = _OneShotMethod(get_method, call)  # an attribute access returns the method
     return descriptor  # type: ignore[no-any-return]

@@ -50,7 +50,7 @@ class IndexManager:
     def __init__(
         self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
-        """Manage the indexes of a store; ``embed`` returns the vectors of texts."""
+        """Create the manager of the indexes of a store; ``embed`` returns the vectors of texts."""
         self._open_indexes = open_indexes
         self._environment = open_indexes.environment
         self._settings = settings
@@ -70,7 +70,7 @@ class IndexManager:
         return GenerationBuilder(self._open_indexes, self._settings, self._embed)
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
-        """Create the record of an index of a kind, with these options, and build it.
+        """Create an index of a kind with these options: store its record in one commit, then build it.
 
         ``progress`` is called with the progress. Raises InputError if the index exists or an option is invalid, and the
         errors of :meth:`refresh`.
@@ -146,7 +146,7 @@ class IndexManager:
         }
 
     def _select_indexes(self, kind: str | None) -> list[Index]:
-        """Return the index of a kind (None: of every kind), each before the index files that are built with it.
+        """Return the index of a kind (None: all indexes), each followed by the index files that are built with it.
 
         Raises InputError if the store has no index of this kind.
         """
@@ -169,7 +169,7 @@ class IndexManager:
         return sizes
 
     def extend_due_indexes(self, next_chunk: int) -> None:
-        """Add new chunks to index files in the background, if there are many; called after each commit.
+        """Start adding new chunks to index files in the background, if there are many; called after each commit.
 
         ``next_chunk`` is the id of the next new chunk. Raises nothing, because the commit has already succeeded.
         """
@@ -190,13 +190,13 @@ class IndexManager:
     def _may_be_due(self, index: FileIndex[Any, Any], next_chunk: int) -> bool:
         """True if an automatic index may have enough new chunks to be extended; ``next_chunk`` is the next new id.
 
-        If it has too few, the id from which it may have enough is recorded, so that earlier commits need not ask again.
-        If the number of new chunks cannot be read, the error is recorded for the status of the index.
+        If the store is too small to need its file, the chunk id at which to check again is recorded, so that the next
+        commits are cheap. An error while reading the store is recorded for the status of the index.
         """
         if next_chunk < self._next_due_chunk.get(index.name, 0):
             return False
         try:
-            if self._file_builder.find_needed_record(index) is not None:
+            if self._file_builder.find_needed_record(index) is not None:  # the index needs a file
                 return True
             self._next_due_chunk[index.name] = self._file_builder.compute_next_needed_chunk(index)
         except KvstoreError as error:
@@ -220,7 +220,7 @@ class IndexManager:
     def _extend_if_due(self, index: FileIndex[Any, Any]) -> bool:
         """Add the new chunks to an index file if there are enough; return True if the file changed."""
         record = self._file_builder.find_needed_record(index)
-        if record is None:
+        if record is None:  # the index was dropped, or needs no file
             return False
         next_chunk, due_chunk = self._file_builder.find_next_and_due_chunk(index, record)
         self._next_due_chunk[index.name] = due_chunk

@@ -32,7 +32,7 @@ class IngestDestination:
     """
 
     def __init__(self, handle: Handle) -> None:
-        """Write to the store of ``handle``."""
+        """Create a destination that writes to the store of ``handle``."""
         self._handle = handle
         self._session = handle._session
         self.embed = self._session.store.embedder.embed
@@ -60,7 +60,7 @@ class IngestDestination:
     def update_origins(self, origins: Mapping[str, str | None]) -> None:
         """Record the origins (ingested folders) of unchanged documents that were found in a different folder.
 
-        ``origins`` are by document key; documents with None keep their origin.
+        ``origins`` maps document keys to folders; a document with None keeps its origin.
         """
         moved_origins: dict[str, str | None] = {}
         with self.open_state() as state:
@@ -82,14 +82,14 @@ class IngestDestination:
         # An embedder that the caller supplied exists only in this process.
         embedder = self.settings.embedder if embed and not self._session.store.embedder.is_supplied else None
         environment = self._session.environment
-        buffered = sorted(environment.buffer_reader.buffered_tables.names)
+        buffered_tables = sorted(environment.buffer_reader.buffered_tables.names)
         return Job(
             store=str(environment.path.resolve()),
             settings=self.settings,
             format=format,
             options=dict(options),
             embedder=embedder,
-            buffered=buffered,
+            buffered=buffered_tables,
         )
 
     def write(
@@ -98,9 +98,10 @@ class IngestDestination:
         deleted_keys: Sequence[str] = (),
         files: Sequence[CompletedFile] = (),
     ) -> None:
-        """Store a batch of documents, delete the documents ``deleted_keys``, and record files, in one commit.
+        """Store a batch of documents, delete the documents ``deleted_keys``, and record ``files``, in one commit.
 
-        ``files`` are ingested files with the digests of their documents.
+        The files are completely ingested, and have the digests of their documents; the next ingest skips them if they
+        are unchanged.
         """
         # Embed before taking the writer's lock, because embedding takes most of the time.
         new_documents = [

@@ -23,7 +23,7 @@ class LazyEmbedder:
     """
 
     def __init__(self, path: Path, settings: FixedSettings, embedder: Embedder | None) -> None:
-        """Load the embedder that ``settings`` name on first use, unless the program passes an ``embedder``."""
+        """Use ``embedder`` if the program passed one, or else load the embedder that ``settings`` name on first use."""
         self._path = path
         self._settings = settings
         self._embedder = embedder
@@ -53,7 +53,7 @@ class LazyEmbedder:
                 self._embedder, self.is_supplied = embedder, True
 
     def use_named(self, settings: FixedSettings) -> None:
-        """Replace the embedder by the embedder that ``settings`` name, which is loaded when first needed."""
+        """Replace the embedder with the embedder that ``settings`` name, which is loaded when first needed."""
         with self._lock:
             self._settings, self._embedder, self.is_supplied = settings, None, False
 
@@ -90,7 +90,7 @@ class LazyEmbedder:
 
     @cached_property
     def _cache(self) -> EmbeddingCache:
-        """The vectors of sentences that answers were chosen from; created on first use, as searches never need it."""
+        """The cache of vectors of sentences in evidence; created on first use, because only answers need it."""
         from ..models.embedder import EmbeddingCache
 
         return EmbeddingCache()

@@ -185,7 +185,7 @@ class ModelExtraction:
         model: LanguageModel,
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Let the model write texts, store them, and return a report.
+        """Let the model write texts, store them, and return a report; stop early at the token limit.
 
         Raises the model's errors, and InvalidAnswerError after several consecutive unusable answers; texts written
         before an error are kept.
@@ -263,7 +263,7 @@ class ModelExtraction:
         return ExtractionProgress(self._text_kind.kind, num_done, num_requests, model.sent_tokens)
 
     def _store_answer(self, texts_by_document: Mapping[str, ModelTexts]) -> None:
-        """Store the texts of one answer, even if the user interrupts that, because the answer is already paid for."""
+        """Store the texts of one answer, even if the user interrupts it, because the answer is already paid for."""
         try:
             self._store_texts(texts_by_document)
         except KeyboardInterrupt:

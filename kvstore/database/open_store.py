@@ -44,7 +44,7 @@ class HitCounts:
     """Hits (lookups) of names, not yet added to their temperatures in the filter; shared by the threads of a store."""
 
     def __init__(self) -> None:
-        """Start without counts."""
+        """Create an empty collection of counts."""
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._thread = threading.local()  # ``paused``: do not count the hits of this thread
@@ -67,9 +67,10 @@ class HitCounts:
 
     @contextmanager
     def take_batch(self) -> Iterator[Mapping[str, int]]:
-        """Take a bounded number of counts, which the ``with`` block writes to the filter; restore them if it raises.
+        """Remove some counts and yield them, for the ``with`` block to write; add them again if the block raises.
 
-        Each count is taken by one caller at a time, so it is written once, even if other threads commit meanwhile.
+        There are at most ``_MAX_HITS_PER_COMMIT``. Only one caller gets a count, so it is written once, even if other
+        threads commit meanwhile.
         """
         with self._lock:
             counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _MAX_HITS_PER_COMMIT))}
@@ -108,9 +109,10 @@ class OpenStore:
         embedder: Embedder | None,
         undecided_settings: frozenset[str] = frozenset(),
     ) -> None:
-        """Hold the shared data of a store, which ``environment`` has open.
+        """Create the shared data of the store that ``environment`` has open.
 
-        The first documents of a new store determine the settings named in ``undecided_settings``.
+        The first documents of a new store determine the settings named in ``undecided_settings``. ``embedder`` is the
+        object that the program passed, or None to load the embedder that ``settings`` name.
         """
         self.environment = environment
         self.settings = settings
@@ -145,13 +147,16 @@ class OpenStore:
 
     @cached_property
     def fingerprint_cache(self) -> FingerprintCache:
-        """The cache that rules out texts without a new name; created on first use, as reads never need it."""
+        """The cache of text fingerprints (Bloom filters), which rule out that a new name occurs in a stored text.
+
+        It is created on first use, because only changes need it.
+        """
         from ..changes.fingerprint_cache import FingerprintCache
 
         return FingerprintCache()
 
     def remove_handle(self, handle: object) -> None:
-        """Remove a handle, and close the store with the last one.
+        """Remove a handle, and close the store if it was the last one.
 
         Raises TransactionError if snapshots stay open; the store then stays open too.
         """
@@ -168,7 +173,8 @@ class OpenStore:
     def _close(self) -> None:
         """Write counted lookups, merge the change buffer and compact the file, then close the environment.
 
-        A step that fails, or for which another writer has the lock, is logged and left out.
+        A read-only store is only closed. A step that fails, or for which another writer holds the lock, is skipped and
+        logged. Raises TransactionError if snapshots stay open.
         """
         if "index_manager" in vars(self):
             self.index_manager.stop()
@@ -203,10 +209,10 @@ class OpenStore:
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Write the lookups of entities (temperatures) and the use of language models since the last commit.
+        """Write the counted lookups of entities to their temperatures, and record the use of language models.
 
-        Writes at most a batch of lookups. Waits at most ``timeout`` seconds for another writer (None: the store's lock
-        timeout).
+        Writes at most ``_MAX_HITS_PER_COMMIT`` counts. Waits at most ``timeout`` seconds for another writer (None: the
+        store's lock timeout).
         """
         if self.spending:
             self._flush_spending(timeout)
@@ -265,7 +271,10 @@ class OpenStore:
                 self._undecided_settings = frozenset()
 
     def _write_settings(self, settings: FixedSettings) -> bool:
-        """Write settings to an empty store; return False if it is not empty or another process has it open."""
+        """Write settings to an empty store, and use them from now on; return True.
+
+        Returns False, and changes nothing, if the store is not empty or another process has it open.
+        """
         from ..structures.language_version import put_language_version, put_settings
 
         try:

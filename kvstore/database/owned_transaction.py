@@ -35,7 +35,7 @@ def in_owner_thread(
 
     @wraps(method)
     def call(self: Owner, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        """Call the method if this is the owner thread and the transaction is open."""
+        """Call the method; raise TransactionError in another thread, and ClosedError if the transaction has ended."""
         self._require_thread()
         with self._keep_open():
             return method(self, *args, **kwargs)
@@ -88,7 +88,7 @@ class OwnedTransaction(Queryable):
 
     @in_owner_thread
     def commit(self) -> None:
-        """Make the changes durable and visible; an error leaves the store unchanged.
+        """Make the changes durable and visible; an error leaves the store unchanged and ends the transaction.
 
         Raises StoreFullError if the store cannot grow, and the embedder's errors. In a thread that did not
         begin the transaction, raises TransactionError and the transaction stays open.
@@ -132,12 +132,12 @@ class OwnedTransaction(Queryable):
         ``lookup_counts`` has the number of lookups by entity key. ``is_applied`` is False if applying the changes
         already failed because the map was too small.
         """
-        try:
-            if is_applied:
+        if is_applied:
+            try:
                 self._changes.commit(lookup_counts)
                 return
-        except MapFull:
-            self._write_transaction.abort()
+            except MapFull:
+                self._write_transaction.abort()
         if not self._changes.keeps_batches:  # the batches that were applied are lost
             raise self._session.environment.make_map_full_error()
         self._session.environment.write_with_growth(
@@ -171,7 +171,7 @@ class OwnedTransaction(Queryable):
         """Commit, or roll back after an error."""
         if kind is not None:
             self.rollback()
-        elif not self._has_ended:  # if an error or closing the store ended it, commit raises that
+        elif not self._has_ended:  # commit() raises ClosedError if an error or the closing of the store ended it
             self.commit()
 
     def _apply(self, *, expect_more: bool = False) -> None:
@@ -226,7 +226,7 @@ class OwnedTransaction(Queryable):
     def _end_with_store(self, timeout: float) -> None:
         """Roll back, from any thread, because the store is being closed.
 
-        In another thread than the owner, raises TransactionError if the transaction is in use for longer than
+        In a thread other than the owner, raises TransactionError if the transaction is in use for longer than
         ``timeout`` seconds.
         """
         with self._lock:
@@ -242,6 +242,6 @@ class OwnedTransaction(Queryable):
                 self._close()
 
     def __del__(self) -> None:
-        """Roll back a transaction that was dropped without an end; no thread is executing a method of it."""
+        """Roll back a transaction that was garbage-collected before it ended; no thread is executing its methods."""
         if self._is_open:
             self._close()

@@ -179,8 +179,8 @@ class Queryable(ABC):
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
         """Return the locations of entities, the most informative first; an unknown name has none.
 
-        Adds 1 to the temperature (the number of lookups) of each name found. Raises InputError if no name is given or
-        the limit is below 1.
+        Adds 1 to the temperature (the number of lookups) of each name found. A later :meth:`expand` without an entity
+        expands these names. Raises InputError if no name is given or the limit is below 1.
 
         >>> [(place.tree, place.parent) for place in store.lookup("Darjeeling")]
         [('places', 'India')]
@@ -326,7 +326,7 @@ class Queryable(ABC):
             yield from dumping.dump_statements(state)
 
     def not_in_dump(self) -> list[str]:
-        """Return one message for each thing that the statements of :meth:`dump` cannot express.
+        """Return a message for each fact, or kind of facts, that the statements of :meth:`dump` cannot express.
 
         >>> store.not_in_dump()
         []

@@ -47,7 +47,7 @@ def open_query(
 ) -> Iterator[tuple[Strategy, Query]]:
     """Yield the strategy for a question and the query to run it with, on the state that ``open_state`` opens.
 
-    Leave the context before a model writes, because it holds a snapshot.
+    The state stays open in the ``with`` block, so end the block before a language model writes, which takes long.
     """
     with open_state() as state:
         yield prepare_query(session, state, question, **clauses)
@@ -76,7 +76,8 @@ def prepare_query(
     :class:`~kvstore.retrieval.question_clauses.Clauses`; without ``using``, ``top`` or ``depth``, the session's setting
     applies. The query reads only the documents that satisfy ``where``, and words that no document has are respelled.
     ``within`` limits the tokens of all hits, and ``as_segments`` merges neighboring chunks. With ``allow_empty``, the
-    question can be empty if a vector is given and the strategy is not lexical. Raises InputError for an invalid clause.
+    question can be empty if a vector is given and the strategy is not lexical. Raises InputError for an invalid
+    question or clause, and RerankerError.
     """
     settings = session.settings
     strategy = get_strategy(using or settings.strategy)
@@ -186,8 +187,8 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     """Run a query with a strategy, and return the evidence: the best hits, and the steps that found them.
 
     If the strategy finds fewer than ``query.top`` hits, the strategy that ``query.fill`` names adds more. If the
-    question asks for an overview, the evidence is marked as one or, if the strategy does not give one, a hint names
-    strategies that do.
+    question asks for an overview, evidence of summaries and reports alone is marked as one; otherwise, unless the
+    strategy is for overviews, a hint in the evidence names strategies that are.
     """
     from ..retrieval.evidence import Step
 

@@ -70,15 +70,21 @@ class Session:
             snapshot.close()
 
     def get_language_model(self, name: str | None = None) -> LanguageModel | None:
-        """Return the language model with this name, else the session's, else the environment's; None without a name."""
-        if self.settings.find_model_name(name) is None:  # as for most questions, which load no code for models
+        """Return the language model with this name, else the session's, else the environment's.
+
+        Returns None if none is named, or the name is ``none``. Raises ModelError for an invalid address.
+        """
+        if self.settings.find_model_name(name) is None:  # the usual case: do not import the code for models
             return None
         from ..models.llm import open_language_model
 
         return open_language_model(name, self.settings)
 
     def record_spending(self, statement: str, model: LanguageModel) -> None:
-        """Record the requests that a statement sent to a model, with the next commit."""
+        """Count the requests that a statement sent to a model; the next flush of the store writes the counts to disk.
+
+        Does nothing in a read-only session.
+        """
         from ..structures.spending import Spending
 
         if model.num_calls and not self.readonly:
@@ -107,13 +113,16 @@ class Session:
         return reranker
 
     def count_hits(self, keys: Iterable[str]) -> None:
-        """Add 1 to the temperature (number of lookups) of each of these entities, with the next commit."""
+        """Add 1 to the temperature (number of lookups) of each of these entities, with the next commit.
+
+        Does nothing in a read-only session.
+        """
         if not self.readonly:
             self.store.hits.add(keys)
 
     @contextmanager
     def pause_recording(self) -> Iterator[None]:
-        """Keep this thread's lookups out of the temperatures in the ``with`` block; then restore ``last_lookup``."""
+        """Do not count this thread's lookups in the ``with`` block; restore ``last_lookup``, for EXPAND, at its end."""
         last_lookup = self.last_lookup
         try:
             with self.store.hits.pause():

@@ -53,7 +53,7 @@ class Document:
 
 
 def read_document(state: State, key: str) -> Document | None:
-    """Return the document with a key, with its text, or None."""
+    """Return the document with this key, including its text, or None if there is none."""
     record = state.documents.find_by_key(key)
     if record is None:
         return None
@@ -86,16 +86,19 @@ def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
 
 
 def check_chunks(chunks: Sequence[int | tuple[str, int]]) -> None:
-    """Raise ArgumentError unless each chunk is given by its id, or by (document key, ordinal)."""
+    """Raise ArgumentError unless each chunk is an id or a pair (document key, ordinal).
+
+    Raises InputError for an id or ordinal out of range.
+    """
     for chunk in chunks:
-        if not isinstance(chunk, (tuple, str)):
-            check_integer("the id of a chunk", chunk, 0, _MAX_ID)
-            continue
-        if isinstance(chunk, str) or len(chunk) != 2:
+        if isinstance(chunk, tuple) and len(chunk) == 2:
+            key, ordinal = chunk
+            check_text("the key of a chunk's document", key)
+            check_integer("the ordinal of a chunk", ordinal, 0, _MAX_ID)
+        elif isinstance(chunk, (tuple, str)):
             raise ArgumentError(f"a chunk must be an id or a pair (document key, ordinal), not {chunk!r:.60}")
-        key, ordinal = chunk
-        check_text("the key of a chunk's document", key)
-        check_integer("the ordinal of a chunk", ordinal, 0, _MAX_ID)
+        else:
+            check_integer("the id of a chunk", chunk, 0, _MAX_ID)
 
 
 def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matrix:
@@ -120,5 +123,6 @@ def list_matching_keys(
     from ..sql.document_filter import filter_documents
 
     document_ids = filter_documents(state, where, parameters).allowed.documents.tolist()
-    keys = state.documents.get_keys(document_ids)
-    return sorted((key for key in map(keys.__getitem__, document_ids) if key.startswith(prefix)), key=str.encode)
+    keys_by_id = state.documents.get_keys(document_ids)  # can also have other documents
+    keys = (keys_by_id[document_id] for document_id in document_ids)
+    return sorted((key for key in keys if key.startswith(prefix)), key=str.encode)

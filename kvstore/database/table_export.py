@@ -89,6 +89,7 @@ def _iter_batches(pa: Any, reader: TableReader, table: SqlTable, schema: Any) ->
         records = [table.load(reader, row) for row in batch]
         arrays = []
         # The schema of ``chunks`` ends with the column of vectors, which the table lacks.
+        # A column of the table is a pair of its SQL type and the function that reads its value.
         for field, (_, read_value) in zip(schema, table.columns.values(), strict=False):
             convert: Callable[[SqlValue], Any] = _CONVERTERS.get(str(field.type), lambda value: value)
             converted = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]

@@ -71,7 +71,7 @@ class Transaction(OwnedTransaction):
         valid_document = validate(
             key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
         )
-        if vectors is None:
+        if vectors is None:  # an unchanged text need not be cut into chunks, which takes most of the time
             existing = self._changes.find_document(key)
             if existing is not None and existing.digest == valid_document.digest:
                 return False
@@ -141,7 +141,10 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _has_document(self, key: str) -> bool:
-        """True if the transaction sees a document with this key; applies nothing, unlike ``key in transaction``."""
+        """True if a document with this key is stored or pending.
+
+        Unlike ``key in transaction``, this does not apply the pending changes.
+        """
         return self._changes.find_document(key) is not None
 
     @in_owner_thread
@@ -184,7 +187,8 @@ class Transaction(OwnedTransaction):
     ) -> dict[str, Any]:
         """Return the arguments of :meth:`put` that change parts of a stored document as :meth:`update` does.
 
-        Raises DocumentNotFoundError and InputError like :meth:`update`.
+        Applies pending changes of the document first, to read them. Raises DocumentNotFoundError and InputError like
+        :meth:`update`.
         """
         pending = self._changes.pending
         if key in pending.documents or key in pending.origins or key in pending.metadata:
