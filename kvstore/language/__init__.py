@@ -109,7 +109,10 @@ _RENAMED = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import an attribute at its first use; a deprecated name returns the attribute that replaces it."""
+    """Import an attribute at its first use; a deprecated name returns the attribute that replaces it.
+
+    Raises AttributeError for an unknown name.
+    """
     if name in _RENAMED:
         return globals().get(_RENAMED[name]) or __getattr__(_RENAMED[name])
     if name not in _LAZY_ATTRIBUTES:

@@ -57,7 +57,7 @@ class BoundedQueries:
     """The bounded queries of one session."""
 
     def __init__(self) -> None:
-        """Create the registry of a session without running queries."""
+        """Create the registry of a session's running queries, which is empty."""
         self._lock = threading.Lock()
         self._running_queries: set[_RunningQuery] = set()
 
@@ -81,7 +81,7 @@ class BoundedQueries:
         return self.call(lambda: _read_rows(run_statement(database, sql, parsed_statement), max_rows), timeout)
 
     def call(self, read_function: Callable[[], _Result], timeout: float | None) -> _Result:
-        """Call ``read_function`` in a thread of its own, and return its result.
+        """Call ``read_function`` in a new thread, and return its result.
 
         Raises the errors of ``read_function``, and QueryInterruptedError after ``timeout`` seconds or
         :meth:`interrupt`.
@@ -111,7 +111,7 @@ class _RunningQuery:
     _abandoned_condition = threading.Condition()
 
     def __init__(self, read_function: Callable[[], Any]) -> None:
-        """Prepare a query that calls ``read_function`` in a thread of its own."""
+        """Prepare a query that calls ``read_function`` in a new thread."""
         self._read_function = read_function
         #: Set to make the query's thread stop.
         self._stop = threading.Event()
@@ -121,7 +121,7 @@ class _RunningQuery:
         self._error: BaseException | None = None
         #: The reason of the interruption, or None.
         self._reason: str | None = None
-        #: True once the thread has ended; and true if nobody waits for the result.
+        #: True once the thread has ended; true if the caller no longer waits for the result.
         self._has_ended = self._is_abandoned = False
 
     def interrupt(self, reason: str) -> None:
@@ -211,7 +211,7 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
 
 
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
-    """Return a cursor with at most ``max_rows`` rows (None: all) of another one, which is closed.
+    """Return a new cursor with at most ``max_rows`` rows (None: all) of ``cursor``, which is closed.
 
     Raises KvstoreError if the texts and binary values together are longer than :data:`MAX_RESULT_BYTES`.
     """

@@ -90,12 +90,15 @@ class Builder:
         self._parameters = parameters
 
     def build_statement(self, tree: Tree[Terminal]) -> statements.Statement:
-        """Return the statement of a parse tree, whose ``data`` is the name of its grammar rule."""
+        """Return the statement of a parse tree, whose ``data`` is the name of its grammar rule.
+
+        Raises StatementError for an invalid clause, or for AS SVG without EXPLAIN.
+        """
         if tree.data == "select":
             (query,) = tree.scan_values(lambda terminal: True)  # its only terminal is the text of the query
             return build_query(self._text, _get_offset(query), query.end_pos or 0, self._parameters)
         for child in tree.children:
-            if isinstance(child, Tree) and child.data == "as_svg":
+            if isinstance(child, Tree) and child.data == "as_svg":  # an enclosing EXPLAIN would have removed it
                 remedy = f"write EXPLAIN {str(tree.data).upper()} ... AS SVG"
                 raise make_statement_error(
                     self._text, child.meta.start_pos, f"AS SVG draws the steps of a statement; {remedy}"
@@ -143,7 +146,8 @@ class Builder:
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
         """Return the value of a clause, given as its parse tree, whose ``data`` is the name of its grammar rule.
 
-        It is True for a keyword without a value. A keyword that is itself the value is returned in lower case.
+        It is True for a keyword without a value. A keyword that is itself the value is returned in lower case, and a
+        condition as its text.
         """
         if tree.data == "with_options":
             return self._build_options(tree)
@@ -199,7 +203,7 @@ class Builder:
         return int(terminal)
 
     def _get_parameter_value(self, rule: str, terminal: Terminal) -> SqlValue:
-        """Return the value of a parameter. Raises StatementError if its type does not fit the grammar ``rule``."""
+        """Return the value of a parameter. Raises StatementError if it is invalid for the grammar ``rule`` it is in."""
         value = self._parameters[_get_offset(terminal)].value
         if rule == "count":
             expectation = _COUNT_DESCRIPTION

@@ -121,7 +121,7 @@ def update_document(context: StatementContext, statement: statements.UpdateDocum
     Raises DocumentNotFoundError if the key is unknown, and StatementError for invalid metadata.
     """
     meta = _parse_meta(context, statement.meta)
-    changes_text = (statement.text, statement.title) != (None, None)  # only texts need the embedder
+    changes_text = statement.text is not None or statement.title is not None  # only texts need the embedder
     with context.open_transaction(models=changes_text) as transaction:
         is_changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
     return Cursor(

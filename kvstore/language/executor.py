@@ -121,18 +121,18 @@ def run(
     progress: Progress | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> Cursor:
-    """Run one parsed statement of the text ``sql``. Raises the errors of the statement.
+    """Run one parsed statement of the text ``sql``.
+
+    Raises the errors of the statement, and TransactionError if an error has ended the transaction that BEGIN opened
+    and the statement is not COMMIT or ROLLBACK.
 
     ``progress`` receives the progress of an INGEST or an index build, ``on_text`` the text that a model generates.
     """
     context = StatementContext(database, sql, parsed_statement.start, parsed_statement.offset_map, progress, on_text)
     statement = parsed_statement.statement
     transaction = context.database._open_transaction
-    if (
-        transaction is not None
-        and not transaction.open
-        and not isinstance(statement, (statements.Commit, statements.Rollback))
-    ):
+    has_failed = transaction is not None and not transaction.open
+    if has_failed and not isinstance(statement, (statements.Commit, statements.Rollback)):
         raise TransactionError("an error ended the transaction and undid its changes; ROLLBACK, then BEGIN again")
     with context.locate_errors():
         return load_handler(type(statement))(context, statement)

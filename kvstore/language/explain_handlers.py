@@ -86,7 +86,7 @@ def _explain_statement(context: StatementContext, statement: statements.Statemen
     # Lookups of entities are counted only for ANALYZE; a plain EXPLAIN changes nothing.
     recording = nullcontext() if analyze else context.database._session.pause_recording()
     with recording, _measure_pages(context) as (measured_context, measured_view):
-        if isinstance(statement, statements.Select):
+        if isinstance(statement, statements.Select):  # its steps include the total cost already
             return _Explanation(_list_select_steps(measured_context, statement, analyze))
         start = time.perf_counter()
         explanation = _collect_steps(measured_context, statement, analyze)
@@ -126,7 +126,7 @@ def _collect_steps(context: StatementContext, statement: statements.Statement, a
         case statements.Retrieve():
             # Unlike retrieve(), weigh() also traces the steps of the confidence.
             evidence, _ = context.queryable.weigh(statement.question, **build_retrieval_clauses(context, statement))
-            if evidence.is_overview:  # weigh() makes an overview without USING, as ASK does
+            if evidence.is_overview:  # weigh() can replace the strategy by an overview, like ASK; RETRIEVE does not
                 evidence = retrieve_evidence(context, statement)
             return _Explanation(evidence.steps, evidence.hits)
         case statements.Ask():
@@ -147,16 +147,16 @@ def _list_ingest_steps(context: StatementContext, statement: statements.Ingest) 
     forecast = context.database.forecast_ingest(
         statement.path, format=statement.format, options=options, **select_ingest_patterns(context, statement)
     )
-    sample = f"estimated from {forecast.sampled:,} of the files; nothing is ingested"
-    embedder = f"{forecast.embedder}: about {forecast.tokens:,} tokens"
-    skip_text = f"skipped: {format_skipped(forecast.skipped_by)}" if forecast.skipped else "none skipped"
+    skip_detail = f"skipped: {format_skipped(forecast.skipped_by)}" if forecast.skipped else "none skipped"
+    read_detail = f"estimated from {forecast.sampled:,} of the files; nothing is ingested"
+    embed_detail = f"{forecast.embedder}: about {forecast.tokens:,} tokens"
     if forecast.calls:
-        embedder += f" in {forecast.calls:,} requests to a server; none is sent now"
+        embed_detail += f" in {forecast.calls:,} requests to a server; none is sent now"
     steps = [
-        Step("find files", f"{forecast.bytes:,} bytes to read; {skip_text}", forecast.files),
+        Step("find files", f"{forecast.bytes:,} bytes to read; {skip_detail}", forecast.files),
         Step("skip unchanged", "ingested before, and unchanged since", forecast.known),
-        Step("read and extract", sample, forecast.documents),
-        Step("embed", embedder, forecast.chunks),
+        Step("read and extract", read_detail, forecast.documents),
+        Step("embed", embed_detail, forecast.chunks),
     ]
     if forecast.seconds is not None:
         steps.append(Step("time", f"about {forecast.seconds:,.0f} seconds on one processor"))
@@ -183,8 +183,8 @@ def _explain_ask(context: StatementContext, statement: statements.Ask, analyze: 
 def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext, MeasuredView | None]]:
     """Yield the context of the statement on a snapshot that counts the pages it reads, and the view with the count.
 
-    The context generates no text for the user. In an open transaction, whose pages are not in the file yet, the context
-    reads the transaction, and the view is None.
+    The context has no ``on_text``, so the user does not see text that a model generates. In an open transaction, whose
+    pages are not in the file yet, the context reads the transaction, and the view is None.
     """
     if context.database._open_transaction is not None:
         yield replace(context, on_text=None), None

@@ -191,7 +191,7 @@ def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | No
 
 
 def _list_keywords(terminals: Iterable[str]) -> list[str]:
-    """Return the keywords among some terminals of the grammar. QUERY stands for the first words of a query."""
+    """Return the keywords among some terminals of the grammar, with the first words of a query for QUERY."""
     keywords = [terminal for terminal in terminals if terminal in get_keywords()]
     return keywords + sorted(statements.QUERY_WORDS) if "QUERY" in terminals else keywords
 
@@ -246,13 +246,13 @@ def _iter_first_statement(text: str) -> Iterator[Token]:
 
 
 def _list_terminals_after(text: str, tokens: list[Token], *, has_more_tokens: bool = False) -> frozenset[str] | None:
-    """Return the terminals that may follow ``tokens``, the beginning of a statement; empty if they are invalid.
+    """Return the terminals that may follow ``tokens``, the beginning of a statement.
 
-    ``has_more_tokens`` is True if the statement goes on after ``tokens``. Return None if the rest decides which
-    terminals may follow.
+    For invalid tokens the result is empty, except in a condition, whose text may continue. ``has_more_tokens`` is True
+    if the statement goes on after ``tokens``. Returns None if the rest decides which terminals may follow.
     """
     parser: Any = _load_grammar().parse_interactive()
-    parameters = {token.start: Parameter("", None) for token in tokens}
+    parameters = {token.start: Parameter("", None) for token in tokens}  # their values do not matter here
     position = 0
     condition_terminals: frozenset[str] = frozenset()
     while position < len(tokens):

@@ -49,7 +49,7 @@ def drop_index(context: StatementContext, statement: statements.DropIndex) -> Cu
 
 
 def refresh(context: StatementContext, statement: statements.Refresh) -> Cursor:
-    """Execute REFRESH, and return a row for each kind of index that was rebuilt.
+    """Execute REFRESH, and return a row for each kind of index that changed.
 
     With a model, the rows also report the texts that the model wrote, the tokens that were sent and received, and
     failures.
@@ -74,7 +74,10 @@ def refresh(context: StatementContext, statement: statements.Refresh) -> Cursor:
 
 
 def expand_index(context: StatementContext, statement: statements.ExpandIndex) -> Cursor:
-    """Execute EXPAND of an index, such as EXPAND TOPICS: return its groups as an outline, one row per group."""
+    """Execute EXPAND of an index, such as EXPAND TOPICS: return its groups as an outline, one row per group.
+
+    Raises StatementError for a kind of index without groups.
+    """
     if statement.kind.lower() not in list_outlined_kinds():
         *choices, last_choice = "an entity in single quotes", *(kind.upper() for kind in list_outlined_kinds())
         expectation = f"{', '.join(choices)} or {last_choice}" if choices else last_choice

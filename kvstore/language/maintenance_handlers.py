@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def set_setting(context: StatementContext, statement: statements.SetSetting) -> Cursor:
-    """Execute SET: change a setting of the session."""
+    """Execute SET: change a setting of the session. Raises ReadOnlyError for ``base_url`` in a read-only store."""
     if statement.name == "base_url":
         context.require_writable("SET cannot change the address of models")
     context.database.set(statement.name, statement.value)

@@ -66,9 +66,10 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
 
 
 def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
-    """Raise StatementError if the text after ASK, RETRIEVE or SEARCH is not in quotes. ``tokens`` are of the statement.
+    """Raise StatementError if the text after ASK, RETRIEVE or SEARCH is not in quotes.
 
-    This is checked before parameters, because the question mark of the text would be taken for one.
+    ``tokens`` are those of the statement. The caller checks this before it binds parameters, because the question mark
+    of an unquoted text looks like one.
     """
     index = next((index for index, token in enumerate(tokens) if token.text.upper() not in _EXPLAIN_WORDS), 0)
     question = find_unquoted_question(text[tokens[index].start :])

@@ -27,6 +27,8 @@ _QUESTION_END_PATTERN = compile_lazily(
 def find_plain_question(text: str) -> str | None:
     """Return the text as one line if it begins like a question instead of a statement, else None.
 
+    A text of more than ``_MAX_QUESTION_CHARACTERS`` characters is not a question.
+
     >>> find_plain_question(" who signs it? "), find_plain_question("SELECT 1"), find_plain_question("what")
     ('who signs it?', None, None)
     """

@@ -374,8 +374,7 @@ class DescribeTable(Statement):
     table: str
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
-        # After one of these three words, DESCRIBE is another statement.
+        """Return the text of the statement. The name of the table is in quotes if another DESCRIBE begins with it."""
         is_bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
         return f"DESCRIBE {format_identifier(self.table) if is_bare else quote_name(self.table)}"
 

@@ -81,7 +81,7 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, wit
 
 
 def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, OffsetMap]:
-    """Return (text of a condition with parameters replaced by literals and comments by spaces, its offset map).
+    """Return the text of a condition, with parameters replaced by literals and comments by spaces, and its offset map.
 
     Spaces separate a literal from other tokens, so that ``2-?`` with the value -3 does not begin a comment. The map has
     for each token its offset in the returned text and its offset in the statement. ``values`` has the value of each

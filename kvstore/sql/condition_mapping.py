@@ -193,9 +193,10 @@ def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Con
 
     A value of the wrong type, such as a text for a number, never satisfies it.
     """
-    is_number_column = isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS
-    if isinstance(field, ColumnField) and isinstance(value, str) == is_number_column:
-        return _NEVER  # a number is never equal to a text, and never before or after it
+    if isinstance(field, ColumnField):
+        is_number = not isinstance(value, str)
+        if is_number != (field.name in NUMBER_COLUMNS):
+            return _NEVER  # a number is never equal to a text, and never before or after it
     # Exists: one element of a list suffices. Same kind: a number is never compared with a text in a list.
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 

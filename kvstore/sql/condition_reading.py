@@ -124,6 +124,7 @@ class _ConditionParser:
     def _parse_negation(self) -> Condition:
         """Parse a condition without AND and OR, after any number of NOT. Raises UnsupportedForm for too many NOT."""
         num_negations = 0
+        # NOT EXISTS is parsed as one form.
         while self._is_word("NOT") and not self._is_word("EXISTS", 1):
             self._position += 1
             num_negations += 1
@@ -153,10 +154,10 @@ class _ConditionParser:
 
     def _is_at_end(self) -> bool:
         """True at the end of a simple condition: at the end of the text, or before AND, OR or ``)``."""
-        return self._position == len(self._tokens) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
+        return self._position == len(self._tokens) or self._get_word() in ("AND", "OR", ")")
 
     def _skip_unsupported(self) -> None:
-        """Move behind an unsupported condition: to the AND, OR or closing parenthesis after it, or to the end.
+        """Move past an unsupported condition: to the AND, OR or closing parenthesis after it, or to the end.
 
         Raises UnsupportedForm if there are no tokens to skip, or if it is unclear where the condition ends.
         """

@@ -48,7 +48,7 @@ def describe_parameter_error(type_name: str) -> str:
 
 @contextmanager
 def locate_in_condition(condition: str) -> Iterator[None]:
-    """In the ``with`` block, let a StatementError point at a position in ``condition`` instead of in the statement.
+    """Make a StatementError raised in the ``with`` block point at a position in ``condition``, not in the statement.
 
     The condition must begin on the second line of the statement. On the line after it, the statement must continue with
     the parenthesis that closes the condition.

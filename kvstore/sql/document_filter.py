@@ -84,7 +84,7 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
 def _get_or_compute(state: State, key: Hashable | None, compute: Callable[[], FilterResult]) -> FilterResult:
     """Return the cached result for ``key``, or compute and cache it.
 
-    The result is always computed if ``key`` is None, or if the state is being written.
+    The result is always computed if ``key`` is None, or if the state belongs to a write transaction.
     """
     cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
     if cache is None or key is None:

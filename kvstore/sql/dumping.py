@@ -15,9 +15,9 @@ from .literals import format_literal
 
 
 def dump_statements(state: State) -> Iterator[str]:
-    """Yield the SQL statements that create the content of a store again, one per line unless a text has several lines.
+    """Yield the statements that recreate the content of a store, and a comment (``--``) with its embedder first.
 
-    Comments begin with ``--``.
+    Facts that no statement can express are omitted; :func:`iter_dump_comments` lists them.
     """
     yield f"-- embedder {state.settings.embedder}"
     yield "BEGIN;"
@@ -27,9 +27,9 @@ def dump_statements(state: State) -> Iterator[str]:
 
 
 def iter_dump_comments(state: State) -> Iterator[str]:
-    """Yield a sentence on each fact, such as an edge, that no statement can express.
+    """Yield a sentence on each fact, or on each kind of facts, that no statement can express.
 
-    The dump lacks these facts.
+    :func:`dump_statements` omits these facts.
     """
     for fact_kind in facts.list_fact_kinds():
         yield from map(_format_statement, fact_kind.iter_dump_comments(state))

@@ -19,7 +19,7 @@ _WORD_VALUES = {"true": True, "false": False, "null": None}
 
 
 def format_literal(value: SqlValue) -> str:
-    """Return the literal that is parsed back to ``value``.
+    """Return the literal that is parsed back to ``value``; NaN, which SQL does not have, becomes NULL.
 
     >>> format_literal("it's"), format_literal(True), format_literal(None), format_literal(b"a")
     ("'it''s'", 'true', 'NULL', "X'61'")

@@ -214,7 +214,7 @@ class _VirtualTable:
     def _choose_constraints(
         self, constraints: Sequence[_Constraint], num_rows: int
     ) -> tuple[Sequence[_Constraint], float]:
-        """Return (constraints of the best access path, estimated number of rows that satisfy them).
+        """Return the constraints of the best access path, and the estimated number of rows that satisfy them.
 
         An equality is better than a full-text query, and that is better than a range. Without a constraint that an
         index of the table supports, the result is an empty list and ``num_rows``, the number of rows of the table.
@@ -254,7 +254,7 @@ class _Module:
         self._name = name
 
     def Connect(self, *_: object) -> tuple[str, _VirtualTable]:
-        """Return (declaration of the table as CREATE TABLE, new virtual table); SQLite calls it as xConnect."""
+        """Return the declaration of the table (CREATE TABLE), and a new virtual table; SQLite calls it (xConnect)."""
         table = self._connection.load_table(self._name)
         return table.full_declaration, _VirtualTable(self._connection, table)
 

@@ -84,7 +84,9 @@ def split_statements(text: str) -> Iterator[list[Token]]:
 
 
 def is_complete(text: str) -> bool:
-    """True if every statement in ``text`` is closed by its ``;`` (and for blank text).
+    """True if every statement in ``text`` ends with ``;`` and no string, quoted name or comment is left open.
+
+    A text without statements is complete.
 
     >>> is_complete("LOOKUP 'a;'"), is_complete("LOOKUP 'a'; -- done")
     (False, True)
