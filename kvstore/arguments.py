@@ -57,7 +57,10 @@ class Choice:
     description: str
 
     def parse_choice(self, label: str, value: object) -> str:
-        """Return the choice equal to ``value``, ignoring case; raise InputError, which names the option ``label``."""
+        """Return the choice that equals ``value``, ignoring case; raise InputError if there is none.
+
+        ``label`` is what the error calls the option.
+        """
         word = value.lower() if isinstance(value, str) else str(value)
         if word not in self.choices:
             suggestion = suggest(word, self.choices)
@@ -292,7 +295,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_value(value: object) -> str:
-    """Format a value of the wrong kind for an error message.
+    """Format a value of the wrong kind for an error message; a long value is described by its type and length.
 
     >>> format_value(2.5), format_value("x" * 99), format_value([])
     ('float 2.5', 'a str of 99 characters', 'list []')
@@ -311,7 +314,7 @@ def format_value(value: object) -> str:
 
 
 def _find_check(annotation: str) -> ArgumentCheck | None:
-    """Return the check for an annotation, such as ``str | None``, or None if values of it are not checked."""
+    """Return the check for an annotation, such as ``str | None``, or None if it has a type that is not checked."""
     while "[" in annotation:  # types in brackets are those of elements, which are not checked
         annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
         if not num_replaced:

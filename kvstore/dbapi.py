@@ -421,13 +421,13 @@ class StoreCursor(ClosedOnExit):
 def _parse_first_words(operation: str) -> list[str]:
     """Return the first two words of one statement, in upper case. Raises StatementError for several statements."""
     words: list[str] = []
-    is_ended = False  # by a semicolon
+    has_ended = False  # by a semicolon
     for token in iter_tokens(operation):
         if token.kind in ("space", "comment"):
             continue
-        if is_ended and token.kind != "semicolon":
+        if has_ended and token.kind != "semicolon":
             raise errors.StatementError("execute() takes one statement; call it once for each")
-        is_ended = is_ended or (token.kind == "semicolon" and bool(words))
+        has_ended = has_ended or (token.kind == "semicolon" and bool(words))
         if len(words) < 2 and token.kind != "semicolon":
             words.append(token.text.upper())
     return words

@@ -152,7 +152,8 @@ class SessionSettings:
     def replace_setting(self, name: str, value: Any) -> SessionSettings:
         """Return a copy with one setting changed; None resets it to its default.
 
-        Raises InputError for an unknown name or an invalid value.
+        The retired setting ``temperature_sort`` only issues a FutureWarning. Raises InputError for an unknown name or
+        an invalid value.
         """
         kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         if name == "temperature_sort":

@@ -195,7 +195,7 @@ class AsyncTransaction(AsyncQueryable):
         return bool(self._target.open)
 
     async def commit(self) -> None:
-        """Make the changes durable and visible; an error leaves the store unchanged."""
+        """Make the changes durable and visible; an error leaves the store unchanged and ends the transaction."""
         await self._threads.run_to_end(self._target.commit)
 
     async def rollback(self) -> None:
@@ -298,11 +298,14 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         return self._statements.run(lambda: self._target.in_transaction)
 
     def session(self) -> AsyncStore:
-        """Open another session on the same store, with settings and a BEGIN of its own."""
+        """Open another session on the same store, with separate settings and a separate BEGIN."""
         return AsyncStore(self._target.session(), self._threads)
 
     async def close(self) -> None:
-        """Roll back what BEGIN opened and close the store; waits for calls that run. Closing twice is allowed."""
+        """Roll back the transaction that BEGIN opened, wait for running calls, and close the store.
+
+        Closing twice is allowed.
+        """
         await self._statements.run_to_end(self._target.close)
         self._statements.close()  # other sessions can still use the threads of calls
 

@@ -204,12 +204,12 @@ def _declares_plugins(distribution: Distribution) -> bool:
 
 
 def _get_package(entry_point: EntryPoint) -> tuple[str, str]:
-    """Return the name and the version of the package that has an entry point."""
+    """Return the name and the version of the package that has an entry point; ("unknown", "") if it has none."""
     return ("unknown", "") if entry_point.dist is None else _read_package(entry_point.dist)
 
 
 def _read_package(distribution: Distribution) -> tuple[str, str]:
-    """Return the name and the version of a package."""
+    """Return the name and the version of a package; ("unknown", "") if its metadata is incomplete."""
     try:
         return str(distribution.metadata["Name"]), str(distribution.version)
     except Exception:  # incomplete metadata

@@ -293,7 +293,7 @@ def list_structures() -> tuple[Structure[Any], ...]:
 
 @cache_list
 def list_systems_with_derivations() -> tuple[System, ...]:
-    """Return the systems with derivations (data computed from single documents), of their own or of their indexes."""
+    """Return the systems that have derivations (data computed from single documents), or whose indexes have some."""
     systems = _iter_systems_with(lambda manifest: manifest.derivations)
     # Systems that were imported for other reasons can have none.
     return tuple(system for system in systems if list_system_derivations(system))
@@ -346,7 +346,7 @@ def list_generation_indexes() -> list[GenerationIndex[Any]]:
 
 
 def get_written_facts() -> dict[str, WrittenFact]:
-    """Return the kinds of facts that EXTRACT can have a language model write (such as questions), by name."""
+    """Return the kinds of facts that EXTRACT can have a language model write (such as triples), by name."""
     from .written_passages import WrittenFact
 
     return {fact.kind: fact for fact in list_facts() if isinstance(fact, WrittenFact)}
@@ -379,7 +379,7 @@ class _BufferedTables(Set[str]):
 
     def __contains__(self, table: object) -> bool:
         """True if ``table`` is the name of a buffered table."""
-        is_buffered = self._IS_CORE_TABLE_BUFFERED.get(str(table))
+        is_buffered = self._IS_CORE_TABLE_BUFFERED.get(str(table))  # None: not a core table
         return table in self._names if is_buffered is None else is_buffered
 
     def __iter__(self) -> Iterator[str]:
@@ -492,7 +492,7 @@ class DeferredStrategy:
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the strategy itself."""
-        # Only attributes that some strategies have, such as ``needs``; none that Python looks up in any object.
+        # A special name, which Python looks up in any object, must import nothing; ``strategy`` could not be loaded.
         if name.startswith("_") or name == "strategy":
             raise AttributeError(name)
         return getattr(self.strategy, name)

@@ -198,7 +198,7 @@ class DocumentFact(StatedFact[str, Value]):
     gives_context: ClassVar[bool] = False
 
     def build_contexts(self, value: Value, document: ChunkedText) -> Sequence[str]:
-        """Return for each chunk the text to embed between its headings and its own text, by the ``value`` stated.
+        """Return, for each chunk, the text that a stated ``value`` adds to its embedded text, after the headings.
 
         By default, it is an empty text.
         """
@@ -222,7 +222,7 @@ class DocumentFact(StatedFact[str, Value]):
     def list_links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
         """Return (entity, entity, kind of link) for each pair of known entities that a value links.
 
-        A kind of link is :data:`~kvstore.registry.contract.TRIPLE_LINK`, for instance.
+        A kind of link is, for example, :data:`~kvstore.registry.contract.TRIPLE_LINK`.
         """
         return ()
 

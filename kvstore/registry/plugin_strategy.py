@@ -89,8 +89,7 @@ class PluginStrategy:
         return evidence
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the package's strategy."""
-        # Only attributes that some strategies have, such as ``needs``; none that Python looks up in any object.
-        if name.startswith("_"):
+        """Return an attribute of the package's strategy. Raises AttributeError for a private or missing name."""
+        if name.startswith("_"):  # copy and pickle look up special names before ``_strategy`` exists
             raise AttributeError(name)
         return getattr(self._strategy, name)

@@ -75,22 +75,22 @@ class SqlTable:
 
 
 def iter_optional(row: TableRow | None) -> TableRows:
-    """Yield a row of an SQL table, or nothing for None, a row that does not exist."""
+    """Return an iterator over ``row`` alone, or an empty iterator if it is None, because there is no such row."""
     return iter(()) if row is None else iter((row,))
 
 
 def make_row_lookup(table: str) -> Callable[[TableReader, int], TableRows]:
-    """Return a function that looks up a row of an SQL table by number; its rows are the integer keys of ``table``.
+    """Return a function that looks up a row by its number, for an SQL table whose rows are the keys of an LMDB table.
 
-    ``table`` is an LMDB table.
+    ``table`` is the name of the LMDB table, whose keys are integers.
     """
     return lambda reader, number: iter_optional(number if reader.has_row(table, number) else None)
 
 
 def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None], TableRows]:
-    """Return a function that scans a range of row numbers of an SQL table; its rows are the integer keys of ``table``.
+    """Return a function that scans a range of row numbers, for an SQL table whose rows are the keys of an LMDB table.
 
-    ``table`` is an LMDB table.
+    ``table`` is the name of the LMDB table, whose keys are integers.
     """
 
     def scan_range(reader: TableReader, minimum: int | None, maximum: int | None) -> TableRows:

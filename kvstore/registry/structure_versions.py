@@ -91,7 +91,7 @@ def explain_read_only(view: View) -> str | None:
 
 
 def require_maintained(view: View) -> None:
-    """Raise StoreFormatError if derived data in the store has a different version than this kvstore maintains."""
+    """Raise StoreFormatError if derived data of the store is missing, outdated, or newer than this kvstore supports."""
     if read_versions(view) == _get_expected_versions(view):
         return
     reason = explain_read_only(view)

@@ -75,7 +75,10 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
 
 
 def _rebuild_if_needed(environment: Environment) -> RebuildReport | None:
-    """Derive the data of a migrated store from its documents again if necessary, and return the report of that."""
+    """Derive the data of a migrated store from its documents again if necessary, and compact the file then.
+
+    Returns the report, or None if the data is current.
+    """
     with environment.snapshot() as snapshot:
         needs_rebuild = is_rebuild_pending(snapshot) or _has_outdated_data(snapshot)
         settings = read_settings(snapshot) if needs_rebuild else None

@@ -114,9 +114,10 @@ os.register_at_fork(after_in_child=_locks.clear)
 
 
 def _record_embedder(creation_settings: dict[str, Any], embedder: str | Embedder | None) -> Embedder | None:
-    """Add the embedder that the caller of kvstore.open passed to the settings, and return it if it is an object.
+    """Record the embedder that the caller of kvstore.open passed in ``creation_settings``.
 
-    A name is replaced by the full name of the model; for an object, the digest of its weights is added.
+    Returns the embedder if it is an object, and None if it is a name, which is recorded as the full name of the model.
+    For an object, its name and the digest of its weights are recorded. Raises ArgumentError for an invalid object.
     """
     if embedder is None:
         embedder = creation_settings.get("embedder")
@@ -272,7 +273,8 @@ def _load_or_create_settings(
     """Return the store's settings, and True if this call created the store, with ``build_settings``.
 
     Without ``create``, it waits until the lock timeout for another process that is creating the store. It gives up
-    earlier, with NotAStoreError, if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds.
+    earlier, with NotAStoreError, if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds. Also raises
+    NotAStoreError for other LMDB files, and StoreFormatError for another format or an interrupted migration.
     """
     deadline = time.monotonic() + environment.lock_timeout
     last_held = time.monotonic()
@@ -321,7 +323,8 @@ def _explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | No
 def _update_structures(environment: Environment, settings: FixedSettings) -> None:
     """Rebuild outdated structures (derived data) of a store, or make it read-only if this kvstore must not change it.
 
-    ``settings`` are its creation-time settings. Raises StoreFormatError if the store must be migrated first.
+    Also records the current tokenizer if an earlier one gave the same words. ``settings`` are the store's fixed
+    settings. Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
         scripts = describe_retokenized_scripts(snapshot)
@@ -335,7 +338,7 @@ def _update_structures(environment: Environment, settings: FixedSettings) -> Non
         refusal = explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, settings)
         outdated_structures, missing_derivations = _find_outdated_data(snapshot)
         is_tokenizer_outdated = has_earlier_tokenizer(snapshot)
-    if refusal is None and is_tokenizer_outdated:  # the current rules give the same terms: record them
+    if refusal is None and is_tokenizer_outdated:  # ``settings`` name the current tokenizer instead
         from ..structures.language_version import put_settings
 
         environment.write_with_growth(lambda view: put_settings(view, settings))

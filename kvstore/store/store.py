@@ -115,8 +115,8 @@ class Store(Database):
     ) -> list[Step]:
         """Return the execution steps of one statement, as EXPLAIN shows them; with ``analyze``, also the cost of each.
 
-        Raises StatementError unless the text is one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or EXTRACT,
-        and any error of that statement.
+        Raises StatementError unless the text is one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or
+        REFRESH (the last three only without ``analyze``), and any error of that statement.
 
         >>> [step.detail for step in store.explain("SELECT title FROM documents WHERE key = 'tea'")]
         ['SCAN documents BY key = ?']
