@@ -170,7 +170,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use, and keep it as a global of this module."""
+    """Import a public name at its first use, and keep it as a global of this module.
+
+    Raises AttributeError for an unknown name.
+    """
     if name in ("aio", "dbapi"):  # public modules, which no other module imports
         import importlib
 

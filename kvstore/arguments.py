@@ -96,10 +96,10 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
 }
 
 
-def skip_retired_option(owner: str, name: str) -> bool:
-    """Return True and issue a FutureWarning if an option of a strategy or index is a constant now, else return False.
+def warn_if_retired(owner: str, name: str) -> bool:
+    """Issue a FutureWarning and return True if an option of a strategy or index is a constant now, else return False.
 
-    ``owner`` is the name of the strategy or the kind of the index.
+    ``owner`` is the name of the strategy or the kind of the index. The caller then ignores the option.
     """
     if name not in RETIRED_OPTIONS.get(owner, ()):
         return False

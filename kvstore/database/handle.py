@@ -369,7 +369,7 @@ class _OneShotMethod:
 
 @cache
 def _import_transaction_class() -> type[Transaction]:
-    """Return the class of transactions; import it on first use, without garbage collection."""
+    """Return the class of transactions; import it on first use, with garbage collection paused for speed."""
     transaction_class: type[Transaction] = import_without_collection(f"{__package__}.transaction").Transaction
     return transaction_class
 

@@ -78,7 +78,7 @@ class LazyEmbedder:
     def _check_vectors(self, vectors: Any, shape: tuple[int, ...]) -> Matrix:
         """Return the vectors of the program's embedder as unit vectors of the store's dimension.
 
-        ``shape`` is the shape without the dimension. Raises EmbedderError.
+        ``shape`` is the expected shape without the dimension. Raises EmbedderError for another shape or invalid values.
         """
         from ..models.protocol import to_unit_vectors
 

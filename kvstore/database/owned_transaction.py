@@ -130,7 +130,7 @@ class OwnedTransaction(Queryable):
         """Commit the changes; if LMDB's map of the file is too small, apply them again in a larger one.
 
         ``lookup_counts`` has the number of lookups by entity key. ``is_applied`` is False if applying the changes
-        already failed because the map was too small.
+        already failed because the map was too small. Raises StoreFullError if a larger map is not possible.
         """
         if is_applied:
             try:

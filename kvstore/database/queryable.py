@@ -361,7 +361,8 @@ class Queryable(ABC):
         """Return the chunks that a ``vector``, ``lexical`` or ``hybrid`` search finds for a text, best first.
 
         At most ``top`` chunks of documents that satisfy ``where`` (with its ``parameters``) are returned. ``vector``
-        replaces the embedder's vector of the text, which can then be omitted unless the search is lexical.
+        replaces the embedder's vector of the text, which can then be omitted unless the search is lexical. Raises
+        InputError for another kind of search (``using``), and the errors of :meth:`retrieve`.
 
         >>> [hit.document for hit in store.search("roasted seeds", using="lexical", where="key < 'd'")]
         ['coffee']

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @cache
 def import_asker_class() -> type[Asker]:
-    """Return the class that answers questions; import it on first use, without garbage collection."""
+    """Return the class that answers questions; import it on first use, with garbage collection paused for speed."""
     asker_class: type[Asker] = import_without_collection("kvstore.answering.asking").Asker
     return asker_class
 
@@ -130,7 +130,10 @@ class _ParsedOptions(NamedTuple):
 
 
 def _parse_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool) -> _ParsedOptions:
-    """Check the options of a question for ``strategy``, and return them; raise InputError if one is invalid."""
+    """Check the options of a question, and separate those of ``strategy`` from those that every strategy has.
+
+    Raises InputError for an invalid option.
+    """
     own_options = dict(options)
     if not own_options:
         return _ParsedOptions({}, reranker=None, fill=FILL_OPTION.default)

@@ -127,6 +127,7 @@ class Transaction(OwnedTransaction):
 
         The origin of an ingested document is the folder it came from; pruning that folder removes the document if its
         file is gone. Nothing else of the document changes, so this is cheap. Keys without a document are ignored.
+        Raises ArgumentError for a key or an origin of the wrong type.
 
         >>> store.set_origins({"tea": "notes", "cocoa": "notes"}), store.get("tea").origin
         (1, 'notes')

@@ -90,7 +90,7 @@ class PluginGroup(Generic[Converted]):
         return {name: value for name, (_, value) in loaded if value is not None}
 
     def list_plugins(self) -> list[Plugin]:
-        """Return all plugins, by name; broken and ambiguous plugins have a ``problem``."""
+        """Return all plugins, sorted by name; broken and ambiguous plugins have a ``problem``."""
         plugins = []
         for name, entry_points in _get_entry_points()[self._kind].items():
             loaded_plugin, _ = self._load_plugin(name)

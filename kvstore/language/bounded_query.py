@@ -66,7 +66,9 @@ class BoundedQueries:
     ) -> Cursor:
         """Execute the one read-only statement in ``sql``, and return its rows.
 
-        Returns at most ``max_rows`` rows, and raises an error after ``timeout`` seconds (None: no limit).
+        Returns at most ``max_rows`` rows, and raises QueryInterruptedError after ``timeout`` seconds (None: no limit).
+        Also raises InputError for an invalid limit or in an open transaction, StatementError for any other text, and
+        the errors of the statement.
         """
         _check_limit(
             "the timeout", timeout, f"a number of seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None"

@@ -172,7 +172,10 @@ class Builder:
         return terminal.type != "PARAMETER" or self._parameters[_get_offset(terminal)].value is not None
 
     def _build_options(self, tree: Tree[Terminal]) -> dict[str, Value]:
-        """Return the options of the clause ``WITH (name = value, ...)``, given as its parse tree, by name."""
+        """Return the options of the clause ``WITH (name = value, ...)``, given as its parse tree, by name.
+
+        Raises StatementError for a repeated option or an invalid value.
+        """
         options: dict[str, Value] = {}
         for option in tree.children:
             assert isinstance(option, Tree)

@@ -60,7 +60,7 @@ def _make_list_cursor(columns: tuple[str, ...], rows: Iterable[Row], kind: str =
 
 
 def describe_table(context: StatementContext, statement: statements.DescribeTable) -> Cursor:
-    """Execute DESCRIBE of a table: list its columns."""
+    """Execute DESCRIBE of a table: list its columns. Raises StatementError for an unknown table."""
     try:
         columns = descriptions.get_table(statement.table).columns
     except InputError as error:

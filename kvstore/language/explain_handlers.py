@@ -269,7 +269,8 @@ def _list_select_steps(context: StatementContext, statement: statements.Select, 
 def _format_plan(detail: str) -> str:
     """Return SQLite's description of a plan step, with the constraints that the scan of a table applies.
 
-    For example, ``SCAN chunks VIRTUAL TABLE INDEX 0:id = ?`` becomes ``SCAN chunks BY id = ?``.
+    For example, ``SCAN chunks VIRTUAL TABLE INDEX 0:id = ?`` becomes ``SCAN chunks BY id = ?``. A scan without
+    constraints becomes ``SCAN chunks FULLY``.
     """
     table, virtual, constraints = detail.partition(" VIRTUAL TABLE INDEX 0:")
     if not virtual:

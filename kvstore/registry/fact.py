@@ -159,7 +159,7 @@ class StatedFact(Fact[Key, Value]):
     def list_introductions(self, value: Value) -> Iterable[tuple[str, str]]:
         """Return (spelling, kind of name) for each name in a value that the store then knows as an entity.
 
-        :data:`kvstore.structures.names.entities.KINDS` lists the kinds.
+        :data:`kvstore.structures.names.entities.KINDS` lists the kinds. By default, there are no names.
         """
         return ()
 
@@ -220,7 +220,7 @@ class DocumentFact(StatedFact[str, Value]):
         return 1
 
     def list_links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
-        """Return (entity, entity, kind of link) for each pair of known entities that a value links.
+        """Return (entity, entity, kind of link) for each pair of known entities that a value links; none by default.
 
         A kind of link is, for example, :data:`~kvstore.registry.contract.TRIPLE_LINK`.
         """

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import Choice, Option, skip_retired_option
+from ..arguments import Choice, Option, warn_if_retired
 from ..errors import InputError
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
@@ -243,7 +243,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
         option = all_options.get(name)
         if option is None:
             # Options that were removed are still accepted, with a warning; those of segments were options of sprag.
-            if skip_retired_option(strategy.name, name) or (as_segments and skip_retired_option("sprag", name)):
+            if warn_if_retired(strategy.name, name) or (as_segments and warn_if_retired("sprag", name)):
                 continue
             option_names = ", ".join([*all_options, RERANKER_OPTION])
             if name in SEGMENT_OPTIONS:

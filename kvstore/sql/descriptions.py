@@ -76,6 +76,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
     record = state.documents.find_by_key(key) if key else None
     if record is None:
         raise make_document_error(state, key)
+    # ``own_chunks`` are spans that the user supplied, "whole" for a single chunk, or None if kvstore cut the text.
     return {
         "key": record.key,
         "title": record.title,

@@ -66,7 +66,7 @@ def locate_in_condition(condition: str) -> Iterator[None]:
 
 
 def _make_blank(character: str) -> str:
-    """Return white space as wide as ``character`` on a terminal."""
+    """Return white space as wide as ``character`` on a terminal; "" for a combining character, which has no width."""
     if character == "\t":
         return character
     if unicodedata.combining(character):

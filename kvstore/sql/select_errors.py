@@ -136,7 +136,8 @@ def _explain_missing_column(name: str, text: str) -> str:
 def _suggest_word(unexpected_word: str, position: int | None, text: str) -> str:
     """Return a suggestion for the word ``unexpected_word``, which SQLite rejected, or else for the word before it.
 
-    ``unexpected_word`` is at ``position`` in ``text``, the query (None: at the end).
+    ``unexpected_word`` is at ``position`` in ``text``, the query (None: at the end). Returns "" if both words are
+    correct or no SQL word is similar.
     """
     text_before = text if position is None else text[:position]
     preceding_match = re.search(r"([^\W\d]\w*)\s+$", text_before)  # the last word

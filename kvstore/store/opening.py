@@ -116,8 +116,9 @@ os.register_at_fork(after_in_child=_locks.clear)
 def _record_embedder(creation_settings: dict[str, Any], embedder: str | Embedder | None) -> Embedder | None:
     """Record the embedder that the caller of kvstore.open passed in ``creation_settings``.
 
-    Returns the embedder if it is an object, and None if it is a name, which is recorded as the full name of the model.
-    For an object, its name and the digest of its weights are recorded. Raises ArgumentError for an invalid object.
+    The embedder can also be in these settings. A name is recorded as the full name of the model, and None is returned.
+    For an object, its name and the digest of its weights are recorded, and the object is returned. Raises ArgumentError
+    for an invalid object.
     """
     if embedder is None:
         embedder = creation_settings.get("embedder")

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ...arguments import Choice, Option, skip_retired_option
+from ...arguments import Choice, Option, warn_if_retired
 from ...errors import CorruptionError, InputError, suggest
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
@@ -229,7 +229,7 @@ def validate_options(index_kind: Index, options: Mapping[str, Any]) -> dict[str,
     for name, value in options.items():
         option = index_kind.options.get(str(name).lower())
         if option is None:
-            if skip_retired_option(index_kind.name, str(name).lower()):
+            if warn_if_retired(index_kind.name, str(name).lower()):
                 continue
             suggestion = suggest(str(name), index_kind.options)
             hint = f"; did you mean {suggestion}?" if suggestion else ""
