@@ -125,7 +125,7 @@ class Changes:
     ) -> None:
         """Write and link the new documents, facts, derived parts and records of files.
 
-        ``ids`` has the entities of the names that they introduce, by key (normal form), and ``names`` their records.
+        ``ids`` has the entities of the names that they make known, by key (normal form), and ``names`` their records.
         """
         linker = context.linker
         for new_document in pending.new_documents:
@@ -173,10 +173,10 @@ class Changes:
     def _add_document(
         self, new_document: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> None:
-        """Write a new document with its introductions and relations, and link it to the names in it.
+        """Write a new document, the names that it makes known and its relations, and link it to the names in it.
 
-        Linking may be deferred. ``ids`` has the entities of the names that it introduces, by key (normal form).
-        ``names`` has the index of the slot of each entity's record that counts these introductions.
+        Linking may be deferred. ``ids`` has the entities of the names that it makes known, by key (normal form).
+        ``names`` has the index of the slot of each entity's record that counts these statements.
         """
         extracted = new_document.extracted
         record, sections = self._contents.store(new_document)

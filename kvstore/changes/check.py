@@ -125,7 +125,7 @@ class _Checker:
                 yield str(error)
 
     def _check_change_buffer(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the segments of the change buffer."""
+        """Yield a sentence for each fault of the segments (stored batches of changes) of the change buffer."""
         # A newer version of kvstore may buffer tables that this one does not know; the store is then read-only.
         if explain_read_only(self._state.lmdb) is None:
             yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
@@ -200,7 +200,7 @@ class _Checker:
                 yield f"document {record.key!r}: {error}"
 
     def _check_document(self, record: DocumentRecord) -> Iterator[str]:
-        """Yield a sentence for each fault in the chunks, mentions and abstracts of a document, and add to the totals.
+        """Yield a sentence for each fault in the chunks, mentions and summaries of a document, and add to the totals.
 
         They must follow from the document's text.
         """
@@ -392,7 +392,7 @@ class _Checker:
                     yield f"{problem} has the source {record.source!r}"
 
     def _check_forest(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the trees of names, and add their nodes to the sums of addresses."""
+        """Yield a sentence for each fault of the trees of names, and add their nodes to the sums of places of names."""
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():

@@ -36,7 +36,7 @@ TextVectors = dict[tuple[str, str], Vector]
 
 
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
-    """Return documents with their chunks, terms, abstracts, names and relations.
+    """Return documents with their chunks, terms, summaries, names and relations.
 
     Documents that already have them keep them. The prose of the others is parsed together, which is faster. Raises
     LanguageError.
@@ -173,9 +173,9 @@ def _derive_parts_from_changed_facts(
 ) -> dict[str, dict[str, EmbeddedPart]]:
     """Derive again the parts of stored documents that depend on ``changed_facts``, and embed their texts.
 
-    Returns the parts by document key and label of the derivation. ``changed_facts`` are the new values by document key
-    and kind of fact, None for a deleted fact. ``find_vectors`` takes a document key and texts, and returns the known
-    vectors of these texts.
+    Returns the parts by document key and label (name and options) of the derivation. ``changed_facts`` are the new
+    values by document key and kind of fact, None for a deleted fact. ``find_vectors`` takes a document key and texts,
+    and returns the known vectors of these texts.
     """
     labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
     missing_texts: list[dict[str, Sequence[str]]] = []  # of each part, by label
@@ -222,7 +222,7 @@ def _read_stored_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
 def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> TextVectors:
     """Return the stored vectors of ``texts`` that occur in the derived parts of a document, by space and text.
 
-    The vector space of a part has the label of the derivation. Texts without a stored vector are left out.
+    A vector space is named by the label (name and options) of its derivation. Texts without a vector are omitted.
     """
     vectors: TextVectors = {}
     for stored_derivation in list_maintained_derivations(state.lmdb):

@@ -73,7 +73,7 @@ class DocumentContentWriter:
                 parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
         counters.documents += 1
         if self._settings.stemmer == MULTILINGUAL:
-            counters.count_language(extracted.language or "", change=1)
+            counters.change_language_count(extracted.language or "", change=1)
         counters.text_bytes += record.size
         return record, sections
 
@@ -139,7 +139,7 @@ class DocumentContentWriter:
             language = find_stemmed_language(self._settings.stemmer, record.meta, text)
             stem = get_document_stemmer(self._settings.stemmer, language)
             if language is not None:
-                self._counters.count_language(language, change=-1)
+                self._counters.change_language_count(language, change=-1)
             for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
                 chunk_text = text[chunk_record.start : chunk_record.end].decode()
                 path = build_heading_path(sections, chunk_record.section)
@@ -153,7 +153,7 @@ class DocumentContentWriter:
         """Replace derived parts of a stored document, such as its sentences, by ``new_parts``.
 
         Facts on which these parts depend have changed. ``key`` is the document's key, and ``new_parts`` has the new
-        parts by the label of their derivation.
+        parts by the label (name and options) of their derivation. Does nothing if the document is missing.
         """
         record = self.documents.find_by_key(key)
         for stored_derivation, parts in self._derived_writers:
@@ -165,8 +165,8 @@ class DocumentContentWriter:
 def _build_record(document: int, pending: PendingDocument, first_group: int, abstract_ids: list[int]) -> DocumentRecord:
     """Return the record of a new document with the id ``document``.
 
-    ``first_group`` is the number of its first group of chunks, and ``abstract_ids`` has its abstracts, the leaves
-    first.
+    ``first_group`` is the number of its first group of chunks, and ``abstract_ids`` has its summaries (abstracts), the
+    leaves first.
     """
     extracted = pending.extracted
     # A group has the chunks below one leaf abstract.

@@ -199,8 +199,8 @@ class Linker:
         """Find all known names in the chunks, title and headings of a new document, and write these mentions.
 
         Also collects the addresses of the names (where each occurs) for :meth:`flush`, the fingerprints of the texts,
-        and the document for the delta. ``chunks`` are pairs of text and section. ``parts`` are what derivations
-        computed from the document, by label; they and ``language``, the name of its language, only go into the delta.
+        and the document for :meth:`build_delta`. ``chunks`` are pairs of text and section. ``parts`` are what
+        derivations computed from the document, by name; ``language`` is the name of its language.
         """
         occurrences_by_chunk: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}

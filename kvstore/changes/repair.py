@@ -137,7 +137,7 @@ class _Rebuilder:
         self._report = RebuildReport()
 
     def run(self) -> RebuildReport:
-        """Empty the tables and fill them again in the order of dependence, and return the report.
+        """Empty the tables, fill them again in the order of their dependencies, and return the report.
 
         The order is: settings, indexes, documents, other facts, temperatures (numbers of lookups of entities).
         """

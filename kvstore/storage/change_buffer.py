@@ -146,7 +146,7 @@ class TableBuffer:
         return self.older.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
-        """Append to the version chain of each record in ``pieces`` its next change, made by a newer segment.
+        """Append to the version chain of each record in ``pieces`` its next change, made by a newer commit.
 
         A change is a whole value, a patch, or None, which removes the record. The result is stored in ``newer``.
         """

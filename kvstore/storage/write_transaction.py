@@ -84,7 +84,7 @@ class WriteTransaction(LmdbView):
 
     @property
     def is_large(self) -> bool:
-        """True if this transaction has made more changes than fit into one segment of the change buffer."""
+        """True if this transaction has made more changes than fit into one segment (batch) of the change buffer."""
         return not self._is_buffering or self._appends_directly
 
     def put(self, table: str, key: bytes, value: Bytes) -> None:
@@ -238,8 +238,8 @@ class WriteTransaction(LmdbView):
     def _buffer_changes(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
         """Add changes of a buffered table to the change buffer; None removes a key.
 
-        Once the buffered changes of this transaction exceed a segment, records beyond the last key of a table are
-        written to the table itself. Once they exceed the whole buffer, the buffer is merged into the tables. Raises
+        Once the buffered changes of this transaction exceed a segment (batch), records beyond the last key of a table
+        are written to the table itself. Once they exceed the whole buffer, the buffer is merged into the tables. Raises
         InputError for an invalid key, CorruptionError if a buffered change does not fit its record. An error of LMDB
         rolls the transaction back.
         """

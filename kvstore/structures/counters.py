@@ -64,7 +64,7 @@ class Counters:
         values = {name: getattr(self, name) for name in _NAMES if name != "languages" or self.languages}
         view.put(tables.META, _KEY, records.pack(values))
 
-    def count_language(self, language: str, change: int) -> None:
+    def change_language_count(self, language: str, change: int) -> None:
         """Add ``change`` to the number of documents in a language; forget a language without documents."""
         self.languages[language] = self.languages.get(language, 0) + change
         if not self.languages[language]:

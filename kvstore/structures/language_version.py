@@ -31,18 +31,18 @@ def put_settings(view: WriteView, settings: FixedSettings) -> None:
 
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
-    """Store the installed versions of the language pipeline and the segmenter, with which all data is now derived."""
+    """Store the installed versions of the language pipeline and the word segmenter, which now derive all data."""
     view.put(tables.META, _KEY, records.pack(_get_installed_version(settings)))
 
 
 def _get_installed_version(settings: FixedSettings) -> str:
-    """Return the installed versions of the language pipeline and of the segmenter, joined by a comma."""
+    """Return the installed versions of the language pipeline and of the word segmenter, joined by a comma."""
     versions = (get_language_version(settings.language), get_segmenter_version(settings.stemmer))
     return ", ".join(filter(None, versions))
 
 
 def get_stored_language_version(view: View) -> str:
-    """Return the versions of pipeline and segmenter that a store's data was derived with, as one text.
+    """Return the versions of the language pipeline and word segmenter that derived a store's data, as one text.
 
     The text is empty if the store uses neither, or if the versions are unknown.
     """

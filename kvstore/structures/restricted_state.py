@@ -77,7 +77,7 @@ class RestrictedState(State):
 
     @cached_property
     def filter(self) -> EntityFilter:
-        """The entity filter, with only names and addresses stated by the user or by documents that the query allows."""
+        """The entity filter, with only the names and addresses (places) that the user or an allowed document states."""
         return RestrictedFilter(self)
 
     @cached_property
@@ -283,7 +283,7 @@ class RestrictedFilter(EntityFilter):
     """The names stated by the user or by documents that the query allows, each with its visible addresses."""
 
     def __init__(self, state: RestrictedState) -> None:
-        """Create a reader of the names and addresses that are visible in ``state``."""
+        """Create a reader of the names and addresses (places where names occur) that are visible in ``state``."""
         super().__init__(state.lmdb, hash_seed=state.settings.hash_seed)
         self._allowed = state.allowed
         self._forest = state.forest
@@ -296,8 +296,8 @@ class RestrictedFilter(EntityFilter):
     def find(self, key: str) -> FilterEntry | None:
         """Return a name's entity, number of visible addresses and number of lookups, or None if the name is hidden.
 
-        Only the addresses of documents that the query allows, and of nodes with edges stated by these or by the user,
-        are visible.
+        An address is a place where the name occurs. Only addresses of documents that the query allows, and of nodes
+        with edges stated by these or by the user, are visible.
         """
         visible_entry = self._look_up(key, limit=None, start=0)
         if visible_entry is None:
@@ -366,7 +366,7 @@ class RestrictedFilter(EntityFilter):
         return entry, visible_addresses[first_index:][:limit]
 
     def _read_visible_entry(self, key: str) -> tuple[FilterEntry, Ids] | None:
-        """Return the filter entry of a normalized name, and its visible addresses (of nodes and abstracts).
+        """Return a name's filter entry, and its visible addresses (the nodes and abstracts where it occurs).
 
         The entry counts only the visible addresses. Returns None if the name is unknown, or has neither a visible
         address nor an alias.
@@ -382,7 +382,7 @@ class RestrictedFilter(EntityFilter):
         return FilterEntry(entry.entity, len(visible_addresses), entry.temperature), visible_addresses
 
     def _compute_visible_mask(self, entity_addresses: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask: True for nodes with a visible edge, and for abstracts of documents that the query allows."""
+        """Return a mask of addresses: True for nodes with a visible edge, and for abstracts of allowed documents."""
         ranks = entity_addresses >> np.uint64(addresses.RANK_SHIFT)
         targets = entity_addresses & np.uint64(addresses.TARGET_MASK)
         is_node = ranks == addresses.NODE_RANK

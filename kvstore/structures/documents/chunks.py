@@ -156,7 +156,7 @@ class Abstracts:
     """The abstracts (summaries of chunks and sections) of one view; their texts are read from its documents."""
 
     def __init__(self, view: View, documents: Documents) -> None:
-        """Create a reader of abstracts in ``view``, a snapshot or write transaction, with texts from ``documents``."""
+        """Create a reader of abstracts (summaries) in ``view``; their texts are read from ``documents``."""
         self._view = view
         self._documents = documents
 
@@ -183,7 +183,7 @@ class Abstracts:
             yield records.U64.unpack(key)[0], record
 
     def get_heading(self, record: AbstractRecord) -> str | None:
-        """Return the heading of the abstract's section, or the document's title for an abstract of the whole document.
+        """Return the heading of the section that an abstract summarizes, or the title if it is the whole document.
 
         Returns None if the document has no title. Raises CorruptionError if the section is missing.
         """

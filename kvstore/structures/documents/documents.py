@@ -109,7 +109,7 @@ class DocumentRecord:
 
     @property
     def chunk_count(self) -> int:
-        """The number of chunks of the document; ``groups`` has the number of chunks under each leaf abstract."""
+        """The number of chunks of the document, which are stored in groups."""
         return sum(self.groups)
 
     @property

@@ -32,7 +32,7 @@ def compute_body_rank(occurrences: int) -> int:
 
 
 def make_address(rank: int, target_id: int) -> int:
-    """Pack a rank (in the top byte) and the id of the node or abstract where an entity occurs into one integer."""
+    """Pack a rank (in the top byte) and the id of the node or abstract (summary) where an entity occurs into an int."""
     return rank << RANK_SHIFT | target_id
 
 
@@ -42,7 +42,7 @@ def split_address(value: int) -> tuple[int, int]:
 
 
 def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
-    """Return the addresses of (target, rank) pairs, ascending. A target is the id of a node or abstract.
+    """Return the addresses of (target, rank) pairs, ascending. A target is the id of a node or abstract (summary).
 
     An address is a rank and a target packed into one integer. Each node or abstract has one, with its lowest rank.
     """

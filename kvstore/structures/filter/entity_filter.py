@@ -186,7 +186,7 @@ class EntityFilter:
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return the entity, address count and temperature (lookup count) of a name, or None if the name is unknown."""
+        """Return the entity of a name and its numbers of addresses (places) and lookups; None for an unknown name."""
         self._pages.reader.require_open()
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)
@@ -278,7 +278,7 @@ class EntityFilter:
             return find_mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
 
     def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
-        """Yield every name with its entity, address count and temperature (lookup count), in no particular order."""
+        """Yield every name with its entity and its numbers of addresses (places) and lookups, in any order."""
         for block_number in self._pages.list_block_numbers():
             for key, entity, count, temperature in self._index.list_records(block_number):
                 yield key, FilterEntry(entity, count, temperature)
@@ -411,8 +411,8 @@ class EntityFilter:
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
         """Return a name's entry (entity and counts) and its addresses from ``start`` on; None for an unknown name.
 
-        At most ``limit`` addresses are returned; None means all. Raises InputError if ``limit`` is negative, and
-        ClosedError if the view is closed.
+        An address is a place where the name occurs. At most ``limit`` are returned (None: all). Raises InputError if
+        ``limit`` is negative, and ClosedError if the view is closed.
         """
         self._pages.reader.require_open()
         if limit is not None and limit < 0:

@@ -280,7 +280,7 @@ class _GenerationPart(Generic[IndexReader]):
     """The part of a state that caches the reader of one index for that state."""
 
     def __init__(self, index_kind: GenerationIndex[IndexReader]) -> None:
-        """Create the part for an index of kind ``index_kind``, under a unique name."""
+        """Create the part of a state that reads the index of kind ``index_kind``, under a unique name."""
         self._kind = index_kind
         self.name = f"index {index_kind.name}"
 

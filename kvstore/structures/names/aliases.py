@@ -62,7 +62,7 @@ class Identity(NamedTuple):
 
     @property
     def entry(self) -> FilterEntry:
-        """The filter entry of the display name: its entity, address count and lookup count."""
+        """The filter entry of the display name: its entity, and its numbers of addresses (places) and lookups."""
         _, display_entry = self.names[0]
         return display_entry
 

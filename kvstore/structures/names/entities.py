@@ -64,7 +64,7 @@ class EntityRecord:
 
     @property
     def slots(self) -> list[Slot]:
-        """The slots of the entity; a slot counts the statements that introduce it with one spelling and kind."""
+        """The slots of the entity; a slot counts the statements that make it known with one spelling and kind."""
         fields = iter(self.row)  # three fields per slot
         return [
             Slot(spelling, KINDS[kind], count) for spelling, kind, count in zip(fields, fields, fields, strict=True)
@@ -86,12 +86,12 @@ class EntityRecord:
 
     @property
     def spellings(self) -> dict[str, int]:
-        """The spellings of the entity, each with the number of statements that introduce it."""
+        """The spellings of the entity, each with the number of statements that make it known."""
         return _sum_counts((slot.spelling, slot.num_introductions) for slot in self.slots)
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The kinds of the name, each with the number of statements that introduce it."""
+        """The kinds of the name, each with the number of statements that make it known."""
         return _sum_counts((slot.kind, slot.num_introductions) for slot in self.slots)
 
     @property
@@ -116,9 +116,9 @@ class EntityRecord:
         return slot_index
 
     def add_introduction(self, spelling: str, kind: str) -> int:
-        """Count one more statement that introduces the entity with a spelling and a kind.
+        """Count one more statement that makes the entity known (introduces it) with a spelling and a kind.
 
-        Returns the index of the slot that has this count; it is added if it is missing.
+        Returns the index of the slot that has this count; a missing slot is added.
         """
         kind_number = _KIND_NUMBERS[kind]
         if not self.row:  # a new name
@@ -362,11 +362,14 @@ class EntityWriter(ViewWriter, Entities):
         self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in keys.values()))
 
     def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
-        """Store the names that a document introduces, each as an entity id and the index of the slot that counts it."""
+        """Store the names that a document makes known, as pairs of an entity and the index of the slot that counts it.
+
+        Stores nothing if there are none.
+        """
         if introductions:
             numbers = [number for introduction in introductions for number in introduction]
             self._write_view.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(numbers))
 
     def remove_introductions(self, documents: Iterable[int]) -> None:
-        """Delete the lists of the names that documents introduce; does not decrease the counts in the names' slots."""
+        """Delete the lists of the names that documents make known; the counts in the names' slots are not changed."""
         self._write_view.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
