@@ -25,7 +25,7 @@ from kvstore.derived.metadata_index.metadata_encoding import (
     encode_number_bound,
 )
 from kvstore.derived.metadata_index.metadata_structure import METADATA
-from kvstore.errors import KvstoreError, StatementError
+from kvstore.errors import CorruptionError, KvstoreError, StatementError
 from kvstore.registry.contract import AddedDocument, Delta
 from kvstore.sql.document_filter import filter_documents
 from kvstore.sql.relational import select_documents
@@ -66,6 +66,13 @@ def test_a_set_is_changed_as_sets_are_and_equal_sets_have_equal_bytes(
     if after is not None:
         assert encoding.unpack_container(memoryview(after), "t", b"k").tolist() == sorted(expected)
         assert len(after) <= 1 + 1024 + 4
+
+
+@pytest.mark.parametrize("damaged_set", [b"", b"\x02", encoding.pack_container(range(5000))[:-1]])
+def test_a_damaged_set_is_an_error(damaged_set: bytes) -> None:
+    for unpack in (encoding.unpack_container, encoding.unpack_mask):
+        with pytest.raises(CorruptionError, match="table t, key 6b"):
+            unpack(memoryview(damaged_set), "t", b"k")
 
 
 # Conditions ----------------------------------------------------------------------------------------------------------

@@ -343,7 +343,7 @@ def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
 
     Raises CorruptionError, with ``table`` and ``key``, if it is damaged.
     """
-    if container[0] == _BITS:  # faster than to list the offsets first
+    if container[:1] == _BITS_BYTE:  # faster than to list the offsets first
         body = records.unseal(container, table, key)
         if len(body) == 1 + _BITMAP_BYTES:
             return np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little").view(np.bool_)

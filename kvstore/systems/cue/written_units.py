@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...models.statement_support import SourcePassages
     from ...models.structured import StructuredPrompt
 
-#: The minimum and maximum characters of a statement.
+#: The minimum and maximum number of characters of a statement.
 _MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS = 6, 1000
 #: The maximum number of sentences of a passage that a second attempt asks about.
 _MAX_SENTENCES = 6

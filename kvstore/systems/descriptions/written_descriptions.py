@@ -29,7 +29,7 @@ from ...text.normalize import to_entity_key
 if TYPE_CHECKING:
     from ...models.statement_support import SourcePassages
 
-#: The maximum characters of a description.
+#: The maximum number of characters of a description.
 _MAX_TEXT_CHARS = 400
 #: The maximum number of chunks of an entity whose documents are searched for descriptions.
 _MAX_ENTITY_CHUNKS = 2000

@@ -150,8 +150,8 @@ class _ReportMaterial:
     relations: list[_FindingCandidate] = field(default_factory=list)
     spans: list[list[StoredSpan]] = field(default_factory=list)
 
-    def inherit(self, summary: Sequence[_CandidateSentence], findings: Sequence[_FindingCandidate]) -> None:
-        """Add the sentences and the strongest findings of a child community's report to this material of its parent.
+    def add_child_report(self, summary: Sequence[_CandidateSentence], findings: Sequence[_FindingCandidate]) -> None:
+        """Add the sentences and the strongest findings of a child community's report.
 
         ``findings`` are sorted, strongest first.
         """
@@ -187,7 +187,7 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
         names = [tree.graph.keys[node] for node in members[community]]
         parent = int(tree.parents[community])
         if parent != NO_COMMUNITY:
-            materials.setdefault(parent, _ReportMaterial()).inherit(summary, findings)
+            materials.setdefault(parent, _ReportMaterial()).add_child_report(summary, findings)
         report = CommunityReport(
             summary=[sentence.span for sentence in summary],
             findings=[

@@ -33,7 +33,7 @@ _TASK = (
     "explanation of "
     "a few sentences that stands by itself, and the numbers of the sources that say so. Leave out what no source says."
 )
-#: The maximum characters of a title, of a sentence, and of a text of a few sentences.
+#: The maximum number of characters of a title, of a sentence, and of a text of a few sentences.
 _MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS, _MAX_TEXT_CHARS = 120, 400, 1200
 #: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16

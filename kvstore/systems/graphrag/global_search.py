@@ -50,7 +50,7 @@ _MAX_LEVELS = 8
 #: The number of chunks near the question checked for having a community; the maximum number of unassigned chunks
 #: read; and the number of them that determine their score.
 _NUM_NEAR_CHUNKS, _MAX_UNASSIGNED, _NUM_SCORING_CHUNKS = 50, 500, 8
-#: The maximum tokens of the report on unassigned chunks if the query has no limit.
+#: The maximum number of tokens of the report on unassigned chunks if the query has no limit.
 _UNASSIGNED_TOKENS = 400
 #: The maximum number of chunks that a cover report is chosen from, and the tokens of the shortest such report.
 _MAX_COVER_CHUNKS, _MIN_REPORT_TOKENS = 200, 80

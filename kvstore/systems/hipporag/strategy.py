@@ -73,8 +73,8 @@ class HippoRagStrategy:
 def _find_nearest_starts(query: Query) -> dict[int, float]:
     """Return the start nodes of a PageRank walk, mapped to their masses (weights), for a question without a known name.
 
-    They are the names nearest to the question by embedding, with their cosines as masses. Without the ``synonyms``
-    index, they are the names in the nearest chunk, with equal masses.
+    They are the names nearest to the question by embedding, with their cosines, if positive, as masses. Without the
+    ``synonyms`` index, they are the names in the nearest chunk, with equal masses.
     """
     with query.trace.step("nearest names") as step:
         # Pairs (entity, cosine), or None without the ``synonyms`` index.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...models.statement_support import SourcePassages
     from ...models.structured import StructuredPrompt
 
-#: The maximum characters of a name and of a relation.
+#: The maximum number of characters of a name and of a relation.
 _MAX_NAME_CHARS = 120
 #: The maximum number of names, and of predicates, from which the second attempt chooses, and of its triples.
 _MAX_NAMES, _MAX_SECOND_TRIPLES = 24, 4

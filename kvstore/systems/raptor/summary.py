@@ -108,8 +108,8 @@ def _select_sentences(
     """Return the sentences to show, in order, and the weight of their words as a fraction of the weight of all words.
 
     They have at most ``max_tokens`` tokens, and come from at most ``query.top`` groups, the groups with the most
-    weight; each group becomes one hit. ``get_group`` returns the group of a sentence, such as its document (None: a
-    group of its own).
+    weight; each group becomes one hit. ``get_group`` returns the group of a sentence, such as its document. The
+    sentences with the group None form a group, too.
     """
     question_words = () if query.asks_for_overview else extract_question_words(query.question)
     weights = compute_word_weights(sentences, question_words)

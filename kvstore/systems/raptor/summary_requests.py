@@ -112,9 +112,9 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
             sentences = collect_cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
             source, count = "every sentence", state.counters.documents
         else:
-            largest = topics.select_disjoint_topics(self.max_topics)
-            sentences = self._read_summaries(state, topics, largest)
-            source, count = "the summaries of topics, and newer chunks: the full texts are too long", len(largest)
+            topic_ids = topics.select_finest_topics(self.max_topics)
+            sentences = self._read_summaries(state, topics, topic_ids)
+            source, count = "the summaries of topics, and newer chunks: the full texts are too long", len(topic_ids)
         chunks = list(dict.fromkeys(sentence.chunk for sentence in sentences))
         topics_by_chunk = dict(zip(chunks, topics.find_topics_by_chunk(chunks), strict=True))
         return TopicCandidates(sentences, topics_by_chunk, source, count)

@@ -174,11 +174,11 @@ class StoredTopicTrees:
             for start, stop in zip(starts, stops, strict=True)
         ]
 
-    def select_disjoint_topics(self, limit: int) -> IntArray:
-        """Return at most ``limit`` topics of similar content that share no chunk, ascending: the topics of one level.
+    def select_finest_topics(self, limit: int) -> IntArray:
+        """Return the topics of the finest level with at most ``limit`` topics of similar content, ascending.
 
-        It is the finest level with at most that many topics. If no level qualifies, the topics of the coarsest level
-        with the most chunks are returned, ties by id.
+        If no level has so few, the ``limit`` topics of the coarsest level with the most chunks are returned, ties by
+        id.
         """
         levels = self.levels[: self.similar_count]
         for level in range(int(levels.max(initial=0)) + 1):

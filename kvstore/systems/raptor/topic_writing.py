@@ -24,7 +24,7 @@ from ...models.token_estimate import token_estimate
 from .topic_building import Topic
 from .topics import Topics
 
-#: The maximum characters of a title that a model writes, the minimum and maximum characters of a sentence, and the
+#: The maximum number of characters of a title that a model writes, the minimum and maximum of a sentence, and the
 #: maximum number of sentences of a summary.
 _MAX_TITLE_CHARS, _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS, _MAX_SENTENCES = 120, 12, 400, 6
 _TASK = (
@@ -44,7 +44,7 @@ _EXAMPLE_ANSWER: Mapping[str, Any] = {
         {"sources": [2], "text": "The choir of Rome has forty singers and was founded by Carl Berg."},
     ],
 }
-#: The maximum bytes of the passages of a second attempt.
+#: The maximum size in bytes of the passages of a second attempt.
 _MAX_SHORT_BYTES = 2000
 #: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16

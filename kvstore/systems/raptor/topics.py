@@ -93,13 +93,13 @@ class Topics:
         """
         return list(filter(self.is_visible, self.tree.list_level(level, in_related_tree=in_related_tree).tolist()))
 
-    def select_disjoint_topics(self, limit: int) -> list[int]:
-        """Return at most ``limit`` topics of similar content that share no chunk, and that contain existing chunks.
+    def select_finest_topics(self, limit: int) -> list[int]:
+        """Return the topics of the finest level with at most ``limit`` topics of similar content.
 
-        They are the topics of the finest level with at most ``limit`` topics. If there is no such level, they are the
-        largest topics of the coarsest level.
+        If no level has so few, they are the largest topics of the coarsest level. Topics without an existing chunk are
+        omitted.
         """
-        return list(filter(self.is_visible, self.tree.select_disjoint_topics(limit).tolist()))
+        return list(filter(self.is_visible, self.tree.select_finest_topics(limit).tolist()))
 
     def list_roots(self, *, in_related_tree: bool = False) -> list[int]:
         """Return the topics without a parent in one tree, except topics without an existing chunk.

@@ -16,9 +16,9 @@ from ...registry.fact import Fields
 from ...registry.written_passages import ModelTexts, SourcePassage, WrittenFact, compute_passage_digest
 from ...structures.documents.documents import build_heading_path
 
-#: The maximum bytes of a document and of a section in a prompt, and the minimum bytes of a section that gets context.
+#: The maximum size in bytes of a document and a section in a prompt, and the minimum of a section that gets context.
 _MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _MIN_SECTION_BYTES = 14_000, 4_000, 300
-#: The maximum characters of a title and of a sentence, and the minimum of a sentence.
+#: The maximum number of characters of a title and of a sentence, and the minimum of a sentence.
 _MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS = 120, 400, 12
 
 _TASK = (
