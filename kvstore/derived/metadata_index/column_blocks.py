@@ -99,7 +99,10 @@ def unpack_columns(
 def concatenate_blocks(
     blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = COLUMN_NAMES
 ) -> dict[str, ColumnValues]:
-    """Concatenate the columns of several blocks, and return them by name. ``names`` are the columns of each block."""
+    """Concatenate the columns of several blocks of documents, and return them by name.
+
+    ``names`` are the names of the columns in each block, in order.
+    """
     block_list = list(blocks)
     if not block_list:
         return {name: np.empty(0, np.int64) for name in names}

@@ -297,7 +297,7 @@ def change_container(
 
 
 def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
-    """Return the union of containers as a mask over ``num_documents`` ids.
+    """Return the union of containers (stored parts of sets of documents) as a mask over ``num_documents`` ids.
 
     Each container comes with its key, which ends with the index of the container. Raises CorruptionError, with
     ``table``, for a damaged container.

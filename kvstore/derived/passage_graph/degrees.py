@@ -38,9 +38,9 @@ class StoredDegrees:
     def __init__(self, values: UInt64Array) -> None:
         """Decode ``values``, one number per entity.
 
-        A number with SEVERAL_FLAG has two counts: of the entity's chunks, and of its informative chunks, which do not
-        mention it only in lower case. A number without the flag is the packed edge (chunk id and mention bits) to the
-        entity's only chunk, or 0 if it has no chunk.
+        A number with SEVERAL_FLAG has two counts: of the entity's chunks, and of the informative ones, without chunks
+        that mention it only in lower case. A number without the flag is the packed edge (chunk id and mention bits) to
+        the entity's only chunk, or 0 if it has no chunk.
         """
         self.values = values
         self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(SEVERAL_FLAG)) != 0
@@ -48,7 +48,7 @@ class StoredDegrees:
         self._payloads: npt.NDArray[np.int64] = (values & np.uint64(PAYLOAD_MASK)).astype(np.int64)
         #: The number of chunks of each entity.
         self.total: npt.NDArray[np.int64] = np.where(self._has_several, self._payloads & TOTAL_MASK, self._payloads > 0)
-        #: The number of chunks that do not mention the entity only in lower case.
+        #: The number of these chunks, without chunks that mention the entity only in lower case.
         self.informative: npt.NDArray[np.int64] = np.where(
             self._has_several,
             self._payloads >> INFORMATIVE_SHIFT,
@@ -68,10 +68,10 @@ class StoredDegrees:
 
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Encode two numbers of chunks in one: chunks that name an entity, and chunks that do so not only in lower case."""
+    """Encode two counts in one number: all chunks of an entity, and those that name it not just in lower case."""
     return SEVERAL_FLAG | num_informative << INFORMATIVE_SHIFT | num_chunks
 
 
 def count_informative(edges: list[int]) -> int:
-    """Return how many ``edges`` (chunk and mention bits, packed) are informative: not only mentions in lower case."""
+    """Return how many ``edges`` (packed chunk and mention bits) have a mention that is not in lower case."""
     return sum(1 for edge in edges if edge & CHUNK_EDGE_MENTION_MASK & ~LOWER)

@@ -45,7 +45,7 @@ SYNONYM_LINK = 4
 
 
 def mask_informative(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
-    """Return the mask of the edges whose chunk does not name the entity only in lower case.
+    """Return the mask of the informative edges: all but edges of chunks that name the entity only in lower case.
 
     A name in lower case is often an ordinary word. ``mention_bits`` say how the chunk of each edge names the entity.
     """

@@ -75,9 +75,10 @@ _ChunkRow = set[tuple[int, int]]
 
 
 class DecodedDegree(NamedTuple):
-    """The decoded degree of an entity: how many chunks name it (``total``), and how many not only in lower case.
+    """The decoded degree of an entity: how many chunks name it (``total``), and how many of these are informative.
 
-    ``only_chunk`` is its only chunk, and ``mention_bits`` say how that names it; both are 0 if it has none or several.
+    A chunk that names it only in lower case is not informative. ``only_chunk`` is its only chunk, and ``mention_bits``
+    say how that names it; both are 0 if it has none or several.
     """
 
     entity: int
@@ -100,7 +101,7 @@ class PassageGraph(ViewReader):
         self._page_indexes: dict[int, int] = {}
 
     def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
-        """Return the entities that each chunk names, with mention bits; an unknown chunk has an empty row."""
+        """Return the entities that each chunk names, with mention bits (how it names them); none for unknown chunks."""
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
@@ -124,7 +125,7 @@ class PassageGraph(ViewReader):
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return a row for each of ``entities``: the chunks that name it, with mention bits.
+        """Return a row for each of ``entities``: the chunks that name it, with mention bits, which say how.
 
         ``entities`` can be in any order, and ``degrees`` are their numbers of chunks. A row is in order of chunk ids;
         it is empty if the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its
@@ -163,7 +164,7 @@ class PassageGraph(ViewReader):
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Yield every chunk that names any entity, with its entities, each with its mention bits."""
+        """Yield every chunk that names any entity, with its entities and their mention bits (how it names them)."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
@@ -195,7 +196,7 @@ class PassageGraph(ViewReader):
                 yield entity, edge >> CHUNK_EDGE_SHIFT, edge & CHUNK_EDGE_MENTION_MASK
 
     def _read_pages(self, page_numbers: Set[int]) -> None:
-        """Read the pages of degrees with these numbers into the cache, unless they are cached."""
+        """Read pages of degrees (chunk counts of consecutive entities) into the cache, unless they are cached."""
         missing_pages = sorted(page_numbers - self._page_indexes.keys())
         if not missing_pages:
             return
@@ -278,7 +279,8 @@ class GraphWriter(ViewWriter, PassageGraph):
     def _change_chunks(self, chunks: Iterable[int], update_row: Callable[[int, _ChunkRow], _ChunkRow]) -> None:
         """Write new rows of some chunks, and collect the changes for the rows of their entities.
 
-        ``update_row(chunk, old_row)`` returns the new row of a chunk: a set of (entity, mention bits).
+        ``update_row(chunk, old_row)`` returns the new row of a chunk: a set of (entity, mention bits). The bits say how
+        the chunk names the entity.
         """
         remaining_chunks = iter(chunks)
         while batch := list(islice(remaining_chunks, CHUNKS_PER_BATCH)):
@@ -447,17 +449,17 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _list_edges(row: bytes) -> list[tuple[int, int]]:
-    """Return (entity, mention bits) for each edge in ``row``, packed as u64."""
+    """Return (entity, mention bits) for each edge in a chunk's ``row``, in which an edge is packed as u64."""
     return [(number >> NUM_MENTION_BITS, number & _MENTION_MASK) for number in memoryview(row).cast("Q")]
 
 
 def _decode_link_count(key: bytes, value: memoryview) -> int:
-    """Return the stored number of documents that state a link. Raises CorruptionError if it is damaged."""
+    """Return the stored number of documents that state a link of entities; raises CorruptionError for damage."""
     return int(_COUNT.unpack(records.unseal(value, ENTITY_LINKS, key))[0])
 
 
 def _encode_page(page: UInt64Array) -> bytes:
-    """Encode the degrees of consecutive entities (a page): a header with a checksum, then a number per entity."""
+    """Encode the degrees (chunk counts) of a page of entities: a header with a checksum, then a number per entity."""
     packed = page.astype("<u8", copy=False).tobytes()
     return _PAGE_HEADER.pack(_PAGE_ENCODING, zlib.crc32(packed)) + packed
 

@@ -182,7 +182,7 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
 
 
 def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonyms) -> LinkRows | None:
-    """Return ``links`` with a further link of kind ``SYNONYM_LINK`` from each entity to each of its synonyms.
+    """Return ``links`` with an additional link of kind ``SYNONYM_LINK`` from each entity to each of its synonyms.
 
     The result is None if ``links`` is None and no entity has a synonym.
     """

@@ -61,7 +61,7 @@ class Bias(Protocol):
 
     @property
     def vector(self) -> Vector:
-        """The unit vector of what the question asks; a walk more probably goes to chunks with a higher cosine to it."""
+        """The unit vector that chunks are compared with; the walk prefers chunks with a higher cosine."""
         ...
 
     @property
@@ -70,7 +70,7 @@ class Bias(Protocol):
         ...
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Store the cosines of further chunks (ids ascending) with :attr:`vector`."""
+        """Store the cosines of more chunks (ids ascending) with :attr:`vector`."""
         ...
 
     def get_factors(self, chunks: Ids) -> Masses:
@@ -112,7 +112,7 @@ class EdgeWeights:
 
     @property
     def has_links(self) -> bool:
-        """True if any stored kind of link has a weight above 0. Links between synonyms are not stored."""
+        """True if any stored kind of link between entities has a weight above 0; links of synonyms are not stored."""
         return self.title_link > 0 or self.triple_link > 0 or self.relation_link > 0
 
 

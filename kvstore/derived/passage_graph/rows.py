@@ -125,8 +125,9 @@ class DocumentRows:
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
     """Return the entities whose name is the whole title or heading ``text``, and the other entities that it names.
 
-    A title without the part in parentheses at its end is a whole name, too. Names inside longer names, and function
-    words, are omitted from the second set. ``entity_filter`` recognizes known names of at most ``max_words`` words.
+    A title without the part in parentheses at its end also counts as a whole name. Names inside longer names, and
+    function words, are omitted from the second set. ``entity_filter`` recognizes known names of at most ``max_words``
+    words.
     """
     if not text:
         return set(), set()

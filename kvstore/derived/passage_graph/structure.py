@@ -169,7 +169,7 @@ class GraphStructure:
         }
 
     def compute_statistics(self, content: PassageGraph) -> Mapping[str, int]:
-        """Return the numbers of chunks and links in the graph for SHOW STATS."""
+        """Return the numbers of chunks, and of links between entities, in the graph, for SHOW STATS."""
         return content.count_records()
 
 

@@ -106,9 +106,9 @@ def compute_spreads(
 
     The spread is the geometric mean of a count of the name and the number of chunks with all its words. The count of
     the name is the geometric mean of its number of chunks and its number of addresses, which is limited to the number
-    of chunks. An address covers neighboring chunks of one document, so a document about a name counts less than as many
-    documents that mention it. If the words of a name occur together in many more chunks, it is a rare form of something
-    common. "Industrial design" is one if many texts write of designs that are industrial.
+    of chunks. An address covers neighboring chunks of one document, so several chunks of one document count less than
+    chunks of several documents. If the words of a name occur together in many more chunks than the name, its subject is
+    common: "Industrial design" has a large spread if many texts mention designs that are industrial.
     """
     counts = iter(all_words_counts)
     spreads = {}
