@@ -127,10 +127,11 @@ def _select_existing_nodes(
 ) -> RankedNodes:
     """Return the existing nodes among the ``nodes`` of a layer, with rounded cosines, in the same order.
 
-    A node that does not exist was deleted after the graph was built.
+    The nodes of layer 0 are entities, and those of other layers are communities. A node that does not exist was deleted
+    after the graph was built.
     """
     ids = [node for node, _ in nodes]
-    if layer:  # layer 0 has the entities, and the others have communities
+    if layer:  # communities
         existing_ids = set(communities.filter_visible(np.array(ids, np.int64)).tolist())
     else:
         existing_ids = {node for node, exists in zip(ids, state.entities.has_many(ids), strict=True) if exists}
@@ -152,10 +153,10 @@ def _group_reported_communities(communities: Communities) -> list[list[int]]:
 def _merge_reported_communities(
     communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Vector
 ) -> RankedNodes:
-    """Return the communities of a layer, best first, with ``reported_communities`` ranked by their reports.
+    """Return the communities of a layer (a level), best first, with ``reported_communities`` ranked by their reports.
 
-    A language model wrote these reports. The cosine of such a community is that of the report's vector with ``vector``,
-    the question's vector. Other communities have the cosine of their centroid, which is in ``layer``.
+    A language model wrote these reports, whose vectors are compared with ``vector``, the question's vector. Other
+    communities have the cosine of their centroid, which is in ``layer``.
     """
     visible_communities = communities.filter_visible(np.array(reported_communities, np.int64))
     cosines = communities.compute_cosines(visible_communities, vector).tolist()
@@ -208,7 +209,7 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
         ]
 
     def list_chunks(self, answer: list[list[list[int]]]) -> Iterable[int]:
-        """Return the ids of all chunks in the answer to this request; ``answer[layer][node]`` are a node's chunks."""
+        """Return the ids of all chunks in ``answer``, which has, by layer and node, the chunks of each node."""
         return (chunk for layer in answer for chunks in layer for chunk in chunks)
 
 

@@ -56,7 +56,7 @@ class _NearestLayers:
         return f"communities of level {self.levels - layer}" if layer else "entities"
 
     def build_report_candidate(self, community: int, layer: int) -> ReportCandidate:
-        """Return a community, found in ``layer``, as a candidate for a report, with the reason that EXPLAIN shows."""
+        """Return a community as a candidate for a report; ``layer`` is its layer, which EXPLAIN shows as the reason."""
         return ReportCandidate(community, f"near the question, {self.format_layer(layer)}")
 
 
@@ -168,7 +168,7 @@ class ArchragStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(hybrid.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
-        """Return the reports of all communities nearest to the question, as hits: a list for each layer."""
+        """Return the reports on all communities nearest to the question, as hits: a list for each level."""
         layers = self._find_nearest_nodes(query)
         candidates = [
             [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]

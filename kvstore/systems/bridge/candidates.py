@@ -137,7 +137,7 @@ class _PoolBuilder:
     """
 
     def __init__(self, state: State, request: Candidates) -> None:
-        """Create an empty pool; ``request`` has its maximum size, the depth and the documents allowed."""
+        """Create an empty pool of chunks; ``request`` has its maximum size, the depth and the allowed documents."""
         self._state = state
         self._request = request
         #: Caches by id: the records of abstracts, and True or False for chunk ids that exist or not.
@@ -149,8 +149,8 @@ class _PoolBuilder:
     def fill_pool(self, entities: Sequence[tuple[QuestionEntity, list[_RankedAbstract]]]) -> None:
         """Add chunks to the pool, with the route to each from a name in the question, until the pool is full.
 
-        ``entities`` has each entity in the question with the abstracts that mention it. The chunks of these abstracts
-        come first. The chunks of their ancestors and descendants follow, level by level.
+        ``entities`` has each entity in the question with the abstracts (summaries) that mention it. The chunks of these
+        abstracts come first. The chunks of their ancestors and descendants follow, level by level.
         """
         passes = [
             (level, entity, abstracts) for level in range(self._request.depth + 1) for entity, abstracts in entities
@@ -185,9 +185,9 @@ class _PoolBuilder:
     ) -> Iterator[tuple[int, AbstractRoute]]:
         """Yield chunks that the query allows and that are not in the pool yet, each with its route from ``entity``.
 
-        They are below the ancestors and descendants ``level`` levels away from ``abstracts``, which mention the entity
-        (0: below these abstracts). Adds the abstracts that it visits to ``visited``, and skips abstracts visited
-        before.
+        They are below the ancestors and descendants ``level`` levels away from ``abstracts``, the summaries that
+        mention the entity (0: below these abstracts). Adds the abstracts that it visits to ``visited``, and skips
+        abstracts visited before.
         """
         allowed = self._request.allowed
         yielded_chunks: set[int] = set()

@@ -200,7 +200,7 @@ class UnitDerivation(Derivation):
         return texts
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
-        """Yield a message for CHECK for each mismatch between a document and its units (sentences), ``part``."""
+        """Yield a message for CHECK for each mismatch of a document with ``part``, its encoded units (sentences)."""
         if len(part) != len(document.chunks):
             yield f"it has units for {len(part)} chunks, but {len(document.chunks)} chunks"
             return

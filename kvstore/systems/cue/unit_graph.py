@@ -82,7 +82,7 @@ class UnitGraph:
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}
 
     def load_entity_units(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> None:
-        """Read the units that mention some entities, in one batch, for :meth:`get_entity_rows`.
+        """Read the units (sentences) that mention some entities, in one batch, for :meth:`get_entity_rows`.
 
         They come from the ``max_chunks`` chunks of each entity that are nearest to the question. The units of an entity
         are cached, so they are read only once.

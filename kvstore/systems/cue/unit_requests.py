@@ -142,7 +142,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     def fetch(self, state: State) -> EntityUnitsAnswer:
         """Read the units (sentences or clauses) that mention each entity, with all units of their chunks.
 
-        Of the chunks that mention an entity, only the ``max_chunks`` nearest to the question are read.
+        Only the ``max_chunks`` chunks of an entity that are nearest to the question are read.
         """
         units = state.get_part(UNITS)
         edges_to_chunks = [
@@ -186,7 +186,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         return bits_by_entity
 
     def _select_nearest_chunks(self, state: State, bits_by_chunk: _MentionBitsByChunk) -> _MentionBitsByChunk:
-        """Return the ``max_chunks`` chunks of an entity nearest to the question, with their mention bits."""
+        """Return the ``max_chunks`` chunks in ``bits_by_chunk`` nearest to the question, with their mention bits."""
         if len(bits_by_chunk) <= self.max_chunks:
             return bits_by_chunk
         # This search uses vectors in memory or in an index, and avoids reading them from the store.

@@ -289,7 +289,7 @@ class Units:
         return self._get_document_units(document).record.key, number
 
     def _get_unit_text(self, unit: StoredUnit) -> str:
-        """Return the text of a unit (sentence) without markup: what a model wrote, or the text at its spans."""
+        """Return the text of a unit (sentence): a model's text, or the document's text at its spans without markup."""
         document = self._get_document_units(unit.document)
         ordinal = document.ordinals[unit.chunk]
         spans = document.get_spans(ordinal)

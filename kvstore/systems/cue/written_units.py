@@ -106,7 +106,7 @@ class _WrittenUnits(WrittenListFact):
     ) -> str:
         """Check a statement written by a model, and return it.
 
-        ``item`` is the statement, and True if the model wrote further sentences in the same line. ``check`` raises
+        ``item`` is the statement, and True if the model wrote several sentences in that line. ``check`` raises
         ValueError if the form of the statement is invalid. Also raises ValueError if the statement depends on other
         sentences, or if ``source``, the texts that the model read, does not support it.
         """

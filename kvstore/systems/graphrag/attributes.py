@@ -76,7 +76,7 @@ def compute_centroids(groups: IntArray, count: int, vectors: Matrix, masses: Int
 
 
 def normalize_rows(sums: npt.NDArray[np.float64]) -> Matrix:
-    """Scale rows to length one; a zero row stays zero."""
+    """Return the rows of a matrix, scaled to length 1; a zero row stays zero."""
     norms = np.sqrt(np.einsum("ij,ij->i", sums, sums))
     norms[norms == 0] = 1
     normalized: Matrix = (sums / norms[:, None]).astype(np.float32)

@@ -118,7 +118,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         community_ids = range(len(communities))
 
         def iter_communities() -> Iterator[DumpRow]:
-            """Yield the rows of communities for the dump: fields, key, summary and findings, with names of chunks."""
+            """Yield the rows of communities for the dump: fields, key, and spans of the sentences of the report."""
             for community in community_ids:
                 summary = [
                     (names.name_chunk(span.chunk), span.start, span.end)

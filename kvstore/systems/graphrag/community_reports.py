@@ -220,7 +220,8 @@ def _iter_material_texts(
 ) -> Iterator[str]:
     """Yield the texts that a model would write a report from: names, the texts of ``sources``, then descriptions.
 
-    The descriptions are what a model wrote about the entities with these ``names`` in the documents of the sources.
+    The descriptions are sentences that a model wrote about the entities with these ``names``, from the documents of the
+    sources.
     """
     yield from names
     yield from map(reader.read_text, sources)

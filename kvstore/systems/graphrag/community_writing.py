@@ -65,7 +65,7 @@ def build_report_prompt(
     )
 
     def check(answer: Any) -> Mapping[str, Any]:
-        """Return the report in a model's answer, without findings that the sources do not support.
+        """Return the report in a model's answer, without findings (statements) that the sources do not support.
 
         Raises ValueError if the title, the summary or all findings are unusable.
         """
@@ -89,7 +89,7 @@ def build_report_prompt(
 
 
 def _build_report_schema(num_sources: int) -> dict[str, Any]:
-    """Return the JSON schema of a report whose findings cite sources by number, from 1 to ``num_sources``."""
+    """Return the JSON schema of a report whose findings (statements) cite sources by number, 1 to ``num_sources``."""
     source_schema = {"type": "integer", "minimum": 1, "maximum": num_sources}
     finding_schema = build_object_schema(
         summary=build_text_schema(_MAX_SENTENCE_CHARS),

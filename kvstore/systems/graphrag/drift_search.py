@@ -99,7 +99,7 @@ class DriftStrategy:
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Return the evidence with the points (rated statements) that the model extracts from the hits.
 
-        ``distiller`` runs the model. In each further round, the model also reads the hits of its follow-up questions,
+        ``distiller`` runs the model. In each later round, the model also reads the hits of its follow-up questions,
         which the ``local`` strategy finds.
         """
         with distiller.open_query(evidence.question) as query:
@@ -124,7 +124,7 @@ class DriftStrategy:
     def _follow_up(
         self, query: Query, starts: Sequence[StartEntity], primer: Sequence[NearbyCommunity]
     ) -> list[list[LocalResult]]:
-        """Search for the strongest names of the nearest communities (``primer``), then for further names.
+        """Search for the strongest names of the nearest communities (``primer``), then for names in the results.
 
         These are the follow-up questions of DRIFT search, without a model. The names of a round come from the results
         of the round before. Returns the results by round. ``starts`` are the entities in the question, which are not

@@ -141,7 +141,7 @@ _MentionArrays = tuple[IntArray, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
     """Return the mentions of entities in chunks as arrays: chunk index, entity, and mention bits.
 
-    Mentions only in lower case are omitted.
+    The bits say how the chunk mentions the entity. Mentions only in lower case are omitted.
     """
     batches: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids

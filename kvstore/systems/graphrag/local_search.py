@@ -151,7 +151,7 @@ class LocalStrategy:
         return reports
 
     def _list_entity_lines(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
-        """Return lines about the start entities: for each, what a model wrote about it, then its parents and children.
+        """Return lines about the start entities: sentences that a model wrote, then parents and children of each.
 
         If the tokens are limited, the lines have at most :data:`_RELATIONS_SHARE` of them; the first line that does not
         fit ends the list.
@@ -370,7 +370,7 @@ def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[d
         for chunk, mention_bits in zip(
             rows.chunks[mentions].tolist(), rows.mention_bits[mentions].tolist(), strict=True
         ):
-            if mention_bits & ~LOWER:  # mentioned other than only in lower case
+            if mention_bits & ~LOWER:  # has a mention that is not in lower case
                 scores[chunk] = scores.get(chunk, 0.0) + weight
                 entities_by_chunk.setdefault(chunk, []).append(index)
     return scores, entities_by_chunk

@@ -121,7 +121,7 @@ def render_reports(state: State, reports: Sequence[ReportSource]) -> list[str]:
 
 
 def _render_model_text(report: Mapping[str, Any]) -> str:
-    """Return the title, the summary and the findings of a model's report, one per line."""
+    """Return the title, the summary and the findings (statements) of a model's report, each on a line."""
     findings = (f"{finding['summary']} {finding['explanation']}" for finding in report["findings"])
     return "\n".join([report["title"], report["summary"], *findings])
 

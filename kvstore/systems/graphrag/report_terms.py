@@ -20,7 +20,7 @@ _BATCH_SIZE = 64
 
 
 def join_terms(text: str, stem: Callable[[str], str]) -> str:
-    """Return the terms of a text as one string, each as often as it occurs, with a space on both sides.
+    """Return the terms of a text as one string, each repeated as often as it occurs, with a space on both sides.
 
     The result is small and fast to search.
 

@@ -126,8 +126,8 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
     def fetch(self, state: State) -> ScoredCommunities:
         """Score the child communities of ``parents`` (None: the coarsest communities) by cosine with the question.
 
-        The nearest of them also get a score for the question's words in their reports. No model rates them, as one does
-        in the dynamic community selection of microsoft/graphrag.
+        The nearest of them also get a score for the question's words in their reports. These scores replace the ratings
+        by a model in the dynamic community selection of microsoft/graphrag.
         """
         communities = require_communities(state)
         tree = communities.tree
@@ -165,7 +165,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     """Return how well a text matches the question's words, 0 to 1.
 
     This is BM25 without length normalization, divided by its upper bound. ``rarities`` are the IDF weights of the
-    question's words. ``terms`` are the terms of the text as one string, each as often as it occurs, between spaces.
+    question's words. ``terms`` are the terms of the text in one string, each between spaces and as often as it occurs.
     """
     term_counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
     score = math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in term_counts if count)
@@ -174,7 +174,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
 
 
 def _get_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
-    """Return the terms of the report on each community, as one string, each as often as it occurs, between spaces.
+    """Return, for each community, the terms of its report in one string, each between spaces and as often as it occurs.
 
     The stored terms are used if the query allows all documents and nothing changed since the build. Otherwise, the
     terms come from the current title and text. They are cached together with the title and the text or spans that they

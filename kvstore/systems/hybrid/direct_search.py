@@ -117,8 +117,8 @@ class HybridResult:
     def rank(self, query: Query, min_length: int = 0) -> Ranking:
         """Return the ranking of the chunks, best first.
 
-        Its length is what the query needs (``query.reach``), or ``min_length`` if that is larger. Chunks that are not
-        candidates follow in the order of the two searches.
+        It has as many chunks as the query needs (``query.reach``), or ``min_length`` if that is more. Chunks that are
+        not candidates follow in the order of the two searches.
         """
         top = max(query.reach, min_length)
         return append_tails(best(query.reading, self.chunks, self.scores, top), *self.full_rankings, top=top)
@@ -220,7 +220,7 @@ def combine_searches(
     An entry is a section or list item that begins in the chunk. ``dense`` (by vectors) and ``lexical`` (by words) are
     the results of the two searches; the search that separates its best results more clearly gets more weight. The
     candidates are the best chunks of each search, and ``extra_chunks``, which the query's condition must allow. The
-    steps are recorded in the query's trace.
+    steps are recorded for EXPLAIN.
     """
     dense_ranking, lexical_ranking = dense.ranking[:_NUM_CANDIDATES], lexical.result.ranking[:_NUM_CANDIDATES]
     full_rankings = dense.ranking, lexical.result.ranking  # chunks that are not candidates follow in their order

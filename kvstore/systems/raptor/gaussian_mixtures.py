@@ -101,9 +101,9 @@ def _split_recursively(mixture_class: Any, nodes: Points, members: IntArray, siz
 def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Sequence[int]) -> list[IntArray]:
     """Return the clusters of ``members`` (indexes of nodes) in the best Gaussian mixture (``mixture_class``).
 
-    Of the mixtures with these ``counts`` of clusters, the best minimizes the Bayesian information criterion. A node is
-    in its most probable cluster, and in every other cluster that has a probability of at least :data:`_MIN_PROBABILITY`
-    for it. Fewer than :data:`_MIN_NODES` nodes are a single cluster.
+    A mixture is fitted for each of these ``counts`` of clusters; the best one minimizes the Bayesian information
+    criterion. A node is in its most probable cluster, and in every other cluster that has a probability of at least
+    :data:`_MIN_PROBABILITY` for it. Fewer than :data:`_MIN_NODES` nodes are a single cluster.
     """
     if len(members) < _MIN_NODES:
         return [members]

@@ -281,7 +281,7 @@ class _NodeReader:
         ]
 
     def _get_level(self, node: NodeId) -> int:
-        """Return the level that orders nodes of equal position: chunks first, then abstracts, then topics."""
+        """Return a number that orders nodes of equal position: chunks, then abstracts (summaries), then topics."""
         if node.kind == "topic":
             return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[node.number])
         return _CHUNK_LEVEL if node.kind == "chunk" else self._abstracts[node.number].level

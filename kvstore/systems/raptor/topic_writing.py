@@ -136,8 +136,8 @@ def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], tas
 
     ``indexes`` has the index of each of the ``texts`` among all texts of the topic, and ``task`` is the instruction.
     Unusable sentences and an unusable title are dropped. The sources of a sentence are the texts that the answer names
-    and that support it. If none does, its source is the first text that supports it. Raises ValueError if no
-    sentence is usable.
+    and that support it. If there is no such text, its source is the first text that supports it. Raises ValueError if
+    no sentence is usable.
     """
     passages = SourcePassages(texts)
     answer_sentences = answer["sentences"]

@@ -314,7 +314,7 @@ class Topics:
         return names
 
     def _parse_topic(self, topic: int, row: Sequence[Any]) -> Topic:
-        """Build the record of a topic from its row and from the tree, which has its level, parent and children."""
+        """Build the record of a topic from its stored row, and from the tree, which has its level and relatives."""
         level = int(self.tree.levels[topic])
         children = self.tree.list_children(topic) if level else self.tree.list_chunks(topic)
         parent = self.tree.get_parent(topic)

@@ -42,8 +42,8 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
     """Return the ``width`` tree nodes of each level nearest to the question, from the roots above the nearest chunks.
 
     This is the tree traversal retrieval of RAPTOR. It descends at most ``levels`` levels (0: down to the chunks). The
-    roots are topics if there are any, otherwise the abstracts over documents. ``strategy`` is the name that the
-    evidence shows.
+    roots are topics if there are any, otherwise the abstracts (summaries) of documents. ``strategy`` is the name that
+    the evidence shows.
     """
     nearest = _find_nearest_chunks(query)
     nodes: list[TreeNode] = []
