@@ -273,7 +273,12 @@ def test_unmaintained_structures_are_not_changed(make_store: MakeStore, set_toy_
         older.close()
     unknowing = make_store()
     assert unknowing.readonly
-    for change in (lambda: unknowing.delete("tea"), unknowing.compact, lambda: unknowing.create_index("vectors")):
+    for change in (
+        lambda: unknowing.delete("tea"),
+        unknowing.compact,
+        lambda: unknowing.create_index("vectors"),
+        lambda: unknowing.execute("BACKUP TO 'copy'"),
+    ):
         with pytest.raises(ReadOnlyError, match="update kvstore"):
             change()
     assert unknowing.check() == []

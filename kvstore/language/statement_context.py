@@ -67,8 +67,11 @@ class StatementContext:
             raise TransactionError(f"{reason}, so it must run outside BEGIN; COMMIT or ROLLBACK first")
 
     def require_writable(self, restriction: str) -> None:
-        """Raise ReadOnlyError if the store was opened read-only; ``restriction`` says what is not possible then."""
+        """Raise ReadOnlyError if the store is read-only; ``restriction`` says what is not possible then."""
         if self.database.readonly:
+            reason = self.database._session.environment.readonly_reason
+            if reason is not None:
+                raise ReadOnlyError(f"{restriction}: {reason}")
             raise ReadOnlyError(f"{self.database.path} was opened read-only, so {restriction}; open it for writing")
 
     @contextmanager
