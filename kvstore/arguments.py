@@ -374,7 +374,7 @@ def _describe_path_error(value: Any) -> str | None:
 
 
 def is_representable(value: int) -> bool:
-    """True if a whole number has at most 308 digits. Larger numbers are not floats and cannot always be printed."""
+    """True if a whole number has at most 308 digits. Larger ones cannot become floats, nor always be printed."""
     return bool(abs(value) < _MAX_REPRESENTABLE)
 
 

@@ -161,7 +161,7 @@ class StatementError(KvstoreError):
 
 
 def shorten(text: str, length: int = 40) -> str:
-    """Return a text for an error message; if it is longer than ``length`` characters, these with an ellipsis."""
+    """Return a text for an error message; a text of more than ``length`` characters is cut and gets an ellipsis."""
     return text if len(text) <= length else text[:length] + "…"
 
 

@@ -145,7 +145,7 @@ class AsyncQueryable:
         return AwaitableContext(start())
 
     def dump(self) -> AsyncStream[str]:
-        """Return an async iterator over the statements that recreate the documents, edges and aliases elsewhere."""
+        """Return an async iterator over the statements of :meth:`kvstore.Store.dump`, which recreate the store."""
         return AsyncStream(self._target.dump(), self._threads)
 
 
@@ -274,7 +274,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
     @property
     def readonly(self) -> bool:
-        """True if the store was opened read-only."""
+        """True if this handle cannot change the store."""
         return self._target.readonly
 
     @property
@@ -345,13 +345,13 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         progress: Callable[[Any], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> AwaitableContext[AsyncCursor]:
-        """Run SQL statements in order, and return the cursor of the last one, to be awaited.
+        """Run statements in order; await the result to get the cursor of the last one.
 
         The arguments are those of :meth:`kvstore.Store.execute`.
         """
 
         async def start() -> AsyncCursor:
-            """Run the statements in the thread for SQL statements."""
+            """Run the statements in the thread of statements, to which a transaction that BEGIN opened belongs."""
             run = partial(self._target.execute, sql, parameters, progress=progress, on_text=on_text)
             return AsyncCursor(await self._statements.run(run), self._statements)
 
@@ -365,7 +365,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         timeout: float | None = QUERY_TIMEOUT,
         max_rows: int | None = QUERY_ROWS,
     ) -> AwaitableContext[AsyncCursor]:
-        """Run one reading statement for up to ``timeout`` seconds; return a cursor of ``max_rows`` rows, to be awaited.
+        """Run one reading statement within limits of time and rows; await the result to get the cursor.
 
         Cancelling the task stops the statement. The arguments are those of :meth:`kvstore.Store.query`.
         """

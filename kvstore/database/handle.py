@@ -103,7 +103,7 @@ class Handle(ClosedOnExit, Queryable):
 
     @property
     def readonly(self) -> bool:
-        """True if the store was opened read-only."""
+        """True if this handle cannot change the store: it was opened read-only, or a newer kvstore wrote the store."""
         return self._session.readonly or self._session.store.environment.readonly
 
     @property

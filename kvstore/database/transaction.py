@@ -178,7 +178,7 @@ class Transaction(OwnedTransaction):
     def _check_update(
         self, key: str, *, text: str | None = None, title: str | None = None, meta: Mapping[str, Any] | None = None
     ) -> None:
-        """Raise the errors that :meth:`update` with the same arguments would raise, and change nothing."""
+        """Raise the errors that :meth:`update` with the same arguments would raise; store nothing."""
         arguments = self._complete_update(key, text, title, meta)
         vectors, origin = arguments.pop("vectors"), arguments.pop("origin")
         make_pending(validate(**arguments), self._session.store.settings, vectors, origin)

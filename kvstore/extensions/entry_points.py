@@ -1,10 +1,10 @@
 """Plugins: extensions that installed packages add to kvstore by entry points, and the problems with them.
 
 In: the groups ``kvstore.embedders``, ``kvstore.readers``, ``kvstore.strategies`` and ``kvstore.commands`` in the
-    metadata of installed packages (PyPA specification "Entry points"). Out: objects by name, checked by the package of
-    kvstore that uses them. Metadata is read only to resolve a name that is not built in or to list all plugins, and
-    once per process. A package is imported when one of its plugins is used. A broken plugin is a :class:`Plugin` with a
-    ``problem``; it does not affect others, and a request for it by name raises a PluginError.
+metadata of installed packages (PyPA specification "Entry points"). Out: objects by name, checked by the package of
+kvstore that uses them. Metadata is read only to resolve a name that is not built in or to list all plugins, and once
+per process. A package is imported when one of its plugins is used. A broken plugin is a :class:`Plugin` with a
+``problem``; it does not affect others, and a request for it by name raises a PluginError.
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ def import_extra(
     package: str | None = None,
     error: type[KvstoreError] = MissingExtraError,
 ) -> Any:
-    """Import and return a module. If it is not installed, raises ``error`` with a message that ``purpose`` needs it.
+    """Import and return a module. If it is not installed, raise ``error``, which says that ``purpose`` needs it.
 
-    ``package`` is the name of the distribution; None: the first part of the module's name.
+    ``package`` is the name of the distribution (None: the first part of the module's name). Raises ModuleNotFoundError
+    if another module that the package imports is not installed.
 
     >>> import_extra("json", "arrow", "EXPORT TO a .parquet file").__name__
     'json'

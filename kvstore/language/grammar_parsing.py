@@ -221,8 +221,8 @@ def list_expected_terminals(text: str) -> frozenset[str]:
     """Return the terminals (keywords in capitals, and kinds of tokens) that may follow the beginning of a statement.
 
     QUERY means that a query may begin, CONDITION that a condition may begin. QUERY_TEXT and CONDITION_TEXT mean that
-    one may continue; the latter comes with the keywords of the clauses that may follow. The result is empty if ``text``
-    is invalid.
+    one may continue; the latter comes with the keywords of the clauses that may follow. For invalid text the result is
+    empty, except in a condition, which may continue.
     """
     first_tokens = list(islice(_iter_first_statement(text), _NUM_FIRST_TOKENS))
     if len(first_tokens) == _NUM_FIRST_TOKENS:

@@ -1,7 +1,7 @@
 """Selection of the chunks that a language model reads: the knapsack of CUE-RAG's Algorithm 2, and the value of chunks.
 
 In: the weight in tokens and the value of each passage, and the token budget. Out: the passages to read. Chunks are
-    valued by one of :data:`SCORE_FUNCTIONS`:
+valued by one of :data:`SCORE_FUNCTIONS`:
 
 - ``confusability``: the cosine with the nearest other chunk. The paper gives this as its reason for selecting at all;
   it takes one search per chunk.

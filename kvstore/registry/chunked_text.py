@@ -1,7 +1,7 @@
 """A document cut into chunks, as derivations read it.
 
 In: an extracted document, or the record of a stored one. Out: the same :class:`ChunkedText` for both, so a derivation
-    gives the same result before and after the document is stored.
+gives the same result before and after the document is stored.
 """
 
 from __future__ import annotations

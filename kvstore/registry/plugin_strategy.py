@@ -1,9 +1,9 @@
 """Strategies of installed packages, from the entry points ``kvstore.strategies``.
 
 In: the object of an entry point: a class, or a function without arguments, that makes a
-    :class:`~kvstore.retrieval.query.Strategy` with the entry point's name. Out: a strategy whose failures are errors
-    that name it. Only a query that names such a strategy uses it, so the answers to other queries do not depend on the
-    installed packages. A whole system with tables is registered by a program (:func:`kvstore.registry.register`).
+:class:`~kvstore.retrieval.query.Strategy` with the entry point's name. Out: a strategy whose failures are errors that
+name it. Only a query that names such a strategy uses it, so the answers to other queries do not depend on the installed
+packages. A whole system with tables is registered by a program (:func:`kvstore.registry.register`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Versions of the data of systems: the versions in a store, and the versions that this kvstore maintains.
 
 In: a state of the store. On disk: ``structures`` in ``meta``: msgpack map, name → version, written when a store is
-    created and whenever one of them is rebuilt. Out: the data that is missing or old, the data that can be built, and
-    the unknown data. kvstore must not write to a store with unknown data, which would become stale.
+created and whenever one of them is rebuilt. Out: the data that is missing or old, the data that can be built, and the
+unknown data. kvstore must not write to a store with unknown data, which would become stale.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A reader of one state of the store for the tables of SELECT.
 
 In: a state, from a snapshot or a write transaction. Out: ids, records and names; frequent lookups are cached while the
-    statement runs. Damage is reported as :class:`~kvstore.errors.CorruptionError`.
+statement runs. Damage is reported as :class:`~kvstore.errors.CorruptionError`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Texts that a language model wrote about passages of documents, stored by the digest of the passage.
 
 In: the texts that EXTRACT had a model write, and texts of the same kind that users ingest or import. On disk, for each
-    kind a table: document → sealed msgpack list of [digest, model, texts]
-    (:class:`~kvstore.registry.fact.DocumentFact`). Out: the texts of a passage while it equals the passage they were
-    written from, so texts can be absent but never wrong. They are exported, imported and repaired like other facts.
-    They are deleted with the document, and the texts of a passage when the passage changes.
+kind a table: document → sealed msgpack list of [digest, model, texts] (:class:`~kvstore.registry.fact.DocumentFact`).
+Out: the texts of a passage while it equals the passage they were written from, so texts can be absent but never wrong.
+They are exported, imported and repaired like other facts. They are deleted with the document, and the texts of a
+passage when the passage changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Descriptions of a table, document, entity or strategy, for DESCRIBE and the corresponding methods.
 
 In: one state of the store, and a key or a name. Out: a mapping of property to value, or a :class:`Table`. A missing key
-    or name is an error that suggests the nearest one.
+or name is an error that suggests the nearest one.
 """
 
 from __future__ import annotations

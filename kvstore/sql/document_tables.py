@@ -24,7 +24,7 @@ from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, Docu
 
 
 def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
-    """Yield the ids of the documents whose keys may be between two keys, which SQLite checks again.
+    """Yield the ids of the documents whose keys may be between two keys; SQLite checks each key again.
 
     ``low_key`` and ``high_key`` are included; None means no limit.
     """

@@ -1,7 +1,7 @@
 """The facts of a store as statements of the language.
 
 In: one state of a store. Out: a script that, run on a new store with the same settings, states the same facts
-    (:mod:`kvstore.changes.facts`), and the facts that no statement can express.
+(:mod:`kvstore.changes.facts`), and the facts that no statement can express.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
-    """Yield the ids of the entities whose keys may be between two keys, which SQLite checks again.
+    """Yield the ids of the entities whose keys may be between two keys; SQLite checks each key again.
 
     ``low_key`` and ``high_key`` are included; None means no limit.
     """

@@ -60,9 +60,9 @@ class Store(Database):
         """Run the statements of a text in order, and return the cursor of the last.
 
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping). The language is described in
-        ``kvstore/language/LANGUAGE.md``. ``progress`` is called with the progress of an INGEST, an index or an EXTRACT,
-        and ``on_text`` with the text from a language model as it arrives (see :meth:`ask`). A text that cannot be
-        parsed raises StatementError before anything is run.
+        ``kvstore/language/LANGUAGE.md``. ``progress`` is called with the progress of an INGEST, an EXTRACT or the build
+        of an index, and ``on_text`` with the text from a language model as it arrives (see :meth:`ask`). A text that
+        cannot be parsed raises StatementError before anything is run.
 
         >>> cursor = store.execute("SELECT key, chunks FROM documents WHERE key LIKE ?", ("t%",))
         >>> cursor.columns, cursor.fetchall()
