@@ -125,7 +125,10 @@ class AnswerPieces(TextPieces[Answer]):
     """
 
     def __init__(self, evidence: Evidence, pieces: Generator[str, None, Answer]) -> None:
-        """Iterate over the text that ``pieces`` yields, and keep the answer that it returns."""
+        """Iterate over the text that ``pieces`` yields, and keep the answer that it returns.
+
+        If ``pieces`` yields no text, the whole text of the answer is the only piece.
+        """
         super().__init__(_yield_all_text(pieces))
         self.evidence = evidence
 

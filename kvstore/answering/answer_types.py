@@ -359,9 +359,10 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
         _, first_type = min(matches)
         return AnswerType(first_type, words)
     definition = _DEFINITION_PATTERN.match(question.strip())
-    subject = definition and frozenset(_WORD_PATTERN.findall(definition["subject"].lower())) - FUNCTION_WORDS
-    if subject and len(subject) <= _MAX_SUBJECT_WORDS:
-        return AnswerType("meaning", words, subject)
+    if definition is not None:
+        subject = frozenset(_WORD_PATTERN.findall(definition["subject"].lower())) - FUNCTION_WORDS
+        if 0 < len(subject) <= _MAX_SUBJECT_WORDS:
+            return AnswerType("meaning", words, subject)
     return AnswerType("thing", words)
 
 

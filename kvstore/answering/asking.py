@@ -101,7 +101,8 @@ class Asker:
     def prepare_prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Retrieve the evidence for a question, and return the prompt with it for a language model.
 
-        ``clauses`` configure the retrieval, for example its strategy. No model is asked.
+        ``clauses`` configure the retrieval, for example its strategy. No model is asked. Raises InputError if the
+        ``prompt_tokens`` setting has no room for a passage.
         """
         with self.open_query(question, clauses) as (strategy, query):
             self._request_segments(query)
@@ -163,9 +164,10 @@ class Asker:
         return evidence, self._generate_answer(prepared, language_model)
 
     def _generate_answer(self, prepared: _PreparedAnswer, model: LanguageModel | None) -> Generator[str, None, Answer]:
-        """Yield the model's text and return its answer; without a model or its answer, return an extractive answer.
+        """Yield the model's text and return its answer, or return an extractive answer.
 
-        It runs after the snapshot of the query is released, because a model can write for minutes.
+        The answer is extractive without a model, without hits, and if the model gives no usable answer. This generator
+        runs after the snapshot of the query is released, because a model can write for minutes.
         """
         problem = None
         if model is not None and prepared.evidence.hits:
@@ -184,8 +186,9 @@ class Asker:
     def _write_answer(self, prepared: _PreparedAnswer, model: LanguageModel) -> Generator[str, None, Answer | None]:
         """Yield the model's text and return its answer; None if the model found nothing about the question.
 
-        If the prompt is too long for the model's context, it is built once more with the limit that the server named.
-        Raises ModelUnavailableError and PromptTooLongError.
+        If the prompt is too long for the model's context, it is built once more with the limit that the server stated.
+        Raises ModelUnavailableError and PromptTooLongError, and InputError if the ``prompt_tokens`` setting has no room
+        for a passage.
         """
         from ..models.llm import MAX_ANSWER_TOKENS, compute_fitting_tokens
         from .answer import write_answer
@@ -299,7 +302,8 @@ class Asker:
     ) -> Confidence:
         """Return the probability that the evidence answers the question, and record this step in the query's trace.
 
-        ``reader_result`` is the result of the answer reader (None: it did not read the passages).
+        An overview has a fixed confidence. ``reader_result`` is the result of the answer reader, a neural network
+        (None: it did not read the passages).
         """
         from .confidence import OVERVIEW_CONFIDENCE, estimate_confidence
 
@@ -345,8 +349,8 @@ class Asker:
 
         The chunks nearest to the question are read too, unless ``clauses`` choose a strategy or a token limit. Returns
         None if the reader is switched off or not installed, or if the question is not in English. It also returns None
-        if the store has no embedder that can judge meaning, or if the evidence is not chunks of documents. ``is_part``
-        is True if the question is a part of a longer one, so that it asks for one fact.
+        if the store has no embedder that can judge meaning, or if the evidence has nothing to read or is not chunks of
+        documents. ``is_part`` is True if the question is a part of a longer one, so that it asks for one fact.
         """
         from .extractive import MAX_CHUNKS
         from .question_form import may_need_several_passages

@@ -140,10 +140,10 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """True if the first of the ``rows`` of cells has the names of the columns.
 
-    In one column, the first cell must be without a digit and all others with one. Each row must have equally many
-    cells; there must be at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have no header
-    if the first one begins with a weekday, or if the first column lists persons. If the first cell is capitalized, no
-    other cell of the header may begin in lower case.
+    In at least one column, the first cell must have no digit and all others must have one. All rows must have the same
+    number of cells; there must be at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have
+    no header if the first one begins with a weekday, or if the first column lists persons. If the first cell is
+    capitalized, no other cell of the header may begin in lower case.
     """
     if len(rows) < _MIN_HEADED_ROWS:
         return False

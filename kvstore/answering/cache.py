@@ -30,7 +30,7 @@ class AnswerCache:
     """The cached answers in one folder (default: the user's cache folder)."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Use the answers in ``folder`` (None: a folder in the user's cache directory)."""
+        """Create a cache that stores its answers in ``folder`` (None: a folder in the user's cache directory)."""
         self._folder = folder or _get_default_folder()
 
     def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> ModelAnswer | None:

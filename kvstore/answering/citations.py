@@ -71,7 +71,7 @@ class CitationFilter:
     """
 
     def __init__(self, num_passages: int) -> None:
-        """Create the filter of one text that cites ``num_passages`` passages."""
+        """Create a filter for one text, in which the numbers 1 to ``num_passages`` are valid citations."""
         self._num_passages = num_passages
         self._pending_text = ""
         self._cited: dict[int, None] = {}

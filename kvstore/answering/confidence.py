@@ -143,11 +143,12 @@ OVERVIEW_CONFIDENCE = Confidence(1.0, coverage=1.0, amount=1.0, phrases=1.0, ove
 def compute_question_rarities(
     question: str, state: State, language: str | None, stem: Callable[[str], str]
 ) -> dict[str, float]:
-    """Return the rarity (IDF) in the store of each term (stemmed word) in a question.
+    """Return the rarity (IDF) in the store of each content term (stemmed word) in a question.
 
     ``language`` is the language of the question (None: English), and ``stem`` its stemming function. Words that only
-    say what is asked for ("how long") are omitted. Rarities are smoothed by adding ``BACKGROUND_CHUNKS`` chunks from
-    other texts: in a store of ten chunks, a word in five of them is not necessarily common.
+    say what is asked for ("how long") are omitted, unless there are no others. Rarities are smoothed by adding
+    ``BACKGROUND_CHUNKS`` chunks from other texts: in a store of ten chunks, a word in five of them is not necessarily
+    common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     subject = _remove_request(question, language)
@@ -194,7 +195,7 @@ def estimate_confidence(
     get_nearest_cosine: Callable[[], float],
     reader_result: ReaderResult | None = None,
 ) -> Confidence:
-    """Return the estimated probability that the hits answer the question of a query, with the signals that it is from.
+    """Return the estimated probability that the hits answer the question of a query, and the signals behind it.
 
     ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
     sentence with the question; it is called only if needed. ``reader_result`` is the result of the answer reader (None:
@@ -303,7 +304,7 @@ def _to_probability(logit: float) -> float:
 def _compute_cosine_signals(
     query: Query, hits: Sequence[Hit], get_nearest_cosine: Callable[[], float]
 ) -> dict[str, float]:
-    """Return the signals ``similarity`` and ``nearby`` of a :class:`Confidence` for at least one hit, by name."""
+    """Return the signals ``similarity`` and ``nearby`` of a :class:`Confidence`, by name. There must be a hit."""
     best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
     return {
         # The best sentence or, if no sentence can be chosen, the best chunk.

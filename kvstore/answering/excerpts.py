@@ -106,7 +106,7 @@ def select_excerpts(
             break
         if _build_statement_key(passages, position) in used_statements:
             continue
-        required_positions = _list_required(passages, position, include_definition=not selected)
+        required_positions = _list_required_positions(passages, position, include_definition=not selected)
         added_positions = [
             required_position for required_position in required_positions if required_position not in selected
         ]
@@ -130,7 +130,7 @@ def select_excerpts(
 def _find_best_candidate(
     passages: Sequence[Passage], candidates: Mapping[SnippetPosition, float], selected: Mapping[SnippetPosition, float]
 ) -> tuple[SnippetPosition, float]:
-    """Return the position with the highest score, and this score, with the bonus next to a selected snippet.
+    """Return the position with the highest score, and this score. A snippet next to a selected one gets a bonus.
 
     ``candidates`` has the scores without that bonus, and ``selected`` those of the snippets selected so far. If scores
     are equal, the first position is returned.
@@ -142,7 +142,7 @@ def _find_best_candidate(
     return best_position, adjusted_scores[best_position]
 
 
-def _list_required(
+def _list_required_positions(
     passages: Sequence[Passage], position: SnippetPosition, *, include_definition: bool
 ) -> list[SnippetPosition]:
     """Return the positions of a snippet and of the neighbors that it needs to be understood, in order.
@@ -169,7 +169,7 @@ def _build_statement_key(passages: Sequence[Passage], position: SnippetPosition)
 
 
 def drop_repetitions(passages: Sequence[Passage], positions: Iterable[SnippetPosition]) -> list[SnippetPosition]:
-    """Return the positions without the snippets that repeat what a snippet at an earlier position states."""
+    """Return ``positions`` without those of snippets that repeat the statement of a snippet at an earlier position."""
     first_positions: dict[tuple[str, ...], SnippetPosition] = {}
     for position in positions:
         first_positions.setdefault(_build_statement_key(passages, position), position)

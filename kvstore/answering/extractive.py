@@ -207,7 +207,7 @@ class SnippetScorer:
     ) -> list[SnippetPosition]:
         """Return the positions of the ``MAX_EMBEDDED_SNIPPETS`` likeliest of the ``candidates``, in order of position.
 
-        They are estimated by the ranks of their hits and by ``snippet_terms``, the question's terms in each snippet.
+        The estimate uses the ranks of their hits and ``snippet_terms``, the question's terms in each snippet.
         """
         # The number is limited because embedding snippets is most of the cost of an answer.
         if len(candidates) <= MAX_EMBEDDED_SNIPPETS:
@@ -247,7 +247,7 @@ class _SnippetFeatures:
         self._outdated_passages = _find_outdated_passages(question, passages)
 
     def compute(self, position: SnippetPosition) -> dict[str, float]:
-        """Return the features of the snippet at a position, which must begin in a hit, by name."""
+        """Return the features of the snippet at a position, by name. The snippet must begin in a hit."""
         passage_index, index = position
         passage, snippet = self._passages[passage_index], get_snippet(self._passages, position)
         assert snippet.hit is not None
@@ -322,11 +322,12 @@ class ExtractedAnswer(NamedTuple):
 def extract_answer(
     evidence: Evidence, scored_passages: ScoredPassages, max_words: int | None
 ) -> ExtractedAnswer | None:
-    """Return an answer that quotes the excerpts (adjacent snippets) with the best scores; None if there is nothing.
+    """Return an answer that quotes the excerpts (adjacent snippets) with the best scores; None without any text.
 
     If the evidence has groups of hits, the best excerpt from each group is quoted. Otherwise, the answer begins with
-    the snippet with the best score and has at most ``max_words`` words (None: ``MAX_WORDS``). The first line of
-    ``evidence.context``, which describes relations of an entity, follows.
+    the snippet with the best score and has at most ``max_words`` words (None: ``MAX_WORDS``). If the question asks for
+    a topic instead of a fact, excerpts about something else are omitted. The first line of ``evidence.context``, which
+    describes relations of an entity, follows.
     """
     passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:
@@ -336,7 +337,7 @@ def extract_answer(
         scorer = scored_passages.scorer
         topic = find_topic(scorer.question) if scorer.language in (None, "english") else None
         if topic is not None:
-            excerpts = _select_on_topic(passages, excerpts, topic, scorer)
+            excerpts = _select_topic_excerpts(passages, excerpts, topic, scorer)
         excerpts = put_best_first(passages, excerpts, scores)
     text, citations = render_excerpts(passages, excerpts, scored_passages.scorer)
     paragraphs = [*filter(None, [text]), *(f"{line}." for line in evidence.context[:1])]
@@ -365,7 +366,7 @@ def render_excerpts(
     return "\n\n".join(paragraphs), citations
 
 
-def _select_on_topic(
+def _select_topic_excerpts(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], topic: str, scorer: SnippetScorer
 ) -> list[Excerpt]:
     """Return the excerpts that are about a topic: those with at least half as much of it as the best one has.

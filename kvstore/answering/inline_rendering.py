@@ -85,7 +85,7 @@ def render_inline(markdown: str) -> str:
 
 
 def _strip_markup(text: str) -> str:
-    """Return Markdown without tags, images, link addresses and emphasis by underscores. Emphasis by stars is kept.
+    """Return Markdown without tags, images, footnotes, link addresses and emphasis by ``_``; emphasis by ``*`` is kept.
 
     ``text`` has no code. Literal stars, such as that of a product (2 * 3), are escaped. Character references
     (CommonMark 0.31, section 2.5) are replaced by their characters.

@@ -55,7 +55,10 @@ class MarkdownSnippetSplitter:
         self._term, self._term_level = "", 0
 
     def split(self) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets and headings of the text, in order."""
+        """Yield the snippets and headings of the text, in order.
+
+        Definitions of link targets, which show nothing, are skipped.
+        """
         for block_index, block in enumerate(self._blocks):
             block_span = PassageBlock(self._text, block.start, block.end, block_index)
             block_kind = find_block_kind(block_span.content) if block.kind == "prose" else None

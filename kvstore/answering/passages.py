@@ -298,9 +298,10 @@ class _ContextAnnotator:
     """Sets the fields of the snippets of a text that describe their context, in the order of the text."""
 
     def __init__(self, text: str, elements: Sequence[Snippet | SnippetHeading], heading: str) -> None:
-        """Begin at the start of ``text``, which is in a section with this ``heading``.
+        """Prepare to annotate the snippets of ``text``, which is in a section with this ``heading``.
 
-        ``elements`` are the snippets and headings of the text, in order.
+        ``elements`` are the snippets and headings of the text, in order. A snippet that only introduces a quoted mail
+        ("On 3 May, Ann wrote:") becomes not selectable.
         """
         self._text = text
         self._heading = heading

@@ -218,8 +218,8 @@ class _Line(NamedTuple):
 def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_line: bool) -> Iterator[_ParagraphPart]:
     """Yield the parts of the paragraph ``text[start:end]``: titles, terms, items of lists, and runs of other lines.
 
-    ``indent`` is the number of characters before the paragraph in its first line. If ``starts_mid_line`` is True, the
-    first line is assumed to be indented like the second.
+    A paragraph of one short line can be a heading. ``indent`` is the number of characters before the paragraph in its
+    first line. If ``starts_mid_line`` is True, the first line is assumed to be indented like the second.
     """
     lines = _list_lines(text, start - indent, end)
     if starts_mid_line and len(lines) > 1:

@@ -124,11 +124,11 @@ class _TokenBudget:
     """The number of tokens that can still be added to a prompt."""
 
     def __init__(self, tokens: int) -> None:
-        """Begin with a budget of ``tokens``."""
+        """Create a budget of ``tokens`` tokens."""
         self._tokens_left = tokens
 
     def try_add(self, text: str) -> bool:
-        """Subtract the tokens of a text and its line end from the budget if they fit. Return False if they do not."""
+        """If the tokens of a text and its line end fit, subtract them and return True, otherwise return False."""
         size = token_estimate(text) + 1
         if size > self._tokens_left:
             return False
@@ -167,7 +167,7 @@ def sanitize_slice(text: str) -> str:
 
 
 def to_one_line(text: str) -> str:
-    """Return a document's text as :func:`sanitize_text` does, but on one line with single blanks."""
+    """Return a document's text as :func:`sanitize_text` does, but on one line with single spaces."""
     return sanitize_text(" ".join(text.split()))
 
 

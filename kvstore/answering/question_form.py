@@ -141,7 +141,7 @@ def is_yes_no_question(question: str) -> bool:
 def find_topic(question: str) -> str | None:
     """Return the topic of an English question that asks for no fact, or None if it asks for one.
 
-    The topic follows a request such as "Tell me about", or is a few words that are no sentence.
+    The topic follows a request such as "Tell me about". A few words that do not form a sentence are a topic themselves.
 
     >>> find_topic("Tell me about late arrivals."), find_topic("parking for staff"), find_topic("Who may park here?")
     ('late arrivals.', 'parking for staff', None)

@@ -315,7 +315,7 @@ def _make_singular(words: Sequence[str], forms: Sequence[str]) -> list[str]:
 
 
 def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
-    """Return for each piece (word or mark) of a German question True if it belongs to a name.
+    """Return a bool for each piece (word or mark) of a German question: True if it belongs to a name.
 
     A word that begins with a digit or has an inner capital does. Because all nouns have capitals, a noun does only if
     another noun is next to it, as in "Elise Voss". In "Prozent Fett" (a measure) no word does, and in "Frau Voss" only

@@ -86,9 +86,9 @@ class _SettingGroup:
         path = ".".join(self.keys)
         if not content:
             return f"{path}: {comment}" if path else comment
-        # The keys are joined to that of a single setting.
-        sign = "" if not path else "." if not self.separator else ": "
-        return f"{path}{sign}{content}{'  # ' if comment else ''}{comment}"
+        if path:  # a single setting continues the path of its keys
+            path += ": " if self.separator else "."
+        return f"{path}{content}{'  # ' if comment else ''}{comment}"
 
     def add_comment(self, comment: str, end: int) -> None:
         """Add a comment, unless it is empty, and extend the group to character ``end`` of the code."""
@@ -163,6 +163,7 @@ class _SettingsParser:
     ) -> Iterator[_SettingGroup]:
         """Parse a setting or a value of a list, add it to ``new_group``, and yield the group that it ends, if any.
 
+        A key whose settings or text are on the lines below becomes one of the keys that contain these lines instead.
         ``indent`` is its indentation in characters. ``has_marker`` is True if it follows the marker of a list item.
         """
         trailing = _TRAILING_COMMENT_PATTERN.fullmatch(content)

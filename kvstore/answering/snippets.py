@@ -106,7 +106,7 @@ class Snippet:
 
     @property
     def scored_text(self) -> str:
-        """The text whose words are compared with those of a question: names such as ``unit_price`` are split."""
+        """The text whose words are compared with those of a question, with its cells, which split ``unit_price``."""
         return f"{self.labeled_text} {self.cells}"
 
 
@@ -178,7 +178,7 @@ def split_prose(
     ``term`` is the term that the block defines, or empty. It becomes the ``term`` of each snippet, and also the
     ``label`` that is displayed before it, except before the first sentence if this contains it (``has_own_term``).
     ``introduces_next`` is True if the last sentence is a lead-in to the next block. ``language`` decides where
-    sentences end (None: the rules for English).
+    sentences end (None: the rules for English). An item of a list in a quoted mail has the kind ``item`` in any case.
     """
     text, start, end, block_index = block
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence

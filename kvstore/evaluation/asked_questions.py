@@ -201,7 +201,7 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
 def _compute_near_miss_metrics(
     answerable: Sequence[AskedQuestion], near_misses: Sequence[AskedQuestion]
 ) -> dict[str, Any]:
-    """Return metrics of how well near misses are distinguished from answerable questions, by name; empty without them.
+    """Return metrics of how well near misses are distinguished from answerable questions; empty without near misses.
 
     A near miss is a question on the topic of the store that no document answers. ``near_refused`` is the fraction of
     near misses that were refused. The other metrics need answerable questions. ``auc`` is the area under the ROC curve

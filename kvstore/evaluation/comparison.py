@@ -237,7 +237,8 @@ def _build_row(setting: str, name: str, outcomes: Sequence[AskedQuestion], is_cu
 def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:
     """Return a score for each answerable question, in order: 1 if it was answered right, else 0.
 
-    A question without gold documents (those that have the answer) and answer texts counts as right if it was answered.
+    A question without gold documents (those that have the answer) and without answer texts counts as answered right if
+    it was answered at all.
     """
     scores = []
     for outcome in outcomes:

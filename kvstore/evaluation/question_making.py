@@ -210,8 +210,8 @@ def _iter_heading_facts(
     """Yield a fact for each heading; the beginning of the paragraph or list item below it is the answer.
 
     ``blocks`` are the headings, paragraphs, items and tables of the text. ``subject`` is the document's title; nothing
-    is yielded if it is empty. Repeated headings, long headings and headings of short texts are skipped. Words of
-    English headings are put in lower case, because they become a part of a question.
+    is yielded if it is empty. Repeated headings, long headings, headings of function words only and headings above
+    short texts are skipped. Words of English headings are put in lower case, because they become a part of a question.
     """
     used_names: set[str] = set()
     for heading, body in pairwise(blocks):

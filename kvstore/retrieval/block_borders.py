@@ -41,7 +41,7 @@ class BlockFinder:
     """Finds the tables, list items and code blocks of documents in one state. Parsed sections are cached."""
 
     def __init__(self, documents: Documents) -> None:
-        """Read texts from ``documents``, the documents of the state."""
+        """Create a finder for the texts of ``documents``, the documents of the state."""
         self._documents = documents
         #: A cache of the blocks in a byte range of a document, by (document id, start, end).
         self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}
@@ -65,8 +65,9 @@ class BlockFinder:
     def _narrow_range(self, document: int, start: int, end: int, offset: int) -> tuple[int, int]:
         """Return the byte range (start, end) to parse around ``offset`` in a long section of a document.
 
-        ``start`` and ``end`` are the bytes of the section. The returned range begins and ends at blank lines, or at the
-        borders of the section. If the first blank line is inside fenced code, the range begins at the fence.
+        ``start`` and ``end`` are the bytes of the section. The returned range begins and ends at the blank lines that
+        are nearest to ``offset`` but ``_CONTEXT_BYTES`` away, or at the borders of the section. If it would begin
+        inside fenced code, it begins at the fence instead.
         """
         text = self._documents.read_text(document)
         blank_line_before = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES))

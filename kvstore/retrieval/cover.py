@@ -107,7 +107,7 @@ def read_chunk_positions(state: State, chunks: Collection[int]) -> dict[int, tup
 
 
 def iter_content_sentences(text: str, format: str, language: str | None) -> Iterator[ContentSentence]:
-    """Yield the sentences of a text that have at least two content words, from its paragraphs and list items.
+    """Yield the sentences of a text that have at least two words, from its paragraphs and list items.
 
     ``format`` is ``text`` or ``markdown``. ``language`` decides where sentences end (None: the rules for English). The
     offsets of the sentences are in bytes.

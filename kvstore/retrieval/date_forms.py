@@ -61,7 +61,8 @@ def find_date_replacements(
 ) -> dict[str, str]:
     """Return the dates in a question that documents write in a different form, each with the text that replaces it.
 
-    ``stem`` is the stemming function for the question, and ``language`` the language of the question (None: unclear).
+    If that form has no year, the year in the question is appended. ``stem`` is the stemming function for the question,
+    and ``language`` the language of the question (None: unclear).
     """
     dates = list(islice(_iter_dates(question, language), _MAX_DATES))
     if not dates:

@@ -66,16 +66,17 @@ class Distiller(Protocol):
         ...
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
-        """Return evidence for another question with the same clauses.
+        """Return evidence for another question, with the clauses of the original one except its vector.
 
-        ``using`` selects another strategy, with its own options.
+        ``using`` is the name of another strategy, which has its default options (None: the original strategy).
         """
         ...
 
     def open_query(self, question: str) -> AbstractContextManager[Query]:
-        """Open a query for ``question``, with the same clauses, on the newest state, as a context manager.
+        """Return a context manager that yields a query for ``question`` on the newest state.
 
-        Close it before a model writes, because it holds a snapshot.
+        The query has the clauses of the original question except its vector. Leave the context before a model writes,
+        because it holds a snapshot.
         """
         ...
 

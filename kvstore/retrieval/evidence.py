@@ -308,7 +308,7 @@ class LoadedChunk:
 
     @property
     def text(self) -> str:
-        """The text of the chunk."""
+        """The text of the chunk, which is read on first use."""
         if self._text is None:
             self._text = self._state.documents.read_text_slice(self.document.id, self.record.start, self.record.end)
         return self._text

@@ -20,7 +20,7 @@ class Hierarchy:
     """A builder of sentences about the nodes of the entity forest of one state (CFT-RAG, Algorithm 3)."""
 
     def __init__(self, state: State, max_relatives: int) -> None:
-        """Prepare sentences that each name at most ``max_relatives`` ancestors and as many descendants."""
+        """Create a builder of sentences that each name at most ``max_relatives`` ancestors and as many descendants."""
         self._state = state
         self._max_relatives = max_relatives
         #: A cache of the state, which also builds the sentences.

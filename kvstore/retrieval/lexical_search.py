@@ -63,7 +63,7 @@ class QuestionWords(NamedTuple):
     variants: Sequence[str] = ()
 
     def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
-        """Return the terms to search, without duplicates. ``counts`` has the number of chunks with each term.
+        """Return the terms to search for, without duplicates. ``counts`` has the number of chunks with each term.
 
         A word with underscores is also searched by its parts if no chunk contains it as one term.
         """

@@ -136,7 +136,7 @@ class Query:
 
     @cached_property
     def stem(self) -> Callable[[str], str]:
-        """The stemming function for the words in the question and of texts that are compared with it."""
+        """The stemming function for the words of the question and of the texts that are compared with it."""
         reading = self.reading
         return open_question_stemmer(self.question, reading.settings.stemmer, reading.counters.languages)
 

@@ -59,7 +59,8 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
     def fetch(self, state: State) -> list[QuestionEntity]:
         """Return the entities that the question names, the rarest first.
 
-        An entity is rare if few places in documents and trees name it. Entities that no place names are omitted.
+        An entity is rare if few places in documents and trees name it. Entities that no place names, and function
+        words, are omitted.
         """
         folded = fold(self.question)  # the normal form, which maps its offsets to those of the question
         matches = state.filter.recognize(folded, state.settings.name_words)

@@ -160,7 +160,10 @@ def _find_foreign_replacements(question: str, state: State, stem: Callable[[str]
 
 
 def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the words of an English question that no chunk has to the other spelling that most chunks have, if any."""
+    """Map the words of an English question that no chunk has to the other spelling that the most chunks have, if any.
+
+    A spelling is British or American.
+    """
     terms = {word: stem(word) for word in _SPELLED_WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
     variants_by_word = {word: _list_variants(word) for word, term in terms.items() if not counts[term]}

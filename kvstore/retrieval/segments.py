@@ -200,7 +200,7 @@ class _SegmentBuilder:
     """Builds the segments (adjacent chunks, joined) of one ranking, which do not overlap."""
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
-        """Read the chunks of a ranking; the first :data:`NUM_JOINABLE` of them can be joined."""
+        """Read the records of the chunks of a ranking; the first :data:`NUM_JOINABLE` of them can be joined."""
         from .block_borders import BlockFinder
 
         self._state = state
@@ -344,7 +344,7 @@ class _SegmentBuilder:
             return size <= token_limit or self._count_tokens(record.id, first_byte, last_byte) <= token_limit
 
         sections = self._get_sections(record.id)
-        for side in ("end", "start", "end"):  # again the end: the start can have moved, which leaves more tokens
+        for side in ("end", "start", "end"):  # the end once more, because a moved start can leave more tokens for it
             block = self._block_finder.find_block(record, sections, end if side == "end" else start)
             if block is None:
                 continue

@@ -198,7 +198,8 @@ def _find_joined_words(question: str, unknown_words: Sequence[str], store_words:
 def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
     """Return a word in lower case as two words, such as "time zone"; None if no chunk has these next to each other.
 
-    If the second one is a particle ("lock out"), a few words can be between them ("lock us out").
+    If the second one is a particle ("lock out"), a few words can be between them ("lock us out"). An English word is
+    not divided at a function word or particle unless it can be a phrasal verb: "inform" is not "in form".
     """
     singular = word.removesuffix("s")
     divisions = [(word[:end], word[end:]) for end in range(_MIN_PART, len(word) - _MIN_PART + 1)]
@@ -213,7 +214,7 @@ def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
         can_be_phrasal = is_phrasal and (second not in _WORD_ENDINGS or get_part_of_speech(first) == VERB)
         has_small_word = not {first, second}.isdisjoint((*FUNCTION_WORDS, *_PARTICLES))
         if is_english(word) and has_small_word and not can_be_phrasal:
-            continue  # "inform" is not "in form", and "cabin" is not "cab in"
+            continue
         if is_phrasal:  # any form of the verb, and at most three words before the particle
             pattern = rf"\b{first.removesuffix('e')}\w{{0,4}}(?:[\s-]+\w+){{0,3}}[\s-]+{second}\b"
         else:
@@ -239,7 +240,9 @@ def _find_long_form(word: str, question: str, store_words: _StoreWords) -> str |
 
 
 def _iter_long_forms(acronym: str, text: str) -> Iterator[str]:
-    """Yield the consecutive words in a text whose initials are the ``acronym``, in lower case.
+    """Yield the consecutive words in a text whose initials are the ``acronym``, both in lower case.
+
+    Link words such as "of" need no initial in the acronym.
 
     >>> list(_iter_long_forms("eta", "Call with the estimated time of arrival, or each of the assets."))
     ['estimated time of arrival']
@@ -254,7 +257,9 @@ def _iter_long_forms(acronym: str, text: str) -> Iterator[str]:
 
 
 def _match_initials(initials: str, words: Sequence[str]) -> int:
-    """Return how many of the first ``words`` have these initials, with link words ("of", "the") between; 0 if none do.
+    """Return the number of words at the start of ``words`` that spell these initials, or 0 if they do not.
+
+    Link words ("of", "the") between them may be skipped, and count too.
 
     >>> _match_initials("os", ["of", "service", "are"]), _match_initials("ta", ["time", "of", "arrival"])
     (2, 3)
@@ -275,8 +280,8 @@ def _match_initials(initials: str, words: Sequence[str]) -> int:
 def _find_clipped_word(word: str, store_words: _StoreWords) -> str | None:
     """Return the word that an unknown word abbreviates, such as "pantomime" for "panto"; None if that is not certain.
 
-    The unknown word must not be English, and exactly one word of the store, in at least ``_MIN_CHUNKS`` chunks, must
-    begin with it.
+    The unknown word must not be English. All words of the store that begin with it must be forms of one word, which
+    occurs in at least ``_MIN_CHUNKS`` chunks.
     """
     if len(word) < _MIN_CLIPPED or not word.islower() or is_english(word):
         return None

@@ -128,7 +128,7 @@ def is_lead_in(text: str) -> bool:
 def split_chunk_blocks(text: str, format: str = "markdown") -> list[ChunkBlock]:
     """Split a chunk's text into blocks: headings, paragraphs, list items, tables and code, in order.
 
-    The chunk can begin and end inside a block; the first and last block are then only the rest of it.
+    The chunk can begin and end inside a block; its first and last block are then only parts of blocks.
 
     ``format`` is the format of the chunk's document, ``text`` or ``markdown``.
 

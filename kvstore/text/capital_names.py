@@ -190,7 +190,7 @@ class CapitalNames:
     def _find_run_end(self, tokens: Sequence[str], start: int) -> int:
         """Return the index after the last of the ``tokens`` in the run of capitalized words that begins at ``start``.
 
-        The result is ``start`` if that word is not capitalized.
+        The result is ``start`` if the token at ``start`` is not capitalized.
         """
         end = start
         while end < len(tokens) and tokens[end][0].isupper():
@@ -244,7 +244,7 @@ class CapitalNames:
         """Return the name in a run of capitalized words of a language that capitalizes only names, or None.
 
         Titles before a name are dropped. At the beginning of a sentence, the first word is dropped if it is a common
-        word. An only word is also dropped there if it is part of no name elsewhere in the document. Returns None if no
+        word. A single word is also dropped there if it is part of no name elsewhere in the document. Returns None if no
         word is left, all are common words, none has three characters, or a single word has the ending of a common noun.
         """
         while run.written_words and self._is_title(run.keys[0]):

@@ -240,7 +240,7 @@ def get_stated_language(meta: Mapping[str, Any]) -> str | None:
 
 
 def find_document_language(meta: Mapping[str, Any], text: bytes) -> str | None:
-    """Return the language of a document that its metadata state, else the detected one; None if it is unclear.
+    """Return the language of a document that its metadata states, else the detected one; None if it is unclear.
 
     The result is the English name in lower case, or the ISO 639 code of a language whose name is unknown. ``text`` is
     the document or at least its first 8,000 bytes.

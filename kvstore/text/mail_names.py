@@ -22,7 +22,7 @@ _REPLY_PREFIX_PATTERN = compile_lazily(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\
 def extract_mail_names(field: str, is_english: bool = True) -> Iterator[Name]:
     """Yield the names in a field of a mail header: the persons of an address field, or the names of a subject.
 
-    ``is_english`` is True if the mail is in English.
+    Other fields have no names. ``is_english`` is True if the mail is in English.
 
     >>> [name.form for name in extract_mail_names("From: Juno Ferreira <juno@example.org>")]
     ['Juno Ferreira']

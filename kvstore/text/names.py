@@ -192,7 +192,7 @@ def is_informative_heading(heading: str, is_english: bool) -> bool:
     """True if a heading names a subject, not a part of the document (*Introduction*).
 
     A single word names a subject if it looks like code or, in an English heading (``is_english``), is neither an
-    everyday word nor a function word.
+    everyday word nor a function word. Several words do if one of them is not generic.
     """
     words = heading.split()
     if heading.casefold() in GENERIC_HEADINGS:

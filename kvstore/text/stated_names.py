@@ -25,7 +25,7 @@ def check_tree_name(name: str) -> str:
 
 
 def clean_name(name: str) -> str:
-    """Return a name as typed, with single spaces. Raises InputError if it is not a text, empty or too long."""
+    """Return a name as typed, with single spaces. Raises InputError if it is empty, too long or not valid text."""
     if not isinstance(name, str):
         raise InputError(f"a name must be a text, not {format_value(name)}")
     form = " ".join(name.split())

@@ -195,15 +195,16 @@ class QuestionStemmer:
 
     def __init__(self, languages: Iterable[str]) -> None:
         """Open the stemmers of the languages of the documents, the most important language first."""
-        self._stems = [get_document_stemmer(MULTILINGUAL, language) for language in languages] or [get_stemmer("none")]
+        stemmers = [get_document_stemmer(MULTILINGUAL, language) for language in languages]
+        self._stemmers = stemmers or [get_stemmer("none")]
 
     def __call__(self, word: str) -> str:
         """Return the stem of a word by the first language."""
-        return self._stems[0](word)
+        return self._stemmers[0](word)
 
     def list_variants(self, word: str) -> list[str]:
         """Return the distinct stems of a word by each language; the stem by the first language comes first."""
-        return list(dict.fromkeys(stem(word) for stem in self._stems))
+        return list(dict.fromkeys(stem(word) for stem in self._stemmers))
 
 
 def segment_words(text: str) -> list[str]:

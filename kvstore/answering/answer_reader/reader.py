@@ -136,7 +136,7 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
 
     A window is a snippet after its title, its headings and the sentence that it refers to. ``answer_type`` is what the
     question asks for, such as a person. A snippet that is itself a question is not read, and a web address only if the
-    question can ask for one.
+    question can ask for one. A heading is read only if it has the date of a version that the question asks for.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
@@ -146,7 +146,7 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
         is_address = _ADDRESS_PATTERN.fullmatch(snippet.text) is not None
         if not snippet.is_question and (not is_address or answer_type.name in _ADDRESS_TYPES):
             candidates[position] = estimator.lacks_answer_type(position)
-    # A heading cannot be chosen, except if it dates a release that the question names.
+    # Headings are not among the candidates, so those with the date of a version are added.
     candidates |= {
         SnippetPosition(passage_index, index): False
         for passage_index, passage in enumerate(passages)
@@ -262,8 +262,9 @@ def _is_row(snippet: Snippet) -> bool:
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
     """Return the text that the reader reads for the snippet at ``index``, and the snippet's character offset in it.
 
-    The title, the headings and a sentence that the snippet refers to precede it. The file name is first if it has one
-    of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
+    The title, the headings and a sentence that the snippet refers to precede it, and a list that it introduces follows.
+    The file name is first if it has one of the reference ``numbers`` of the question. A heading with the date of a
+    version, and the sender or date of a mail, are read as sentences.
     """
     snippets = passage.snippets
     snippet = snippets[index]

@@ -137,10 +137,11 @@ class ReaderResult(NamedTuple):
         """Return the logit (log-odds) of the confidence in the likeliest answer, from the reader and from rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
-        document has. That part is added, because the reader does not notice that a sentence is about another name. A
-        snippet that lacks what the question asks for or most of its words, or is contrary to it, gets a lower logit. A
-        yes or no (``verdict``), and an answer that the reader cannot judge, have the logit of the rules, up to a
-        maximum. For a topic, both logits count.
+        document has. The result is the reader's logit, which can exceed ``rule_logit`` only a little, plus
+        ``unknown_logit``, because the reader does not notice that a sentence is about another name. It is lower for a
+        snippet that lacks what the question asks for or most of its words, or is contrary to it. A yes or no
+        (``verdict``), and an answer that the reader cannot judge, have the logit of the rules, up to a maximum. For a
+        topic, both logits count.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)
