@@ -462,6 +462,21 @@ def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(
     assert (store.keys(), store.lookup("Alpha7 Beta7")[0].document) == content
 
 
+def test_long_keys_are_in_order(store: kvstore.Store) -> None:
+    """The table has only the beginning of a long key, so it does not have such keys in order."""
+    beginning = "é" * 199 + "xy"  # its byte 400 is a letter
+    keys = [beginning[:-1], *(beginning + end for end in ("", "a" * 200, "b" * 200, "c" * 200, "d"))]
+    keys += [beginning[:-1] + "z" * 50, "ü", "ü" * 300]
+    with store.transaction() as transaction:
+        for key in reversed(keys):
+            transaction.put(key, "tea")
+    assert store.keys() == sorted(keys)
+    assert store.keys(limit=3) == sorted(keys)[:3]
+    assert store.keys(beginning + "a") == [beginning + "a" * 200]
+    assert store.keys(beginning) == [key for key in sorted(keys) if key.startswith(beginning)]
+    assert store.keys(where="key > ''") == sorted(keys)
+
+
 def test_keys_of_documents_that_fulfil_a_condition(store: kvstore.Store) -> None:
     for key, year in (("b/tea", 1848), ("a/tea", 1848), ("a/milk", 2024), ("a/älter", 1848)):
         store.put(key, TEA, meta={"year": year})

@@ -261,14 +261,25 @@ class Documents(ViewReader):
     def iter_keys(self, prefix: str = "") -> Iterator[str]:
         """Yield the document keys that begin with ``prefix``, in byte order."""
         start = prefix.encode()[:LONG_KEY_PREFIX]
+        # The table does not have long keys in order if they have the same beginning, so these are collected and sorted.
+        beginning = b""
+        long_keys: list[str] = []
         for stored_key, value in self._view.scan(tables.DOCUMENT_KEYS, start):
             plain = bytes(stored_key)
+            if long_keys and not plain.startswith(beginning):
+                yield from sorted(long_keys)
+                long_keys = []
             if not plain.startswith(start):
                 return
+            if len(plain) < LONG_KEY_PREFIX:
+                yield plain.decode()
+                continue
             # A key with 0xff, which UTF-8 does not contain, is truncated; its document's record has the whole key.
             key = plain.decode() if b"\xff" not in plain else self.get(records.U64.unpack(value)[0]).key
             if key.startswith(prefix):
-                yield key
+                beginning = plain[:LONG_KEY_PREFIX]
+                long_keys.append(key)
+        yield from sorted(long_keys)
 
     def read_text(self, document: int) -> bytes:
         """Return the stored text of a document, UTF-8; raise CorruptionError if it is missing or damaged."""

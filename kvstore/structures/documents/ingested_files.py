@@ -54,7 +54,7 @@ class IngestedFiles(ViewReader):
         return file if file.source == source else None  # the key of a long source is only a prefix and a digest
 
     def scan(self) -> Iterator[IngestedFile]:
-        """Yield the records of all completely ingested files, in order of their sources."""
+        """Yield the records of all completely ingested files, in order of the stored forms of their sources."""
         for key, value in self._view.scan(tables.INGESTED_FILES):
             yield IngestedFile(**records.unpack(value, tables.INGESTED_FILES, bytes(key)))
 
