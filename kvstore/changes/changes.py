@@ -136,7 +136,7 @@ class Changes:
                 self._update_fact_links(fact, key, value, context, change=1)
         for key, parts in pending.parts.items():
             self._contents.replace_parts(key, parts)
-        # Classify the edges of deferred trees; this returns the changes in the numbers of accepted edges.
+        # Decide which edges are accepted in trees with many changes, and count the accepted edges between entities.
         for (child_entity, parent_entity), change in self.forest.reduction.classify_deferred_trees().items():
             linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
         for file in pending.files:

@@ -178,7 +178,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return f"the triples of {format_count(number, 'document')}" if number else ""
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a comment for the dump if triples are stored, because no statement creates them."""
+        """Yield a comment for the dump if imported triples are stored, because no statement creates them."""
         num_documents = state.lmdb.count(tables.TRIPLES)
         if num_documents:
             documents = format_count(num_documents, "document")

@@ -288,7 +288,10 @@ class _Rebuilder:
             return {}
 
     def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-        """Return the old vectors of the ``texts`` that derivations computed from a document, by space and text."""
+        """Return the old vectors of ``texts`` that were derived from a document, by (vector space, text).
+
+        Texts without a readable vector are omitted.
+        """
         try:
             record = self._old_state.documents.find_by_key(key)
             return {} if record is None else read_derived_vectors(self._old_state, record, texts)

@@ -54,7 +54,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
 
 
 def _create_scratch_folder() -> TemporaryDirectory[str]:
-    """Return a new temporary folder for the scratch store. Raises StoreFullError."""
+    """Return a new temporary folder for the scratch store; raise StoreFullError if it cannot be created."""
     try:
         return TemporaryDirectory(prefix="kvstore-check-")
     except OSError as error:

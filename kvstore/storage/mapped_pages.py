@@ -74,7 +74,7 @@ class PageTransaction:
         """Return the number of records of a table."""
         return table.entries
 
-    def statistics(self, table: Tree) -> dict[str, int]:
+    def get_statistics(self, table: Tree) -> dict[str, int]:
         """Return the counts of a table's pages and records."""
         return table.statistics
 
@@ -83,7 +83,7 @@ class PageTransaction:
         tree = self.find_table(table)
         if tree is None:
             return []
-        cursor = tree.cursor(skip_damage=True)
+        cursor = tree.cursor(skip_damage=True)  # which lists the damaged pages that it skips
         has_record = cursor.first()
         while has_record:
             has_record = cursor.next()
@@ -204,7 +204,7 @@ class VerifiedTransaction:
         """Return the number of records of a table."""
         return self.lmdb.stat(table.handle)["entries"]
 
-    def statistics(self, table: WritableTable) -> dict[str, int]:
+    def get_statistics(self, table: WritableTable) -> dict[str, int]:
         """Return the counts of a table's pages and records."""
         return dict(self.lmdb.stat(table.handle))  # type: ignore[arg-type]
 
@@ -273,7 +273,7 @@ class VerifiedCursor:
         self._cursor.close()
 
     def get(self, key: bytes) -> memoryview | None:
-        """Return the value of a key, or None if the table lacks it."""
+        """Return the value of a key, after verifying the pages that lead to it, or None if the table lacks it."""
         if self._tree is not None:
             self._tree.verify_path(key)
         return self._cursor.get(key)

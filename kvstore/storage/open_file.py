@@ -436,7 +436,7 @@ class OpenFile:
             raise
 
     def _compute_max_map_size(self) -> int:
-        """Return the maximum size of the map in bytes: ``max_bytes``, rounded down to whole pages, if it is set."""
+        """Return the maximum size of the map: ``max_bytes`` in whole pages, or ``sys.maxsize`` if it is not set."""
         return sys.maxsize if self.max_bytes is None else self.max_bytes // PAGE_SIZE * PAGE_SIZE
 
     def _reopen(self) -> None:

@@ -242,7 +242,7 @@ class LmdbView:
     def get_table_statistics(self) -> dict[str, dict[str, int]]:
         """Return LMDB's page and record counts of every table by name; the change buffer is a separate table."""
         transaction = self._get_transaction()
-        return {name: transaction.statistics(table) for name, table in sorted(transaction.get_tables().items())}
+        return {name: transaction.get_statistics(table) for name, table in sorted(transaction.get_tables().items())}
 
     @property
     def closed(self) -> bool:

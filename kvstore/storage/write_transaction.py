@@ -285,10 +285,10 @@ class WriteTransaction(LmdbView):
             self.merge_buffer()
 
     def _begin_appending(self) -> None:
-        """Write records beyond the last key of a table to the table itself from now on, not to the change buffer.
+        """Move buffered records beyond the last key of a table to the table, and write later ones to it directly.
 
-        Called once, when the transaction becomes too large for one segment of the buffer. Moves the buffered records of
-        this kind to their tables. They are at the end of a table and not scattered, so buffering them saves nothing.
+        Called once, when the transaction becomes too large for one segment (batch) of the change buffer. These records
+        are at the end of a table and not scattered, so buffering them saves nothing.
         """
         buffer = self._get_buffer()
         self._appends_directly, self._own_bytes = True, 0

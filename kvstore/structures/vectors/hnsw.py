@@ -253,7 +253,10 @@ class HnswBuilder:
 def make_linked_graph(
     rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry_row: int
 ) -> HnswGraph:
-    """Return the graph of quantized vectors (``rows``) with packed links; a search begins at ``entry_row``."""
+    """Return the graph of quantized vectors (``rows``) with packed links; a search begins at ``entry_row``.
+
+    The links of row i are ``links[starts[i]:starts[i + 1]]``; without any links, ``starts`` has only one zero.
+    """
     checks = compute_checksums(*rows, starts, links)
     return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry_row)
 
