@@ -14,7 +14,7 @@ from model_server import PlannedResponse, Server, encode_event, make_refusal, st
 
 from kvstore import errors
 from kvstore.models import json_schema
-from kvstore.models.json_schema import parse_beginning
+from kvstore.models.json_schema import parse_longest_prefix
 from kvstore.models.llm import LanguageModel, open_language_model
 from kvstore.models.quoting import Quotation
 from kvstore.models.structured import StructuredModel, StructuredPrompt
@@ -186,9 +186,9 @@ def test_a_loop_is_refused(server: Server, model: LanguageModel) -> None:
 def test_the_valid_beginning_of_an_unfinished_answer_is_used(text: str, expected: list[str] | None) -> None:
     if expected is None:
         with pytest.raises(ValueError, match="no part of the answer is complete"):
-            parse_beginning(text, SCHEMA)
+            parse_longest_prefix(text, SCHEMA)
     else:
-        assert parse_beginning(text, SCHEMA) == {"units": expected}
+        assert parse_longest_prefix(text, SCHEMA) == {"units": expected}
 
 
 def test_the_second_attempt_counts_toward_the_token_limit(server: Server, model: LanguageModel) -> None:

@@ -139,7 +139,7 @@ class BertGraph:
     """
 
     def __init__(self, weights: Tensors) -> None:
-        """Create an empty ONNX graph. ``weights`` has the model's weights by name; adding a weight removes it there."""
+        """Create an empty ONNX graph. ``weights`` has the model's weights by name; the graph removes those it uses."""
         from onnx import helper, numpy_helper
 
         self._helper, self._numpy = helper, numpy_helper
@@ -212,7 +212,7 @@ class BertGraph:
         return self._add_constant("position_table", table)
 
     def _add_attention(self, tokens: str, name: str, width: int, num_heads: int) -> str:
-        """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v. Return its result's name.
+        """Add multi-head self-attention, softmax(q kᵀ / √d) v for each head, and return the name of its result.
 
         ``tokens`` names the tokens' vectors, and ``name`` is the prefix of the weights. A vector has ``width``
         components, divided equally among ``num_heads`` heads. Source: Vaswani et al. 2017, formula 1.

@@ -88,9 +88,8 @@ class ChatStream:
     def _iter_deltas(self) -> Iterator[tuple[str, str]]:
         """Yield the text and the reasoning that each event adds, up to the event that ends the answer.
 
-        Also records the numbers of tokens, and if the answer is truncated, and moves the deadline. Raises StreamError
-        for an error that the server reports, ConnectionError if the stream ends too early, and ValueError if an event
-        violates the protocol.
+        Also updates ``tokens``, ``is_truncated`` and the deadline. Raises StreamError for an error that the server
+        reports, ConnectionError if the stream ends too early, and ValueError if an event violates the protocol.
         """
         is_finished = False
         for event in self._iter_events():
@@ -202,7 +201,8 @@ class _ReceivedText:
     def feed(self, text: str) -> str:
         """Add received text, and return the text that can be shown now, with the secret replaced by stars.
 
-        Text that more text could complete to the secret, or to a surrogate pair, is held back.
+        Text that more text could complete to the secret, or to a surrogate pair, is held back. A beginning of at most
+        four characters of the secret is not, because common words can end with it.
         """
         text = self._pending + text
         returned_end = self._num_returned

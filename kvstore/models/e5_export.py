@@ -64,7 +64,10 @@ def write_e5(folder: Path) -> None:
 
 
 def read_tensors(weights: E5Weights) -> Tensors:
-    """Return the model's weights in float32 by BERT's names, but no word vectors, since those stay in 4 bits."""
+    """Return the model's weights in float32 by BERT's names.
+
+    The table of word vectors is empty, since a graph uses these in 4 bits.
+    """
     tensors: Tensors = {
         "embeddings.word_embeddings.weight": np.zeros((0, WIDTH), np.float32),
         "embeddings.position_embeddings.weight": weights.read_floats("emb.pos").reshape(MAX_TOKENS, WIDTH),

@@ -57,7 +57,7 @@ class E5Weights:
         self._read_directory()
 
     def _read_directory(self) -> None:
-        """Record on ``self`` the end of the vocabulary, and the offset and size in bytes of each tensor.
+        """Find the end of the vocabulary, and the offset and size in bytes of each tensor; store them in ``self``.
 
         The function ``e5_parse`` in the package's ``e5.c`` defines the layout of the file.
         """
@@ -81,7 +81,7 @@ class E5Weights:
             position += struct.calcsize(_TENSOR_FORMAT)
 
     def _unpack(self, format: str, position: int) -> tuple[int, ...]:
-        """Return the numbers at byte ``position`` of the file, in a format of the module struct."""
+        """Return the numbers at byte ``position`` of the file; ``format`` is a format string of ``struct``."""
         return struct.unpack_from(format, self._data.data, position)
 
     def get_vocabulary(self) -> bytes:

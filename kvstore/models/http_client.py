@@ -95,7 +95,7 @@ class Reply(ClosedOnExit):
         return body[:MAX_ERROR_BYTES]
 
     def read_json(self) -> Any:
-        """Return the answer, decoded from JSON, and close the reply; raises ValueError if it is too long or no JSON."""
+        """Return the answer decoded from JSON, and close the reply; raises ValueError if it is too long or not JSON."""
         body = bytearray()
         with self:
             while data := self.read(self._timeouts.next_part):

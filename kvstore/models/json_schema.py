@@ -25,8 +25,8 @@ _FENCE_PATTERN = compile_lazily(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DO
 _TOKEN_PATTERN = compile_lazily(r'[{}\[\],]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
 #: The end of a sentence in a string.
 _SENTENCE_END_PATTERN = compile_lazily(r"[.!?…](?=\s)|[。！？]")
-#: The number of beginnings of an unfinished answer that are tried.
-_MAX_BEGINNINGS = 100
+#: The number of prefixes of an unfinished answer that are tried.
+_MAX_PREFIXES = 100
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -85,22 +85,22 @@ def parse_json(text: str) -> Any:
     return value if joined_text == encoded else json.loads(joined_text)
 
 
-def parse_beginning(text: str, schema: Mapping[str, Any]) -> Any:
-    """Return the value of the longest beginning of an unfinished JSON answer that matches its schema.
+def parse_longest_prefix(text: str, schema: Mapping[str, Any]) -> Any:
+    """Return the value of the longest prefix of an unfinished JSON answer that matches its schema.
 
-    The open brackets and strings of a beginning are closed. Raises ValueError if none of the ``_MAX_BEGINNINGS``
-    longest beginnings matches.
+    The open brackets and strings of a prefix are closed. Raises ValueError if none of the ``_MAX_PREFIXES``
+    longest prefixes matches.
     """
     body = text[text.find("{") :]
-    for beginning in islice(_iter_beginnings(body), _MAX_BEGINNINGS):
+    for prefix in islice(_iter_prefixes(body), _MAX_PREFIXES):
         with suppress(ValueError, RecursionError):
-            value = parse_json(beginning)
+            value = parse_json(prefix)
             check_value(value, schema)
             return value
     raise ValueError("no part of the answer is complete")
 
 
-def _iter_beginnings(body: str) -> Iterator[str]:
+def _iter_prefixes(body: str) -> Iterator[str]:
     """Yield the prefixes of a JSON text that end with a value, with the missing closing brackets, longest first.
 
     If the text ends inside a string, the first prefix ends with the last whole sentence of the string.

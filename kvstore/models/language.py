@@ -66,7 +66,7 @@ class LanguagePipeline:
     """A spaCy pipeline, which is loaded when it first parses a text. Threads can share it."""
 
     def __init__(self, name: str) -> None:
-        """Record the name of a spaCy pipeline, which is loaded on first use."""
+        """Create an object for the spaCy pipeline ``name``, which is loaded on first use."""
         self.name = name
         self._lock = threading.RLock()
         self._pipeline: _LoadedPipeline | None = None
@@ -187,7 +187,8 @@ def get_language_version(name: str) -> str:
 def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, int]]:
     """Return the start and end of consecutive pieces of at most ``limit`` characters that together cover ``text``.
 
-    A piece ends at the last paragraph end in its second half, else at a line end, a sentence end or a blank.
+    A piece ends at the last paragraph end in its second half, else at a line end, a sentence end or a blank. Without
+    any of these, it has ``limit`` characters.
     """
     spans = []
     start = 0

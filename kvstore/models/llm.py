@@ -105,7 +105,7 @@ class LanguageModel:
 
     @property
     def url(self) -> str:
-        """The address of the model."""
+        """The URL to which requests are sent."""
         return f"{self._endpoint.base_url}/chat/completions"
 
     def get_identity(self) -> tuple[str, ...]:
@@ -225,9 +225,9 @@ class LanguageModel:
         """Send ``messages`` with ``optional_fields``; return the stream of the answer and an iterator over its texts.
 
         Some servers count the longest possible answer as part of the request. If the request is therefore too long, it
-        is sent once more, and the answer is limited to a part of the context. The server names the context size, which
-        ``self`` records. Raises PromptTooLongError if it names no size, or if the size was already known, so that a
-        repetition cannot help.
+        is sent once more, and the answer is limited to a part of the context, whose size the server's error names. This
+        size is used for later requests, too. Raises PromptTooLongError if the error names no size, or if the size was
+        already known, so that a repetition cannot help.
         """
         try:
             return self._open_stream(messages, optional_fields)

@@ -38,10 +38,10 @@ INNER_LABELS = POSTMODIFIER_LABELS | {
 
 
 def iter_noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
-    """Yield the first word, the end and the label "NP" of each base noun phrase, in order and without overlaps.
+    """Yield the start, end and label of each base noun phrase, in order and without overlaps.
 
-    Words and labels are numbers, since spaCy calls this for ``doc.noun_chunks``. Raises ValueError if the text is not
-    parsed.
+    Start and end are indexes of words, and the label is the number of "NP" in the vocabulary, as spaCy requires for
+    ``doc.noun_chunks``. Raises ValueError if the text is not parsed.
     """
     doc = parsed.doc
     if not doc.has_annotation("DEP"):

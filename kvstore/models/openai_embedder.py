@@ -40,11 +40,12 @@ class OpenAIEmbedder:
         attempts: int = 4,
         dimension: int | None = None,
     ) -> None:
-        """Create an embedder that requests vectors of ``model`` from the server ``base_url`` (default: OpenAI's).
+        """Create an embedder that requests vectors of ``model`` from the server ``base_url``.
 
-        The default ``api_key`` is read from the environment. A request is tried up to ``attempts`` times, each for
-        ``timeout`` seconds. ``dimension`` is the number of components (None: the server decides). Raises EmbedderError
-        for an invalid address, key or timeout.
+        By default, ``base_url`` and ``api_key`` come from the environment, and the server is OpenAI's. A request is
+        tried up to ``attempts`` times, each for ``timeout`` seconds, or up to twice as long for many texts.
+        ``dimension`` is the number of components (None: the server decides). Raises EmbedderError for an invalid
+        address, key or timeout.
         """
         timeouts = Timeouts(connect=timeout, first_part=timeout, next_part=timeout, attempts=attempts)
         self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, timeouts=timeouts)

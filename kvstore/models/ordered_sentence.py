@@ -133,7 +133,8 @@ class OrderedSentence:
         """True if the name or pronoun at ``span`` can be the subject of the verb at the later position ``verb``.
 
         A name after a preposition is not a subject. Between a subject and its verb can be auxiliaries, adverbs, a
-        relative pronoun, or one of the phrases that the comments show.
+        relative pronoun, a predicate noun, a phrase with a preposition, words between punctuation marks, or another
+        predicate.
         """
         if self.find_preposition(span.first) is not None:
             return False
@@ -190,5 +191,5 @@ class OrderedSentence:
         )
 
     def has_lower_case(self, span: WordSpan) -> bool:
-        """True if a word of a span is in lower case, or the span is the first word, which always has a capital."""
+        """True if a span has a word in lower case, or is only the first word of the sentence, which has a capital."""
         return span.last == 0 or any(map(str.islower, self.written_words[max(1, span.first) : span.last + 1]))

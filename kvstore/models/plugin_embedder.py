@@ -33,7 +33,7 @@ def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
         raise PluginError(f"it must be a class or function that returns an embedder, not {make!r:.80}")
 
     def create_embedder(name: str, options: Mapping[str, Any]) -> Embedder:
-        """Return the embedder of a name; failures of the package become EmbedderErrors that name it."""
+        """Return the embedder with this name; failures of the package become EmbedderErrors that name the package."""
         _, _, argument = name.partition(":")
         arguments = [argument] if argument else []
         return _call_plugin(plugin, lambda: PluginEmbedder(plugin, make(*arguments, **options)))
@@ -83,7 +83,10 @@ class PluginEmbedder:
 
 
 def _call_plugin(plugin: Plugin, call: Callable[[], Result]) -> Result:
-    """Return the result of ``call``, which runs a package's code; its exceptions become EmbedderErrors."""
+    """Return the result of ``call``, which runs a package's code.
+
+    Its exceptions become EmbedderErrors, except MemoryError and those of kvstore.
+    """
     try:
         return call()
     except (KvstoreError, MemoryError):

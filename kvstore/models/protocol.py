@@ -103,7 +103,7 @@ _MAX_LENGTH_ERROR = 1e-3
 
 
 def to_unit_vectors(values: npt.ArrayLike, shape: tuple[int, ...], source: str) -> Embeddings:
-    """Convert the vectors of an embedder that is not kvstore's to float32, and scale them to length 1.
+    """Convert the vectors of a third-party embedder to float32, and scale them to length 1.
 
     A vector of zeros, or of a length of almost 1, is unchanged except that its numbers become float32. ``source`` names
     the embedder in the EmbedderError for vectors that cannot be converted, have the wrong shape, or have numbers that

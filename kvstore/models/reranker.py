@@ -26,7 +26,7 @@ class CrossEncoderReranker:
     """Any cross-encoder with one output that sentence-transformers loads, by name or by the path of its folder."""
 
     def __init__(self, name: str) -> None:
-        """Record the name of a cross-encoder, which is loaded on first use."""
+        """Create a reranker with the cross-encoder ``name``, which is loaded on first use."""
         self.name = name
         self._lock = threading.Lock()
         self._model: Any = None

@@ -121,10 +121,11 @@ class ParsedSentence:
 
 
 def parse_sentence(text: str, language: str | None) -> ParsedSentence:
-    """Divide a sentence or a statement into phrases at punctuation marks and conjunctions, to compare the two.
+    """Divide a sentence, or a statement that a model wrote, into phrases, by which the two can be compared.
 
-    Each phrase has the stems of its words, and its qualifiers: words such as "not" or "may" that change what is said.
-    Pass None as ``language`` if it is unknown.
+    A phrase is between punctuation marks or conjunctions. It has the stems of its words, and its qualifiers: words such
+    as "not" or "may" that change what is said. Clauses are found only in English. Pass None as ``language`` if it is
+    unknown.
     """
     function_words = get_function_words(language)
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))

@@ -44,7 +44,7 @@ def build_sentence_prompt(
     """Return the prompt for one sentence about each text.
 
     ``check`` converts the written sentences to the result, or raises ValueError if they are invalid. ``name`` is one
-    word for the answer's schema.
+    word that names the answer's schema.
     """
     quotation = Quotation(texts)
     example_texts, example_sentences = zip(*_EXAMPLE, strict=True)

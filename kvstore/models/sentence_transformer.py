@@ -48,7 +48,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
     """
 
     def __init__(self, model: str, *, device: str | None = None, int8: bool = False) -> None:
-        """Record a model by its name or folder, which is loaded on first use.
+        """Create the embedder of a model, given by name or folder, which is loaded on first use.
 
         ``device`` is torch's name of a device (None: onnxruntime runs the model). ``int8`` quantizes its weights.
         """
@@ -157,7 +157,7 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
     dimension = 384
 
     def __init__(self, name: str, *, device: str | None = None, int8: bool = False) -> None:
-        """Record ``name``, by which stores know this embedder; the model is loaded on first use.
+        """Create the embedder with the ``name`` that stores record; the model is loaded on first use.
 
         With ``int8``, weights are quantized to 8 bits. ``device`` is torch's name of a device.
         """
@@ -204,8 +204,8 @@ def _check_original(folder: Path) -> None:
 def _build_cache_path(model: str, int8: bool) -> Path:
     """Return the folder for the exported model in the user's cache directory.
 
-    Its name has a digest of the export's format and weights (``int8``). The digest of a local model includes the names,
-    sizes and times of its files, so that a changed model is exported again.
+    Its name has the name of the model, and a digest of this name, the format of exports, and ``int8``. The digest of a
+    local model also includes the names, sizes and times of its files, so that a changed model is exported again.
     """
     properties: list[object] = [EXPORT_FORMAT, int8, model]
     folder = Path(model)

@@ -262,9 +262,10 @@ class SourcePassages:
     def find_supporting(self, statement: str, *, is_title: bool = False, must_keep_phrases: bool = False) -> list[int]:
         """Return the indices of the passages that have a sentence with the words and the meaning of a statement.
 
-        All words of a title (``is_title``) must be in the order of a passage. With ``must_keep_phrases``, the statement
-        must also consist of whole phrases of a sentence, or of one of its clauses. Phrases are between punctuation
-        marks or conjunctions. Raises ValueError if no passage supports the statement, or if it repeats its words.
+        The words of a title (``is_title``) must have the same order in the passage. With ``must_keep_phrases``, the
+        statement must also consist of whole phrases of a sentence, or of one of its clauses. Phrases are between
+        punctuation marks or conjunctions. Raises ValueError, with a message for the model, if no passage supports the
+        statement, or if it repeats its words.
         """
         if _repeats_words(statement):
             raise ValueError("the answer repeats its words")

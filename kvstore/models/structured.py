@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import InvalidAnswerError, ModelError, PromptTooLongError, TokenLimitError
-from .json_schema import check_keywords, check_value, parse_beginning, parse_json
+from .json_schema import check_keywords, check_value, parse_json, parse_longest_prefix
 from .loops import trim_loop
 from .token_estimate import MESSAGE_TOKENS, estimate_message_tokens, token_estimate
 
@@ -233,12 +233,12 @@ def _build_response_format(format: str, prompt: StructuredPrompt[Any]) -> Mappin
 def _parse_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
     """Return the model's answer, parsed as JSON, validated against the prompt's schema, and converted by its check.
 
-    If a loop or the token limit ended the answer, its longest valid beginning is used. Raises ValueError, with a
+    If a loop or the token limit ended the answer, its longest valid prefix is used. Raises ValueError, with a
     message for the model, if the answer is invalid.
     """
     try:
         if answer.is_loop or answer.is_truncated:
-            value = parse_beginning(trim_loop(answer.text), prompt.schema)
+            value = parse_longest_prefix(trim_loop(answer.text), prompt.schema)
         else:
             value = parse_json(answer.text)
             check_value(value, prompt.schema)

@@ -38,9 +38,9 @@ _SEQUENCE_WORDS, _MIN_DISTINCT_SEQUENCES = 3, 0.6
 def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = "", is_title: bool = False) -> None:
     """Raise ValueError if a text that a model wrote is too short, repeats itself or the prompt, or is not supported.
 
-    ``sources`` are the texts that it is about and must have its numbers and most of its words. ``name`` names the text
-    in the message, and ``prompt`` is the instruction that asked for it. Unless it ``is_title``, the text must consist
-    of whole sentences.
+    ``sources`` are the texts that it is about. They must have its numbers of several digits, its braces, and at least
+    half of its content words. ``name`` names the text in the message, and ``prompt`` is the instruction that asked for
+    it. Unless it ``is_title``, the text must have several words and end like a sentence.
     """
     words = segment_words(text)
     min_words = 1 if is_title else _MIN_WORDS
@@ -66,7 +66,9 @@ def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = ""
 
 
 def trim_to_sentences(text: str) -> str:
-    """Return a text on one line, without control characters and without an incomplete sentence at its end.
+    """Return a text on one line, without an incomplete sentence at its end if it also has a complete one.
+
+    Control characters become U+FFFD. Text in a script without spaces is never cut.
 
     >>> trim_to_sentences("Tea is made from leaves. It is\\n")
     'Tea is made from leaves.'
@@ -80,6 +82,8 @@ def trim_to_sentences(text: str) -> str:
 
 def add_final_period(text: str) -> str:
     """Return a text, with a period added if it does not end with punctuation, which weak models often forget.
+
+    Text in a script without spaces, such as Chinese, is unchanged.
 
     >>> add_final_period("Tea is made from leaves"), add_final_period("Is it?"), add_final_period("He said: 'No.'")
     ('Tea is made from leaves.', 'Is it?', "He said: 'No.'")
@@ -104,17 +108,17 @@ def is_fragment(sentence: str, *, is_english: bool) -> bool:
     >>> is_fragment("The full team.", is_english=True), is_fragment("The full team swims.", is_english=True)
     (True, False)
     """
-    if has_open_bracket(sentence) or sentence.rstrip(" .").endswith(":"):
+    if has_unpaired_bracket(sentence) or sentence.rstrip(" .").endswith(":"):
         return True
     if next(filter(str.isalnum, sentence), "").islower():
         return True
     return is_english and is_incomplete(sentence)
 
 
-def has_open_bracket(text: str) -> bool:
-    """True if a text has half of a pair of round brackets, as a part of a sentence cut at an abbreviation has.
+def has_unpaired_bracket(text: str) -> bool:
+    """True if a text has half of a pair of parentheses, as a part of a sentence cut at an abbreviation has.
 
-    >>> has_open_bracket("He reigned (d."), has_open_bracket("Tea (green) is hot.")
+    >>> has_unpaired_bracket("He reigned (d."), has_unpaired_bracket("Tea (green) is hot.")
     (True, False)
     """
     depth = 0
@@ -165,9 +169,9 @@ def find_supported_sentences(
 
 
 def find_sources(text: str, sources: Sequence[str]) -> list[int]:
-    """Return the sorted indices of the ``sources``, texts that a model read, that support a sentence that it wrote.
+    """Return the sorted indices of the ``sources`` that support a sentence of ``text``, which a model wrote from them.
 
-    A sentence is supported by the source that has most of its content words, if it has at least half of them
+    A sentence is supported by the source that has the most of its content words, if these are at least half of them
     (:data:`MIN_SUPPORT`).
     """
     indices: set[int] = set()

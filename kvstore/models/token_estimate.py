@@ -15,7 +15,7 @@ MESSAGE_TOKENS = 8
 
 
 def token_estimate(text: str) -> int:
-    """Return the estimated number of tokens of a text; the estimate is rather too high than too low.
+    """Return the estimated number of tokens of a text; the estimate tends to be too high.
 
     >>> kvstore.token_estimate("Leave lasts twenty weeks.")
     8

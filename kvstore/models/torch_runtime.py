@@ -104,7 +104,7 @@ def hide_progress_bars() -> Iterator[None]:
 
 @contextmanager
 def _use_hub_offline() -> Iterator[None]:
-    """Let the library of the model hub use no network in the ``with`` block, in which a model is loaded."""
+    """Prevent the library of the model hub from using the network in the ``with`` block, which loads a model."""
     previous = os.environ.get("HF_HUB_OFFLINE")
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:

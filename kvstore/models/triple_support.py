@@ -157,8 +157,8 @@ def _check_relation(relation: str, words: Sequence[str], subject: str, source: _
     """Raise ValueError unless a relation is short, has no number, and can be a verb phrase.
 
     ``words`` are the words of the relation. In English, it must begin in lower case and have a verb. The verb may be
-    missing after a plural subject, since its present has no ending, and if the relation has a function word, since
-    "from" can mean "is from".
+    missing after a plural subject, because a verb then has no ending in the present, and if the relation has a function
+    word, because "from" can mean "is from".
     """
     if not 0 < len(words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
