@@ -162,7 +162,7 @@ class AbstractTreeBuilder:
         )
 
     def _get_section_path(self, section: int) -> list[int]:
-        """Return the indexes of the sections around ``section``, outermost first, itself included; empty for -1."""
+        """Return the indexes of ``section`` and of the sections around it, outermost first; an empty list for -1."""
         path = []
         while section >= 0:
             path.append(section)

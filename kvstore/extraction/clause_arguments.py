@@ -65,7 +65,7 @@ class ClauseArguments:
         ]
 
     def find_obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
-        """Return the indexes of the nouns that a verb governs by one of ``prepositions``, also each noun of a list.
+        """Return the indexes of the nouns, also of lists, that a verb governs through one of ``prepositions``.
 
         A relative pronoun is replaced by the noun that its clause describes.
         """

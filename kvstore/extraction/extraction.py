@@ -182,7 +182,7 @@ def derive_all(
 
 
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
-    """Derive terms, abstracts, names and relations from documents that are split into chunks, in the same order.
+    """Return documents that are split into chunks with their terms, abstracts, names and relations, in the same order.
 
     Prose is parsed in batches; with the ``language = rules`` setting, it is not parsed. Raises LanguageError if the
     language pipeline is missing.
@@ -375,7 +375,7 @@ def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocumen
 
 
 def _iter_relation_names(relations: Iterable[Relation]) -> Iterator[Name]:
-    """Yield the child and the parent of each relation; their kind is ``tree``, the origin of the names."""
+    """Yield the child and the parent of each relation as names of the kind ``tree``."""
     return (Name(form, "tree") for relation in relations for form in (relation.child, relation.parent))
 
 
@@ -460,12 +460,11 @@ def _select_prose(lines: Sequence[_DocumentLine]) -> list[_DocumentLine]:
     """
     # The row above the rule of a table has column heads, which are capitalized without being names.
     table_heads = {index for index, next_line in enumerate(lines[1:]) if next_line.text.startswith("|--")}
+    texts = [line for index, line in enumerate(lines) if line.kind != "code" and index not in table_heads]
     return [
         line
-        for index, line in enumerate(lines)
-        if line.kind != "code"
-        and index not in table_heads
-        and not line.text.startswith(("#", "|--"))
+        for line in texts
+        if not line.text.startswith(("#", "|--"))
         and (line.is_english or line.kind != "heading")  # every heading has a capital
     ]
 

@@ -90,14 +90,15 @@ class NounPhrases:
             return None  # a word such as "thing" alone, or no word
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
+        if not is_term(form):
+            return None
         preceding_text = self._sentence.text[max(0, start - 40) : start]  # enough for the patterns below
         if (
-            not is_term(form)
-            or preceding_text.endswith(("-", "/"))
+            preceding_text.endswith(("-", "/"))
             or _BROKEN_WORD_PATTERN.search(preceding_text)
             or _SLASH_BEFORE_PATTERN.search(preceding_text)
         ):
-            return None  # not a name, or part of a longer word or phrase that begins before it
+            return None  # part of a longer word or phrase that begins before it
         if _JOINED_AFTER_PATTERN.match(self._sentence.text, end) or _has_repeated_word(form):
             return None  # part of a longer word, or a term and its explanation run together
         if word.is_proper or last != index:
@@ -138,8 +139,8 @@ class NounPhrases:
         """
         head = self._words[index]
         is_compound = self.is_noun_compound(index)
-        begins_with_verb = get_part_of_speech(name.split()[0]) in (VERB, OTHER)
-        if not is_compound and (begins_with_verb or head.lemma in _EMPTY_NOUNS):
+        has_other_start = get_part_of_speech(name.split()[0]) in (VERB, OTHER)  # not a noun or an adjective
+        if not is_compound and (has_other_start or head.lemma in _EMPTY_NOUNS):
             return []
         first, last = self.find_phrase_bounds(index)
         phrase_text = self._sentence.text[self._words[first].start : self._words[last].end]
@@ -409,7 +410,7 @@ class NounPhrases:
         words = self._words
 
         def is_capitalized_name(index: int) -> bool:
-            """True if there is a word at ``index``, which is proper and begins with a capital letter."""
+            """True if there is a word at ``index`` that is a part of a proper name and begins with a capital."""
             return index < len(words) and words[index].is_proper and words[index].text[:1].isupper()
 
         while last + 2 < len(words) and words[last + 1].text in _NAME_PREPOSITIONS:

@@ -383,7 +383,7 @@ class RelationFilter:
 
 
 def _is_code(text: str) -> bool:
-    """True if a word looks like code: it has a digit, an inner capital, or a symbol other than a hyphen."""
+    """True if a word looks like code: it has a digit, a capital after its first letter, or a symbol except a hyphen."""
     return not text.replace("-", "").isalpha() or not (text.islower() or text.istitle())
 
 

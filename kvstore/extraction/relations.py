@@ -386,7 +386,8 @@ class _SentenceRelations:
     def _find_possession_relations(self, index: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X of Y``, ``Y's X`` and ``Y, whose X``: X belongs to Y. ``index`` is the noun X.
 
-        A named class (``the city of X``) yields that X is an instance of the class.
+        A named class (``the city of X``) yields that X is an instance of the class. A noun for a quantity, a kind or an
+        act (``the removal of Y``) yields nothing.
         """
         word = self._words[index]
         for owner in self._sentence.find_dependents(index, "nmod:poss"):
@@ -416,7 +417,7 @@ class _SentenceRelations:
     def _make_statements(
         self, children: Iterable[int], parents: Iterable[int], kind: str, confidence: float
     ) -> Iterator[StatedRelation]:
-        """Yield a statement for each pair of one of ``children`` and ``parents``, indexes of nouns, if both have names.
+        """Yield a statement for each pair of a child and a parent, given by the indexes of nouns, if both have names.
 
         ``kind`` is the relation, such as ``IS_A``, and ``confidence`` is from 0 to 1. The span of a statement is from
         the first of its nouns to the last.

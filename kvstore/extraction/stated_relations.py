@@ -119,7 +119,7 @@ def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[_NamePair
 
 
 def _pair_with_parent(kind: str, ancestors: list[_Ancestor], block: Block, name: str | None) -> Iterator[_NamePair]:
-    """Yield the pair of ``name``, that of a heading or item (``block``), with the nearest name above it, if both exist.
+    """Yield the pair of ``name``, the name in a heading or item (``block``), and the nearest name above it, if any.
 
     ``kind`` is the kind of the pair. ``ancestors`` are the headings or items before the block. The list is updated:
     those that do not contain the block are removed, and the block is added.

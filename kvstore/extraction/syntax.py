@@ -104,7 +104,7 @@ def _build_words(span: Span) -> list[Word]:
     for index, word in enumerate(words):
         # "brother Tom": the parser attaches the name to the common noun before it.
         if word.label == "flat" and word.head == index - 1 and word.is_proper and not words[index - 1].is_proper:
-            _make_name_govern(words, index - 1, index)
+            _attach_noun_to_name(words, index - 1, index)
     _correct_opening_word(words)
     for index, word in enumerate(words):
         precedes_noun = index + 1 < len(words) and words[index + 1].is_nominal
@@ -167,10 +167,10 @@ def _correct_opening_word(words: list[Word]) -> None:
         words[0].tag, words[0].is_proper = "NNS", False
 
 
-def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
-    """Make a name the governor of the common noun before it (``brother Tom``), in place.
+def _attach_noun_to_name(words: list[Word], noun: int, name: int) -> None:
+    """Make a name the head of the common noun before it (``brother Tom``), in place.
 
-    ``noun`` and ``name`` are indexes of words.
+    ``noun`` and ``name`` are indexes of words. Later words that depend on the noun are attached to the name, too.
     """
     words[name].head, words[name].label = words[noun].head, words[noun].label
     words[noun].head, words[noun].label = name, "nmod:desc"

@@ -74,7 +74,7 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
 def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
     """Return (start, end), the ``bounds`` of a chunk as integers. Raises InputError if they are not two integers.
 
-    ``key`` of the document and ``ordinal`` of the chunk are for the message.
+    The message names the document by its ``key``, and the chunk by its ``ordinal``.
     """
     try:
         start, end = (operator.index(bound) for bound in bounds)
@@ -88,7 +88,7 @@ def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
 def _check_length(key: str, chunk: str, label: str) -> None:
     """Raise InputError if ``chunk``, the text of a user's chunk, is too long.
 
-    ``key`` of the document and ``label`` of the chunk are for the message.
+    The message names the document by its ``key``, and the chunk by ``label``.
     """
     length = len(chunk.encode(errors="replace"))
     if length > MAX_OWN_CHUNK_BYTES:
@@ -99,9 +99,9 @@ def _check_length(key: str, chunk: str, label: str) -> None:
 
 
 def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
-    """Return the user's chunks as a record stores them: None, ``whole``, or two numbers per chunk, in characters.
+    """Encode the user's chunks for a document's record: as None, ``whole``, or a list of two numbers per chunk.
 
-    The numbers are the gap after the chunk before it and the length.
+    The numbers are the gap after the previous chunk and the length, in characters.
     """
     if chunks is None or chunks == "whole":
         return chunks
@@ -114,9 +114,9 @@ def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
 
 
 def unpack_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
-    """Return the user's chunks (None, "whole" or spans in characters), given as a record stores them.
+    """Decode the user's chunks from a document's record: return None, "whole", or spans in characters.
 
-    The list ``packed`` has two numbers per chunk: the gap after the chunk before it and the length.
+    A list ``packed`` has two numbers per chunk: the gap after the previous chunk and the length.
     """
     if packed is None or isinstance(packed, str):
         return None if packed is None else "whole"
@@ -230,7 +230,7 @@ def _check_depth(value: object, max_depth: int) -> None:
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object, given as (key, value) pairs, as a dictionary; this is a hook of json.loads.
 
-    Raises ValueError if two keys, such as 1 and "1", have become the same text.
+    Raises ValueError if two keys, such as 1 and "1", have become the same string.
     """
     values = dict(pairs)
     if len(values) < len(pairs):
@@ -243,7 +243,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _is_json_value(value: object) -> bool:
     """True if JSON certainly represents a value unchanged.
 
-    Of strings, only ASCII is certain: JSON joins the surrogate pairs of others.
+    Of the strings, only those in ASCII are certain, because JSON joins surrogate pairs.
     """
     return value.isascii() if type(value) is str else type(value) in _PLAIN_TYPES
 

@@ -130,7 +130,7 @@ def _find_types(values: Iterable[Any]) -> frozenset[type]:
 
 
 def _build_arrow_column(pa: Any, values: list[Any], sql_type: str | None) -> Any:
-    """Return a ``pyarrow.Array`` of the values of a column; ``pa`` is the module pyarrow.
+    """Return a ``pyarrow.Array`` of the values of a column; ``pa`` is the ``pyarrow`` module.
 
     ``sql_type`` is the type of the column (None: unknown), which is used only if all values are NULL. Numbers of
     several types become floats or integers. Values of other mixed types become text.
@@ -151,7 +151,7 @@ def _build_arrow_column(pa: Any, values: list[Any], sql_type: str | None) -> Any
 
 
 def _build_series(pd: Any, values: list[Any], sql_type: str | None) -> Any:
-    """Return a ``pandas.Series`` of the values of a column; ``pd`` is the module pandas.
+    """Return a ``pandas.Series`` of the values of a column; ``pd`` is the ``pandas`` module.
 
     ``sql_type`` is the type of the column (None: unknown), which is used only if there are no rows.
     """

@@ -89,9 +89,8 @@ def render_text(
 ) -> str:
     """Return the SVG of a line of text with its baseline at ``y``.
 
-    The first strong character of the text determines its direction. ``style`` is a class of the picture without its
-    prefix: ``ink``, ``quiet`` or ``on-accent``. ``size`` is the font size in pixels. ``anchor`` is the point of the
-    line that is at ``x``: ``start``, ``middle`` or ``end``.
+    ``style`` is a CSS class of the picture without its prefix: ``ink``, ``quiet`` or ``on-accent``. ``size`` is the
+    font size in pixels. ``anchor`` is the point of the line that is at ``x``: ``start``, ``middle`` or ``end``.
     """
     anchor_attribute = "" if anchor == "start" else f' text-anchor="{anchor}"'
     weight_attribute = ' font-weight="600"' if bold else ""
