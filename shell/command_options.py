@@ -235,7 +235,7 @@ def parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
 
 
 def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
-    """Return the settings of a new store by name: those in ``settings`` (texts NAME=VALUE), language and stemmer.
+    """Return the settings of a new store by name: those in ``settings`` (each NAME=VALUE), language and stemmer.
 
     A missing language or stemmer (None) adds no setting. Values of integer settings become int.
     """
@@ -297,7 +297,7 @@ def explain_missing_store(path: Path) -> Iterator[None]:
 
 
 def report_message(text: str) -> None:
-    """Write a message for the user on standard error."""
+    """Write a message for the user to standard error."""
     from .console import write_message
 
     write_message(text)

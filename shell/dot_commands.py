@@ -319,7 +319,7 @@ def _ingest_path(console: Console, arguments: list[str]) -> None:
 
 
 def _print_dump(console: Console, arguments: list[str]) -> None:
-    """Print the statements that re-create the store, and report as failures what they cannot express."""
+    """Print the statements that re-create the store, and report a failure for everything that they cannot express."""
     with console.store.snapshot() as snapshot:
         for statement in snapshot.dump():
             print(statement, file=console.out)

@@ -19,7 +19,7 @@ class DeferredInterrupts:
     """A context that defers interrupts that Python cannot raise; Python still prints other errors it cannot raise."""
 
     def __init__(self) -> None:
-        """Prepare to defer interrupts; the context begins to do so."""
+        """Create a context that defers interrupts once it is entered."""
         self._is_pending = False
         self._previous_hook: Callable[[Any], object] = sys.unraisablehook
 

@@ -304,7 +304,7 @@ class LiveCatalog(StoreCatalog):
         super().__init__(lambda: console.store)  # .open replaces the store of the console
 
     def list_paths(self, prefix: str) -> Sequence[str]:
-        """Return the paths of files and folders that begin with a prefix, by name; folders end with a slash.
+        """Return the paths of files and folders that begin with a prefix, sorted by name; folders end with a slash.
 
         Names that begin with a dot are returned only if the prefix has the dot.
         """

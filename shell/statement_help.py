@@ -57,7 +57,7 @@ SYNTAX_LINES = (
 
 
 def find_syntax(words: list[str]) -> list[str]:
-    """Return the syntax of the statements that begin with these words, in any case; empty if none does.
+    """Return the syntax of the statements that begin with these words, ignoring case; empty if none does.
 
     >>> find_syntax(["insert", "edge"]), find_syntax(["leave"])
     (["INSERT EDGE 'child' UNDER 'parent' [IN TREE 'tree']"], [])

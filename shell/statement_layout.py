@@ -301,6 +301,6 @@ def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
 
 
 def _format_other_documents(spans: Sequence[dict[str, Any]]) -> str:
-    """Return a phrase with the number of other documents that a citation has spans in, or an empty string."""
+    """Return a phrase with the number of further documents in which a citation has spans, or an empty string."""
     num_others = len({span["document"] for span in spans}) - 1
     return f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""

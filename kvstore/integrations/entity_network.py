@@ -258,10 +258,10 @@ def _add_cross_edges(
     names: Collection[str],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
-    """Add edges between the entities ``names`` to ``edges`` in place: all solid ones (of trees), the strongest others.
+    """Add edges between the entities ``names`` to ``edges``, in place: all solid ones, and the strongest dashed ones.
 
-    Each entity adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache`` has the neighbors of entities
-    that were read before, by entity; missing ones are read and added to it.
+    A solid edge is in a tree. Each entity adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache``
+    has the neighbors of entities that were read before, by entity; missing ones are read and added to it.
     """
     num_added: Counter[str] = Counter()
     for name in names:

@@ -70,7 +70,7 @@ def _render_svg(network: EntityNetwork, title: str) -> str:
 
 
 def _build_remark(network: EntityNetwork) -> str:
-    """Return a sentence with the number of omitted entities, or an empty string if there are none."""
+    """Return a clause with the number of omitted entities, or an empty string if there are none."""
     return f"{network.num_omitted:,} more names are not shown" if network.num_omitted else ""
 
 

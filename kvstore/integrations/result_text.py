@@ -85,7 +85,7 @@ class ToolResult:
 
 
 def build_list_data(name: str, items: Sequence[Any], max_tokens: int) -> dict[str, Any]:
-    """Return JSON data with as many items as fit in ``max_tokens`` tokens, as ``name``, and the number ``left_out``."""
+    """Return a JSON object with the items that fit in ``max_tokens`` (``name``), and how many do not (``left_out``)."""
     num_fitting = _count_fitting([json.dumps(item, ensure_ascii=False) for item in items], ", ", max_tokens)
     return {name: list(items[:num_fitting]), "left_out": len(items) - num_fitting}
 
@@ -175,9 +175,9 @@ def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """Convert a value of an SQL result to a JSON value: bytes to hexadecimal digits, other values by type.
+    """Convert a value of an SQL result to a JSON value: bytes become hexadecimal digits, and other values text.
 
-    Texts are sanitized like quoted document text, so that they cannot end a quotation.
+    Numbers and None are unchanged. Text is sanitized like quoted document text, so that it cannot end a quotation.
     """
     if isinstance(value, bytes):
         return value.hex()
@@ -185,7 +185,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def format_outcome(answer: Mapping[str, Any]) -> str:
-    """Return the outcome, the author, the verdict (yes or no) and the answering words of a row of ASK as one line."""
+    """Return a row of ASK as one line: the outcome, the author, the verdict, and the words that answer the question."""
     author = ""
     if answer["outcome"] == "answered":
         author = ", extractive" if answer["model"] is None else f", written by {answer['model']}"

@@ -137,7 +137,7 @@ class ChunkMap:
         return self._indexes_by_id.get(chunk)
 
     def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:
-        """Return the groups of the chunks with the same color, from the cache or computed now.
+        """Return the groups of the chunks with the same color. The groups are cached.
 
         ``coloring`` is the property to color by: ``cluster``, ``document``, ``topic``, ``community``, or the name of a
         metadata field.
@@ -169,7 +169,7 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
 
 
 def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return the label of each chunk's cluster, made of frequent words; never None."""
+    """Return the label of each chunk's cluster, made of frequent words; never None. ``store`` is not used."""
     return [chunks.labels[cluster] for cluster in chunks.clusters.tolist()]
 
 
@@ -225,10 +225,9 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return, for each chunk, the title of the level-0 community that most of its entities belong to.
+    """Return, for each chunk, the title of the level-0 community with the most entities in the chunk.
 
-    Of communities with equally many entities, the first by key is used. A chunk whose entities belong to none gets
-    None.
+    Of communities with equally many entities, the first by key is used. A chunk without such entities gets None.
     """
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}  # the first by key, which is stored last
@@ -259,7 +258,7 @@ _LOCK = threading.Lock()
 
 
 def get_chunk_map(store: kvstore.Store) -> ChunkMap:
-    """Return the map of the store's current state, from the cache or computed now."""
+    """Return the map of the store's current state. Only the last map is cached."""
     # The inode changes if the store is replaced by another one, and ``change`` (the number of commits) with a commit.
     key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
     with _LOCK:  # concurrent requests wait for the same map

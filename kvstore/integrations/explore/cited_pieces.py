@@ -53,7 +53,7 @@ class DocumentTexts:
     """A reader of document texts and formats that caches every document it has read."""
 
     def __init__(self, store: kvstore.Store) -> None:
-        """Create a reader of ``store`` that has read no document."""
+        """Create a reader of the documents of ``store``, with an empty cache."""
         self._store = store
         self._documents: dict[str, tuple[bytes, str]] = {}
 

@@ -32,7 +32,8 @@ _MAX_ATTEMPTS = 5
 def build_content(request: PageRequest) -> PageContent:
     """Return a document from one state of the store, with the spans of the arguments ``start`` and ``end`` marked.
 
-    The document is read again, at most five times in all, if the store changes while it is read.
+    If the store changes while the document is read, it is read again, at most five times in all. If the store changes
+    each time, the content of the last attempt can mix two states.
     """
     for _ in range(_MAX_ATTEMPTS):
         change_before = _get_last_change(request.store)
@@ -99,7 +100,7 @@ def _read_content(request: PageRequest) -> PageContent:
 
 
 def _get_document(store: kvstore.Store, key: str) -> kvstore.Document:
-    """Return the document of a key. Raises DocumentNotFoundError, which suggests keys that begin alike."""
+    """Return the document with this key. Raises DocumentNotFoundError, which suggests keys with the same beginning."""
     document = store.get(key)
     if document is not None:
         return document

@@ -69,7 +69,7 @@ def build_content(request: PageRequest) -> PageContent:
 def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, Any]]) -> tuple[str, list[Any]]:
     """Return the WHERE clause of the documents, empty if all are shown, and its parameters.
 
-    The key or title must contain ``search_text``, in any case. ``facets`` are pairs of a metadata field and a value.
+    The key or title must contain ``search_text``, ignoring case. ``facets`` are pairs of a metadata field and a value.
     Raises StatementError for an invalid ``where`` condition.
     """
     conditions, parameters = [], list[Any]()

@@ -56,7 +56,7 @@ class RowList:
         )
 
     def count_by(self, column: str, order: str) -> list[dict[str, Any]]:
-        """Return each value of a column as ``value``, and its number of rows as ``count``; ``order`` is SQL."""
+        """Return each value of a column as ``value`` and its number of rows as ``count``; ``order`` is an SQL order."""
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
     def build_page(self, columns: str, order: str, *, details: str = "") -> PageContent:

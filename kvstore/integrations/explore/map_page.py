@@ -70,7 +70,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _list_colorings(store: kvstore.Store) -> list[str]:
-    """Return what chunks can be colored by: cluster, document, topic and community (if built), and metadata fields.
+    """Return the properties to color chunks by: cluster, document, topic and community (if built), metadata fields.
 
     The fields are the first ones with a single value in the metadata of the first ``_MAX_SCANNED`` documents.
     """

@@ -95,7 +95,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _build_editor_content(request: PageRequest) -> PageContent:
-    """Return what the page shows around the editor: examples, saved statements, and the tables with their columns."""
+    """Return the content around the editor: examples, saved statements, and the tables with their columns."""
     return {
         "examples": _EXAMPLES,
         "most": _MAX_ROWS,

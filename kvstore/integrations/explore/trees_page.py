@@ -95,7 +95,10 @@ def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> 
 
 
 def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:
-    """Return the ancestors of an entity in a tree, from a root down to its parent; of several parents, the first."""
+    """Return the ancestors of an entity in a tree, from a root down to its parent.
+
+    Of several parents, the first by name is followed. A cycle, or ``_MAX_PATH`` ancestors, end the path.
+    """
     path: list[str] = []
     while len(path) < _MAX_PATH:
         row = store.query(

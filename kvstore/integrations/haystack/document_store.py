@@ -85,7 +85,7 @@ class KvstoreDocumentStore(AdapterStore):
         return keys
 
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """Put documents in one commit, except those without text, and return the number of written ones.
+        """Put documents in one commit, except those without text, and return the number of documents written.
 
         With the policy FAIL or NONE, which mean the same, an existing document raises DuplicateDocumentError. Nothing
         is then stored, unless another process has written the existing document during the call. Raises ValueError for
@@ -114,7 +114,7 @@ class KvstoreDocumentStore(AdapterStore):
 
     def delete_all_documents(self) -> None:
         """Delete all documents in one commit."""
-        self.store.delete_where({})
+        self.store.delete_where({})  # the empty condition matches every document
 
     def delete_by_filter(self, filters: Filters) -> int:
         """Delete the documents that satisfy the filters in one commit; return their number."""
@@ -177,8 +177,8 @@ class KvstoreDocumentStore(AdapterStore):
     ) -> tuple[list[Any], int]:
         """Return ``size`` of the distinct values of a field from index ``from_`` on, and the number of all of them.
 
-        With ``search_term``, only the values that contain it, in any case, are returned and counted. ``filters`` select
-        the documents (None: all).
+        With ``search_term``, only the values that contain it, ignoring case, are returned and counted. ``filters``
+        select the documents (None: all).
         """
         values = _find_unique_values(self._list_metadata(filters), metadata_field)
         matching = [value for value in values if search_term is None or search_term.lower() in str(value).lower()]

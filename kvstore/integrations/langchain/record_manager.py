@@ -120,7 +120,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         group_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[str]:
-        """Return the keys of documents of the namespace in order, at most ``limit``.
+        """Return the keys of documents of the namespace, at most ``limit`` (None: all).
 
         Only documents of the groups ``group_ids``, confirmed by an indexing run before the time ``before`` and after
         the time ``after``, are returned. An omitted argument sets no condition.
@@ -130,7 +130,9 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
             stored_origin = DocumentOrigin.parse(origin)
             if stored_origin is None or stored_origin.namespace != self.namespace:
                 continue
-            if (before and stored_origin.confirmed_at >= before) or (after and stored_origin.confirmed_at <= after):
+            is_too_late = before and stored_origin.confirmed_at >= before
+            is_too_early = after and stored_origin.confirmed_at <= after
+            if is_too_late or is_too_early:
                 continue
             matching_keys.append(key)
             if limit and len(matching_keys) == limit:

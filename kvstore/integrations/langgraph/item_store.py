@@ -207,7 +207,7 @@ class KvstoreStore(AdapterStore, BaseStore):
 
 
 def _check_page(operation: SearchOp | ListNamespacesOp) -> None:
-    """Raise InputError unless the limit and the offset of an operation are whole numbers from 0 on."""
+    """Raise InputError unless the limit and the offset of an operation are whole numbers and not negative."""
     check_integer("limit", operation.limit, low=0)
     check_integer("offset", operation.offset, low=0)
 

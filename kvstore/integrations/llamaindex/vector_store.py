@@ -256,7 +256,7 @@ check_methods(KvstoreVectorStore)
 def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
     """Return the filter that selects documents whose field ``name`` is one of the ids, or None if ``ids`` is None.
 
-    Raises ArgumentError if ``ids`` is not a list of texts.
+    Raises ArgumentError if ``ids`` is not a list of strings.
     """
     if ids is None:
         return None
@@ -266,7 +266,7 @@ def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping |
 
 
 def _format_mode(query: VectorStoreQuery) -> str:
-    """Return the mode of a query, an enum member or a text, for a message."""
+    """Return the mode of a query, an enum member or a string, for a message."""
     return repr(getattr(query.mode, "value", query.mode))
 
 
