@@ -91,8 +91,8 @@ def read_documents(
 ) -> Iterator[NewDocument | FileItem]:
     """Yield the documents, facts, skipped parts and failures of a file; a crash of its reader becomes a failure too.
 
-    A fact is a statement about a stored document, such as its triples. The file is read as ``format`` unless the source
-    names a different format. ``content`` replaces the bytes of the file. ``get_stored_digest`` returns the digest of
+    A fact is a statement about a stored document, such as its triples. The format of the source takes precedence over
+    ``format``. ``content`` replaces the bytes of the file. ``get_stored_digest`` returns the digest of
     the stored document of a key, so that unchanged documents are not extracted again; its errors are raised. Raises
     InputError for an unknown format or option.
     """
@@ -182,8 +182,8 @@ def _extract_documents(
 ) -> list[ExtractedDocument | InputError | str]:
     """Return for each document the extracted document, or an error or text that says why it could not be extracted.
 
-    ``on_texts_known`` receives the texts to embed before anything is parsed. A crash affects only the document that
-    causes it.
+    ``on_texts_known`` receives the texts to embed before anything is parsed. After a crash, each document is extracted
+    alone, so that only the document that causes it fails. Raises LanguageError, which concerns all documents.
     """
     try:
         return list(derive_all(documents, settings, on_texts_known))

@@ -160,7 +160,10 @@ class _SampleContent:
     def add(
         self, file_document: FileDocument, settings: FixedSettings, derivations: Sequence[StoredDerivation]
     ) -> None:
-        """Count a document with the texts to embed, which the ``derivations`` of the store compute from it."""
+        """Count a document of a sampled file; if it is new, also its chunks and the texts to embed.
+
+        These include the texts of ``derivations``, data that the store computes from documents.
+        """
         self.documents += 1
         self._count_navigation(file_document)
         if file_document.extracted is not None:

@@ -114,7 +114,10 @@ class Destination(Protocol):
         ...
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """Give a new store the settings that ``choose`` returns, unless they are fixed; return the changed ones."""
+        """Give a new store the settings that ``choose`` returns, except those that its creator chose.
+
+        Return the changed settings by name. ``choose`` is not called if the store is not new.
+        """
         ...
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -126,7 +129,7 @@ class Destination(Protocol):
         ...
 
     def update_origins(self, origins: Mapping[str, str | None]) -> None:
-        """Record the folder in which each unchanged document was last found, by key; None without a folder."""
+        """Record the folder in which each unchanged document was last found, by key; None keeps the recorded folder."""
         ...
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:

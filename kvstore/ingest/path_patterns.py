@@ -17,7 +17,7 @@ def make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], b
     """Return a predicate that is true if a file, given by its path in a folder, is ingested from the folder.
 
     If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format``. If
-    ``format`` is None, its name must have a known format, or leave the format to its content.
+    ``format`` is None, its suffix must be one of any format, or its content must be inspected (``LICENSE``).
     """
     if include:
         return _compile_globs(include)
@@ -49,11 +49,11 @@ def make_exclusion(exclude: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _compile_globs(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate that is true if a path or, for a pattern without ``/``, its last name matches a pattern."""
+    """Return a predicate that is true if a path matches a pattern; one without ``/`` must match its last component."""
     globs = [("/" in pattern, compile_glob(_START_PATTERN.sub("", pattern))) for pattern in patterns]
 
     def matches_glob(relative_path: str) -> bool:
-        """True if the path, or its last name, matches one of the patterns."""
+        """True if the path, or its last component, matches one of the patterns."""
         name = relative_path.rpartition("/")[2]
         return any(glob.fullmatch(relative_path if has_folders else name) for has_folders, glob in globs)
 
@@ -74,6 +74,6 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
             expression += ".*" if is_last else "(?:[^/]+/)*"
             continue
         for character in segment:
-            expression += {"*": "[^/]*", "?": "[^/]"}.get(character) or re.escape(character)
+            expression += {"*": "[^/]*", "?": "[^/]"}.get(character, re.escape(character))
         expression += "" if is_last else "/"
     return re.compile(expression, re.S)

@@ -315,9 +315,10 @@ class _IngestRun:
         """Return a document of the file ``visit`` under its ``other_key``, because ``earlier_document`` used its key.
 
         Return None if the document is the same as the earlier one, which is counted as skipped. Also return None if its
-        other key is missing or used too; that is a failure, and the next ingest reads the file again.
+        other key is missing or used too; that is a failure, and the next ingest reads the file again. In all cases,
+        ``visit`` records whether the earlier document is in another file.
         """
-        # The outcome for this document depends on another file, which may change or vanish.
+        # The outcome for this document depends on that file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier_document.location == visit.location
         if self._is_duplicate(file_document, earlier_document):
             self._count_skipped("the same document again")

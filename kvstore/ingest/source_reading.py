@@ -89,9 +89,10 @@ class SourceReader:
     ) -> Generator[FileItem | None, None, None]:
         """Yield the items of each source, which workers read, and None at its end.
 
-        After the last source, yields one more None, so that the caller can commit while the workers are released. An
-        item is an extracted document, a fact, a failure or a skipped part of the file. If ``num_workers`` is None, the
-        engine runs as many workers as it can. If ``embed``, they also compute vectors, if possible.
+        An item is an extracted document, a fact, a failure or a skipped part of the file. The settings of a new store
+        are chosen before the first item. One more None follows the last source, so that the caller can commit while the
+        workers are released. If ``num_workers`` is None, the engine runs as many workers as it can. If ``embed``, they
+        also compute vectors, if possible.
         """
         from .worker_pool import WorkerPool
 
@@ -109,7 +110,8 @@ class SourceReader:
     def _iter_in_process(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
         """Read the sources in this process; yield the items of each source, and None at its end.
 
-        An item is an extracted document, a fact, a failure or a skipped part of the file.
+        An item is an extracted document, a fact, a failure or a skipped part of the file. The settings of a new store
+        are chosen before the first item.
         """
         items = self._read_sources(sources)
         first_items: list[ReadItem] = []

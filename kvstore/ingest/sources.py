@@ -233,22 +233,16 @@ class _FileSearch:
             root, pattern = Path(*path.parts[:wildcard_index]), "/".join(path.parts[wildcard_index:])
             self._add_matches(root, pattern, requested_path)
 
-    def _add_file(self, path: str, relative_path: str, root: str | None, location: str) -> None:
-        """Add a file; its content is inspected if neither the options nor its name determine the format.
+    def _add_file(
+        self, path: str, relative_path: str, root: str | None, location: str, detected_format: str | None = None
+    ) -> None:
+        """Add a file; its content is inspected if neither the caller nor its name determine the format.
 
-        ``path`` is the file to open, and ``relative_path`` its path in the ``root`` folder (None: the file was named
-        directly). ``location`` is the path or address that is stored with its documents.
+        ``path`` is the file to open, and ``relative_path``, its path in the ``root`` folder (None: the file was named
+        directly), becomes the key of its document. ``location`` is the path or address that is stored with its
+        documents. ``detected_format`` is the format that its content shows, if that was already inspected.
         """
-        self._append_file(
-            path, relative_path, root, location, self._format or find_format(relative_path) or _detect_format(path)
-        )
-
-    def _append_file(self, path: str, relative_path: str, root: str | None, location: str, format: str | None) -> None:
-        """Add a file with its format (None: unknown); ``relative_path`` becomes the key of its document.
-
-        ``path`` is the file to open, and ``root`` the folder that contains it (None: the file was named directly).
-        ``location`` is the path or address that is stored with its documents.
-        """
+        format = detected_format or self._format or find_format(relative_path) or _detect_format(path)
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 
     def _is_accepted_by_name(self, relative_path: str) -> bool:
@@ -302,9 +296,9 @@ class _FileSearch:
             elif self._is_accepted_by_name(relative_path):
                 self._add_file(str(path), relative_path, real_root, _get_location(path))
             else:
-                format = _detect_format(str(path))
-                if format is not None:
-                    self._append_file(str(path), relative_path, real_root, _get_location(path), format)
+                detected_format = _detect_format(str(path))
+                if detected_format is not None:
+                    self._add_file(str(path), relative_path, real_root, _get_location(path), detected_format)
                 else:
                     self._count_skipped(relative_path)
 
@@ -399,7 +393,7 @@ def _has_built_page(root: Path, relative_path: str) -> bool:
 
 
 def _detect_format(path: str) -> str | None:
-    """Return the format of a local file by its first bytes, or None if it is unknown or cannot be read."""
+    """Return the format of a file by its first bytes, or None if unknown, unreadable or an address."""
     if is_address(path):
         return None
     with suppress(OSError), open(path, "rb") as stream:

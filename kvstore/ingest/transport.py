@@ -120,7 +120,7 @@ def _encode(value: Any) -> object:
 def _decode(tag: int, packed: bytes) -> object:
     """Return the object with the ``packed`` content, of the type with this ``tag``.
 
-    Raises EngineError for an unknown tag or other fields.
+    Raises EngineError for an unknown tag, or if the class has different fields.
     """
     content = _unpack(packed)
     if tag == _TUPLE:

@@ -252,7 +252,7 @@ class _SynchronousExecutor(Executor):
     """An executor that runs each call in ``submit``."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
-        """Call a function, and return its result as a finished future."""
+        """Call a function, and return its result or exception as a finished future."""
         future: Future[Any] = Future()
         try:
             future.set_result(function(*arguments, **keywords))
@@ -279,8 +279,8 @@ class Worker:
         """Process the files of a task and send the results.
 
         ``task`` has the number of each file, the number of its items (documents, facts, failures, skipped parts) that
-        the ingesting process already has, and the source. Sends ``begin`` with the number of a file while the file is
-        read, and ``busy`` while several are processed.
+        the ingesting process already has, and the source. The message ``begin``, with the number of a file, is sent
+        when the file is read, and ``busy`` when several files are processed.
         """
         settings = self._job.settings
         delivery: Future[None] | None = None
@@ -304,8 +304,8 @@ class Worker:
     def _read_files(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
         """Yield (file number, item) for the files of a task, without items that the ingesting process already has.
 
-        An item is a new document, a fact, a failure or a skipped part; None ends a file. Sends ``begin`` before each
-        file, and ``absent`` for a file that this worker cannot see.
+        An item is a new document, a fact, a failure or a skipped part; None ends a file. The message ``begin`` is sent
+        before each file, and ``absent`` for a file that this worker cannot see.
         """
         for file_number, num_received, source in task:
             self._send_message(("begin", file_number))
@@ -337,7 +337,7 @@ class Worker:
     def _load_models(self) -> None:
         """Load the models before the first file, so that running out of memory is not attributed to a file.
 
-        Sends ``loading`` before and ``loaded`` after.
+        The message ``loading`` is sent before, and ``loaded`` after.
         """
         self._send_message(("loading",))
         language = open_language(self._job.settings.language)
@@ -353,7 +353,7 @@ class Worker:
         self._is_loaded = True
 
     def _embed_texts(self, texts: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vector of each text by the text; an empty dict if vectors are computed elsewhere."""
+        """Return a mapping from each text to its vector, empty if vectors are computed elsewhere."""
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}
 
     def _deliver_batch(
@@ -370,7 +370,7 @@ class Worker:
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})  # without an embedder, the ingesting process embeds
         if self._embedder is not None:
-            # Vectors of texts are computed by the embedder, so they are valid in every vector space.
+            # ANY_SPACE, because the embedder gives a text the same vector in every vector space.
             known_vectors = {
                 (ANY_SPACE, text): vector for future in embeddings for text, vector in future.result().items()
             }

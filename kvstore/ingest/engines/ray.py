@@ -172,8 +172,8 @@ class RayEngine:
     def frame_task(self, task: WorkerTask) -> bytes:
         """Encode a task with the data that its worker needs and cannot read itself.
 
-        These are the digests of the stored documents of the files, the derivations that the store keeps, and the size,
-        time and perhaps content of each file.
+        These are the digests of the stored documents of the files, the derivations (data computed from documents) that
+        the store maintains, and the size, time and perhaps content of each file.
         """
         with self._open_state() as state:
             derivations = [
