@@ -177,18 +177,24 @@ def _get_line_readers() -> dict[str, FormatReader]:
 
 
 def get_reader_version(format: str | None) -> str:
-    """Return the version of the plugin that reads a format; "" for built-in formats, unknown formats and None."""
+    """Return the version of the plugin that reads a format; "" for built-in formats, unknown formats and None.
+
+    Raises PluginError if the plugin is broken.
+    """
     plugin = None if format is None or format in _FORMATS else READERS.get(format)
     return "" if plugin is None else plugin.version
 
 
 def check_format(format: str) -> None:
-    """Raise InputError, which suggests the nearest name, if no format has this name."""
+    """Raise InputError, which suggests the nearest name, for an unknown format; PluginError if its plugin is broken."""
     _get_format(format)
 
 
 def _get_format(format: str) -> _Format:
-    """Return a format by its name. Raises InputError, which suggests the nearest name, for an unknown name."""
+    """Return a format by its name.
+
+    Raises InputError, which suggests the nearest name, for an unknown name, and PluginError if its plugin is broken.
+    """
     if format in _FORMATS:
         return _FORMATS[format]
     line_reader = _get_line_readers().get(format)
@@ -293,9 +299,9 @@ def read_stream(
     """Read a file from a seekable stream: yield its documents (or facts), skipped parts and failures.
 
     ``open_stream`` opens the stream when the first document is requested. ``name`` is the file name in messages; its
-    suffix selects the format unless ``format`` names it. ``key`` is the document's key, or, in a file of many
-    documents, the prefix of the keys of rows without a key. ``options`` are those of ``INGEST ... WITH (...)``. Raises
-    InputError for an unknown format or option, and ReaderError while iterating.
+    suffix, or else the start of the file, selects the format unless ``format`` names it. ``key`` is the document's key,
+    or, in a file of many documents, the prefix of the keys of rows without a key. ``options`` are those of
+    ``INGEST ... WITH (...)``. Raises InputError for an unknown format or option, and ReaderError while iterating.
     """
     read_options = ReadOptions.parse(options)
     if format is not None:

@@ -144,8 +144,10 @@ def _scan_tar(stream: BinaryIO, name: str, members: list[_Member]) -> str:
             if header.isdir():
                 continue
             path = header.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-            is_link = header.islnk() or header.issym()
-            skip_reason = "links in archives" if is_link else "" if header.isreg() else "devices"
+            if header.islnk() or header.issym():
+                skip_reason = "links in archives"
+            else:
+                skip_reason = "" if header.isreg() else "devices"
             members.append(_Member(path, header.size, partial(_read_member, archive, header), skip_reason))
             num_unpacked_bytes += 0 if skip_reason else header.size
             if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(members) > MAX_PARTS:

@@ -112,7 +112,7 @@ class _AsciiDocFile:
         self._open_markers: list[str] = []  # the normalized markers of the open lists, outermost first
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of ``lines``; at depth 0, the file's footnotes follow.
+        """Return the blocks of ``lines``; at depth 0, the file's footnotes follow. Attributes that they set are stored.
 
         ``depth`` is the number of blocks and lists that contain the lines. Beyond ``_MAX_DEPTH``, all lines become one
         paragraph, whose markup is not parsed.
@@ -220,8 +220,8 @@ class _AsciiDocFile:
         It ends at a blank line, or at a line that begins another block. The first of the ``attributes`` above it is its
         style, such as ``source`` or ``quote``.
         """
-        end = start
-        while end < len(lines) and lines[end] and (end == start or not self._can_interrupt_paragraph(lines[end])):
+        end = start + 1
+        while end < len(lines) and lines[end] and not self._can_interrupt_paragraph(lines[end]):
             end += 1
         body = list(lines[start:end])
         style = attributes[0] if attributes else ""
@@ -341,12 +341,9 @@ class _AsciiDocFile:
             text = [match[3] or ""]
             if not match[3]:
                 end = find_nonblank_line(lines, end)
-            while (
-                end < len(lines)
-                and self._continues_item(lines[end])
-                and not _TERM_PATTERN.match(lines[end])
-                and not _HEADING_PATTERN.match(lines[end])
-            ):
+            while end < len(lines) and self._continues_item(lines[end]):
+                if _TERM_PATTERN.match(lines[end]) or _HEADING_PATTERN.match(lines[end]):
+                    break
                 text.append(lines[end].strip())
                 end += 1
             definition = self._render_inline(_join_lines(text))

@@ -207,7 +207,7 @@ def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: _NavigationEn
 def _iter_list_entries(ordered_list: LexborNode | None, level: int) -> Iterator[_NavigationEntry]:
     """Yield the links in an ``<ol>`` of a table of contents page (EPUB 3), and the links in its inner lists.
 
-    ``level`` is the level of the list, from 1. Yields nothing if ``ordered_list`` is None.
+    ``level`` is the level of the list, from 1. If ``ordered_list`` is None, there are no links.
     """
     item = ordered_list.child if ordered_list is not None else None
     while item is not None:
@@ -224,7 +224,7 @@ def _iter_list_entries(ordered_list: LexborNode | None, level: int) -> Iterator[
 def _iter_ncx_entries(parent: Element | None, level: int) -> Iterator[_NavigationEntry]:
     """Yield the entries below ``parent`` in an NCX table of contents (EPUB 2), depth first.
 
-    ``level`` is the level of its direct children, from 1. Yields nothing if ``parent`` is None.
+    ``level`` is the level of its direct children, from 1. If ``parent`` is None, there are no entries.
     """
     for point in parent.findall(f"{_NCX_NAMESPACE}navPoint") if parent is not None else ():
         content = point.find(f"{_NCX_NAMESPACE}content")

@@ -66,7 +66,7 @@ class ParsedPage(NamedTuple):
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert an HTML page to Markdown without its navigation, and yield it as one document.
 
-    Raises ReaderError if the page has no text, is not text, or nests elements too deeply.
+    Raises ReaderError if the page has no text, cannot be decoded, or nests elements too deeply.
     """
     page = parse_page(stream.read(), origin.name, options)
     if not page.blocks:
@@ -85,7 +85,7 @@ def parse_page(data: bytes, file_name: str, options: ReadOptions) -> ParsedPage:
     """Parse an HTML page and convert its content to Markdown blocks; a page without text has no blocks.
 
     ``file_name`` is the file in messages; ``options`` name the encoding and say if navigation is kept. Raises
-    ReaderError if the file is blank, is not text, or nests elements too deeply.
+    ReaderError if the file is blank, cannot be decoded, or nests elements too deeply.
     """
     markup = _decode_page(data, file_name, options.encoding)
     if not markup or markup.isspace():

@@ -402,8 +402,8 @@ class PageAnalysis:
         """Return the element with the page's title if it is outside ``content``; None if it is inside or not found.
 
         It is the first ``<h1>`` that is neither a link nor in navigation. If that is not outside, it is the element
-        with the text of ``<title>``, else with the ``title`` class, unless a heading has the text of ``<title>``. If
-        the page declares its content (``is_declared``), an ``<h1>`` inside is enough for None.
+        with the text of ``<title>``, else with the ``title`` class, unless a heading has the text of ``<title>``. The
+        result is also None if the page declares its content (``is_declared``) and has such an ``<h1>`` inside.
         """
         is_inside = False
         for heading in self._landmarks.titles:

@@ -181,7 +181,7 @@ class _PageWalker:
         return True
 
     def _enter_node(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
-        """Begin an element, and return the functions that end it; the caller must call them in reverse order."""
+        """Begin an element, and count it if it is content; return functions that end it, to call in reverse order."""
         inline = self.container.inline
         if self._navigation.enter_element(node):
             self._content_depth += 1
@@ -389,7 +389,7 @@ def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -
         return False
     if previous_tag == "span" and previous.last_child is not None and previous.last_child.tag in _WORD_TAGS:
         return True
-    if previous_tag in _WORD_TAGS or tag in _WORD_TAGS or "-" in previous_tag or "-" in tag:
+    if previous_tag in _WORD_TAGS or tag in _WORD_TAGS or "-" in previous_tag + tag:  # with "-": a custom element
         return True
     # A span can be a part of a word, as in syntax highlighting, unless a new word begins with a capital.
     return _ends_like_running_text(previous) and _get_edge_text(node, at_end=False)[:1].isupper()

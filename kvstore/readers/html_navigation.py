@@ -200,9 +200,9 @@ class NavigationFilter:
         if self.analysis.title_path_ids and node.mem_id in self.analysis.title_path_ids:
             return None  # it is, or contains, the title of the page
         if role or tag in _LANDMARK_TAGS:
-            landmark = self._find_landmark_reason(node, tag, stats, role, in_content, in_section)
-            if landmark is not None:
-                return landmark
+            landmark_reason = self._find_landmark_reason(node, tag, stats, role, in_content, in_section)
+            if landmark_reason is not None:
+                return landmark_reason
             if role.startswith("doc-") and role not in _CONTENTS_ROLES:
                 return None
         if attributes:
@@ -241,14 +241,14 @@ class NavigationFilter:
         its attribute, or empty, and ``stats`` are the counts of its text and links. ``in_content``: it is inside the
         content of the page.
         """
-        if role in _CONTENTS_ROLES or (tag == "nav" and stats.num_heading_links and is_table_of_contents(stats)):
+        if role in _CONTENTS_ROLES or (tag == "nav" and is_table_of_contents(stats)):
             return "table of contents"
         if role == "search":
             return "search"
         if tag == "nav" or role in ("navigation", "menu", "menubar", "toolbar"):
             if stats.prose_length > _MIN_LANDMARK_PROSE and stats.prose_length > stats.linked_length:
                 return None
-            return "table of contents" if is_table_of_contents(stats) and stats.num_heading_links else "navigation"
+            return "table of contents" if is_table_of_contents(stats) else "navigation"
         if stats.prose_length > max(_MIN_LANDMARK_PROSE, _MIN_LANDMARK_SHARE * self.analysis.body_weight):
             return None
         if (tag == "header" and not in_section) or role == "banner":
@@ -258,12 +258,8 @@ class NavigationFilter:
         if tag == "aside" or role == "complementary":
             if not in_content and stats.prose_length < _MIN_CONTENT_PROSE:
                 return "beside the content"
-            if (
-                stats.is_mostly_links
-                and stats.num_site_links > 1
-                and 2 * stats.num_site_links > stats.num_links
-                and _leads_to_other_pages(node)
-            ):
+            leads_to_site = stats.num_site_links > 1 and 2 * stats.num_site_links > stats.num_links
+            if stats.is_mostly_links and leads_to_site and _leads_to_other_pages(node):
                 return "links beside the content"
         return None
 
@@ -282,12 +278,8 @@ class NavigationFilter:
         in them, or None. ``stats`` are the counts of its text and links. ``in_content``: the element is inside the
         content of the page.
         """
-        if (
-            in_content
-            and stats.heading_length
-            and stats.num_elements <= MAX_INSPECTED_ELEMENTS
-            and node.css_first("h1") is not None
-        ):
+        is_small_with_heading = stats.heading_length > 0 and stats.num_elements <= MAX_INSPECTED_ELEMENTS
+        if in_content and is_small_with_heading and node.css_first("h1") is not None:
             return None  # the title with its byline
         if in_content and tag == "footer" and not stats.prose_length:
             return "footer of the page"
@@ -305,12 +297,9 @@ class NavigationFilter:
             reason = _find_class_reason(tag, stats, class_and_id, class_match)
             if reason is not None or tag in ("table", "dl"):  # links in a table or a glossary are data
                 return reason
-        if (
-            tag not in ("table", "dl")
-            and _TEASERS_PATTERN.search(class_and_id)
-            and stats.num_site_links > 1
-            and stats.text_length <= _MAX_TEASER_CHARACTERS * stats.num_site_links
-        ):
+        is_short = stats.text_length <= _MAX_TEASER_CHARACTERS * stats.num_site_links
+        has_short_links = stats.num_site_links > 1 and is_short and tag not in ("table", "dl")
+        if has_short_links and _TEASERS_PATTERN.search(class_and_id):
             return "links beside the content"
         if (
             stats.is_before_content
@@ -376,12 +365,9 @@ class NavigationFilter:
                 return "links beside the content"
             self._mixed_elements.add(node.mem_id)
             return None
+        is_list_of_links = stats.num_links > 1 and tag not in ("table", "dl")
         # If the page declares where its content is, weaker evidence is enough to leave out an element outside it.
-        if stats.is_mostly_links and (
-            analysis.is_content_declared
-            or class_match is not None
-            or (stats.num_links > 1 and tag not in ("table", "dl"))
-        ):
+        if stats.is_mostly_links and (analysis.is_content_declared or class_match is not None or is_list_of_links):
             return "links beside the content"
         has_teasers = (
             stats.num_links > 2
@@ -393,11 +379,8 @@ class NavigationFilter:
         is_small = stats.prose_length < _MIN_CONTENT_PROSE
         if is_small and (analysis.is_content_declared or class_match is not None):
             return "beside the content"
-        if (
-            self._has_reached_content
-            and (is_small or stats.text_length < _MAX_PROSE_FINE_PRINT_CHARACTERS)
-            and _is_fine_print(node, stats)
-        ):
+        is_short = is_small or stats.text_length < _MAX_PROSE_FINE_PRINT_CHARACTERS
+        if self._has_reached_content and is_short and _is_fine_print(node, stats):
             return "beside the content"
         if not is_small and 2 * stats.prose_length > stats.text_length:
             is_mixed = stats.num_site_links > 1 and tag in _CONTAINER_TAGS
@@ -472,7 +455,7 @@ def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
     classes = (attributes.get("class") or "").lower()
     if not classes and not attributes.get("id"):
         return ""
-    if tag == "section" or "section" in classes or "level" in classes or "sect" in classes:
+    if tag == "section" or "level" in classes or "sect" in classes:
         return classes
     return f"{classes} {(attributes.get('id') or '').lower()}"
 

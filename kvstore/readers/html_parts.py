@@ -74,7 +74,7 @@ class BlockContainer:
         """End the current paragraph (``inline``) and add it to ``blocks``, preceded by the ``pending_label``, if any.
 
         A footnote mark such as ``[1]`` in a paragraph of its own becomes the label of the next paragraph. Images
-        without text around them stay images, which no answer quotes.
+        without text around them become images in Markdown, which answers do not quote.
         """
         images = [] if self.keeps_images_inline else self.inline.take_lone_images()
         if images:
@@ -186,7 +186,7 @@ class HtmlTable:
         if num_rows > 1:
             self.row_spans[len(self.current_row)] = (num_rows - 1, text)
         self.current_row += [text, *[""] * (num_columns - 1)]
-        self.num_plain_cells += not is_header
+        self.num_plain_cells += int(not is_header)
         self._fill_row_spans()
 
     def end_row(self) -> None:
@@ -225,7 +225,10 @@ class HtmlTable:
         self.rows = joined_rows
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """Return the caption and the table; a single column without a header becomes a list."""
+        """Return the caption and the table; a single column without a header becomes a list.
+
+        A table without rows has only the caption.
+        """
         if not self.header and not self.rows:
             return self.caption
         if not self.header and max(map(len, self.rows)) == 1:

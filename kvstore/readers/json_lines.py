@@ -171,7 +171,8 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
 def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
     """Yield the items that ``make_items`` creates from the object of each line, or a failure for an invalid line.
 
-    Items are documents or triples. Raises ReaderError if all lines are blank, or if the file is not text.
+    Items are documents, or facts about stored documents. Raises ReaderError if all lines are blank, or if the file is
+    not text.
     """
     lines = _iter_lines(stream, origin, options)
     # An undecodable line, a BadLineError, is not blank.
@@ -258,7 +259,7 @@ def _parse_value(text: str) -> JSON:
 
 def _parse_integer(digits: str) -> int:
     """Parse ``digits``, an integer of a JSON text. Raises BadLineError if it does not fit in 64 bits."""
-    # The length comes first, because int() takes long for a long text.
+    # The length is checked first, because int() is slow for a long text.
     if len(digits) <= _MAX_INTEGER_CHARACTERS:
         value = int(digits)
         if -(1 << 63) <= value < 1 << 64:  # signed or unsigned

@@ -41,8 +41,8 @@ _ENCODINGS = {
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Convert a LaTeX file to Markdown; yield it as one document, and a SkippedPart for each included file.
 
-    A file that only includes others yields no document. Raises ReaderError if the macros of the file expand without
-    end, or if it has no text.
+    A file that only includes others yields a SkippedPart instead of a document. Raises ReaderError if the macros of the
+    file expand without end, or if it has no text.
     """
     source_bytes = stream.read()
     encoding = options.encoding

@@ -112,7 +112,7 @@ class LatexSource(MacroTable):
         return line.removeprefix("\\")  # a paragraph begins with it if its first character could be markup
 
     def add_footnote(self, text: str, depth: int) -> str:
-        """Store a footnote and return the reference to it, such as ``[1]``.
+        """Store a footnote with the LaTeX source ``text``, and return the reference to it, such as ``[1]``.
 
         ``depth`` is the nesting depth of the source around it.
         """
@@ -442,7 +442,7 @@ class _LatexText(LatexCursor):
     def _add_listing(self, name: str, body: str) -> None:
         """Add the code block of the verbatim environment ``name``, with the language that its options name.
 
-        ``body`` begins with the options, such as ``[language=C]``.
+        ``body`` can begin with options, such as ``[language=C]``.
         """
         language = ""
         first_line, newline, other_lines = body.partition("\n")

@@ -245,7 +245,10 @@ def _choose_alternative(part: Message) -> Message | None:
 
 
 def _count_words(alternative: Message) -> int:
-    """Return the number of visible words in one alternative of a ``multipart/alternative`` MIME part."""
+    """Return the number of visible words in one alternative of a ``multipart/alternative`` MIME part.
+
+    The words of attachments, which have file names, do not count.
+    """
     text_parts = [text_part for text_part in alternative.walk() if _is_text_type(text_part.get_content_type())]
     unnamed_parts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
     return sum(len(_MARKUP_PATTERN.sub(" ", _decode_text(text_part)).split()) for text_part in unnamed_parts)

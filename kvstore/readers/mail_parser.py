@@ -133,7 +133,7 @@ _MESSAGE_PARSER = BytesParser(_class=_MailPart, policy=_MailPolicy())
 
 
 def parse_message(message_bytes: bytes) -> Message:
-    """Return a message. Raises InvalidMailError if it is damaged or exceeds a limit."""
+    """Parse the bytes of a message and return it. Raises InvalidMailError if it is damaged or exceeds a limit."""
     try:
         return _MESSAGE_PARSER.parsebytes(message_bytes)
     except InvalidMailError:

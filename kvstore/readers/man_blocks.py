@@ -155,7 +155,7 @@ class ManualBlocks:
         self._is_continued = is_continued and not text[-1].isspace()
 
     def _add_text(self, text: str, ending: str = "") -> None:
-        """Add a line of text without roff escapes; ``ending`` is a roff escape to add at its end."""
+        """Add a line of text whose backslashes are literal; ``ending`` is a roff escape to add at its end."""
         self._add_source(text.replace("\\", "\\e") + ending)
 
     def _flush_paragraph(self) -> None:
@@ -200,7 +200,8 @@ class ManualBlocks:
         level = self._levels[-1]
         text_before = self._running_text.take_text()
         is_outside_list = level.is_list_ending or not level.items
-        if text_before and is_outside_list and "\n\n" not in text_before and _is_term(text_before):
+        begins_definition = is_outside_list and "\n\n" not in text_before and _is_term(text_before)
+        if text_before and begins_definition:
             level.open_item(make_item(collapse_whitespace(text_before.replace("\n", ", "))))
         else:
             if text_before:

@@ -310,7 +310,10 @@ class _ManualPage(ManualBlocks):
     # --- displays, lists and tables -----------------------------------------------------------------------------------
 
     def _start_list(self, macro_args: str) -> None:
-        """Handle the mdoc macro ``.Bl``: begin a list of the type that its options name, such as ``-bullet``."""
+        """Handle the mdoc macro ``.Bl``: begin a list of the type that its options name, such as ``-bullet``.
+
+        A list that is nested too deeply is only counted, so that ``.El`` can end it.
+        """
         self._flush_paragraph()
         list_type = next(
             (option.lstrip("-") for option in split_arguments(macro_args) if option in _LIST_OPTIONS), "item"
@@ -331,7 +334,10 @@ class _ManualPage(ManualBlocks):
             self._close_level()
 
     def _start_list_item(self, macro_args: str) -> None:
-        """Handle the mdoc macro ``.It``: begin a list item with its term; in a column list, add a row."""
+        """Handle the mdoc macro ``.It``: begin a list item with its term; in a column list, add a row.
+
+        A term that the macro ``Xo`` opens continues on the next lines, up to ``Xc``.
+        """
         self._finish_open_text()
         level = self._levels[-1]
         if level.mdoc_list_type == "column":

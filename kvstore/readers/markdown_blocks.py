@@ -73,7 +73,10 @@ class InlineBuilder:
         self._needs_space = False  # True if the next text must not continue the last word
 
     def add_text(self, text: str) -> None:
-        """Add literal text; if it continues a word that begins with emphasis, remove the emphasis."""
+        """Add literal text, after a space if :meth:`separate_words` was called and the text would continue a word.
+
+        If the text continues a word that begins with emphasis, remove the emphasis.
+        """
         if not text:
             return
         text = _collapse_whitespace(text)
@@ -253,9 +256,9 @@ def make_heading(level: int, text: str) -> MarkdownBlock:
 
 
 def make_code_block(code: str, language: str = "") -> MarkdownBlock:
-    """Return a code block in ``language`` (empty: unknown).
+    """Return a code block in ``language`` (empty: unknown); nonbreaking spaces in the code become spaces.
 
-    Its fence has more backticks than any backticks in a row in the code.
+    Its fence has more backticks than the code has in a row.
     """
     code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
     max_backticks = max(map(len, _BACKTICKS_PATTERN.findall(code)), default=0)
@@ -288,7 +291,7 @@ def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownB
 def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     """Return the blocks of a definition or note with its term or label put before its first paragraph: ``term: text``.
 
-    Without a term, the blocks are unchanged.
+    Without a term, the blocks are unchanged; without blocks, the term becomes a paragraph.
     """
     if not term:
         return blocks

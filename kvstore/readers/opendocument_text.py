@@ -247,7 +247,7 @@ class OpenDocumentText:
 
 
 def _iter_verbatim(element: Element) -> Iterator[str]:
-    """Yield the text of a line of code, including repeated spaces (OpenDocument 1.3, 6.1.3)."""
+    """Yield the pieces of the text of a line of code, including repeated spaces (OpenDocument 1.3, 6.1.3)."""
     yield element.text or ""
     for part in element:
         if part.tag == f"{TEXT}s":

@@ -99,7 +99,7 @@ def open_main_part(
 
 @contextmanager
 def convert_errors(file_name: str, format_name: str) -> Iterator[None]:
-    """In the ``with`` block, convert any exception except MemoryError into a ReaderError about the file."""
+    """Raise ReaderError, with the file and its format, for any exception but MemoryError in the ``with`` block."""
     try:
         yield
     except (ReaderError, MemoryError):

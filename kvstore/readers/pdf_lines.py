@@ -377,7 +377,7 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        page[name] = previous_contents  # pages stay in memory together, but their converted content need not
+        page[name] = previous_contents  # frees the converted content, as all pages stay in memory
 
 
 def _attach_markers(lines: list[PageLine]) -> list[PageLine]:

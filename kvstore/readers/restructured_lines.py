@@ -190,7 +190,6 @@ def _iter_line_cells(line: str, border_offsets: Sequence[int]) -> Iterator[_Grid
     """
     start = 0
     for column, offset in enumerate(border_offsets[1:], 1):
-        # A cell ends at the next vertical border that this line has.
         if column < len(border_offsets) - 1 and line[offset : offset + 1] not in ("|", "+"):
             continue
         is_border = _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1])

@@ -137,7 +137,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
-    """Return the texts that ``replace`` and ``unicode`` directives define for ``|name|``."""
+    """Return the texts that ``replace`` and ``unicode`` directives define for ``|name|``, by name."""
     substitutions = {}
     for index, line in enumerate(lines):
         match = _DIRECTIVE_PATTERN.match(line)
@@ -162,7 +162,10 @@ class _RestructuredText:
         self._levels: list[str] = []  # the adornment character of each level, doubled if it is also above the title
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of dedented lines; ``depth`` is the number of blocks around them."""
+        """Return the blocks of dedented lines; ``depth`` is the number of blocks around them.
+
+        Beyond ``_MAX_DEPTH``, all lines become one paragraph, whose markup is not parsed.
+        """
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
@@ -248,8 +251,8 @@ class _RestructuredText:
 
         Return the index of the line after them. ``depth`` is the number of blocks around the paragraph.
         """
-        end = start
-        while end < len(lines) and lines[end] and (end == start or lines[end][0] != " "):
+        end = start + 1
+        while end < len(lines) and lines[end][:1] not in ("", " "):
             end += 1
         text = "\n".join(lines[start:end])
         precedes_literal = text.endswith("::")
@@ -258,7 +261,7 @@ class _RestructuredText:
         if text.strip():
             blocks.append(make_paragraph(self._render_inline(" ".join(text.split()))))
         if not precedes_literal:
-            return max(end, start + 1)
+            return end
         body, block_end = read_indented(lines, end)
         quote_character = lines[end + 1][:1] if end + 1 < len(lines) else ""
         if not body and quote_character and not quote_character.isalnum():
@@ -267,7 +270,7 @@ class _RestructuredText:
             body = list(lines[end + 1 : block_end])
         if any(body):
             blocks.append(make_code_block("\n".join(body)))
-        return max(block_end, end, start + 1)
+        return max(block_end, end)
 
     def _parse_list(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int

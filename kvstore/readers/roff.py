@@ -364,7 +364,7 @@ def _strip_comment(line: str) -> str:
 
 def _strip_brackets(name: str) -> str:
     """Return the name in an escape, which is written as ``[name]``, ``(xy`` or ``x``, without its brackets."""
-    return name[1:-1] if name[0] == "[" else name[1:] if name[0] == "(" else name
+    return name[1:-1] if name[0] == "[" else name.removeprefix("(")
 
 
 def _find_expression_end(args: str) -> int:

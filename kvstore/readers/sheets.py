@@ -100,7 +100,8 @@ def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[list[str]]]:
         follows_empty_row = row.number > previous_number + 1
         # A row with one nonempty cell, above a row with several.
         is_title = sum(map(bool, row.cells)) == 1 and sum(map(bool, next_row.cells)) > 1
-        if table and follows_empty_row and is_title and not any(map(_DIGIT_PATTERN.search, next_row.cells)):
+        begins_table = follows_empty_row and is_title and not any(map(_DIGIT_PATTERN.search, next_row.cells))
+        if table and begins_table:
             yield table
             table = []
         table.append(row.cells)

@@ -178,7 +178,8 @@ def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
         if not texts:
             continue
         bullet_kind = _get_bullet_kind(paragraph._p)
-        if bullet_kind != "no" and (bullet_kind or is_list or paragraph.level):
+        may_be_item = bool(bullet_kind or is_list or paragraph.level)
+        if may_be_item and bullet_kind != "no":
             item_numbers = {
                 level: item_number for level, item_number in item_numbers.items() if level <= paragraph.level
             }
@@ -237,7 +238,7 @@ def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
 def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
     """Return the texts of a diagram (SmartArt) as nested lists; empty if the shape is not a diagram.
 
-    The texts are in another file of the PPTX package.
+    The texts are in another part (file) of the PPTX package.
     """
     # The attribute r:dm of an element names the relation to the part with the data of the diagram.
     relation_ids = {

@@ -59,7 +59,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         is_after_pause = cue.start_time - end_time > _MIN_PAUSE_SECONDS
         is_long = bool(paragraphs) and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS
         is_complete = is_long and last_line.endswith(_SENTENCE_ENDINGS)
-        if not paragraphs or is_after_pause or is_complete or cue.speaker != last_speaker:
+        ends_paragraph = is_after_pause or is_complete or cue.speaker != last_speaker
+        if not paragraphs or ends_paragraph:
             speaker_label = f"{cue.speaker}: " if cue.speaker else ""
             paragraphs.append(f"[{_format_time(cue.start_time)}] {speaker_label}{' '.join(new_lines)}")
         else:

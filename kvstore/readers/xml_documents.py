@@ -37,8 +37,8 @@ _FEED_NAMES = frozenset("rss feed RDF".split())
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the documents of an XML file: a web page, feed entries, prose such as DocBook, or data.
 
-    Yields a SkippedPart for a sitemap or a drawing, and for each external entity (content in another file). Raises
-    ReaderError if the file is empty or not valid XML.
+    A sitemap, a drawing, large data without records, and each external entity (content in another file) become a
+    SkippedPart. Raises ReaderError if the file is empty, not valid XML, or has no text.
     """
     file_bytes = stream.read()
     encoding = options.encoding or _find_declared_encoding(file_bytes)

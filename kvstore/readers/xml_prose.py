@@ -192,13 +192,10 @@ class _XmlProse:
         inline.add_text(element.text or "")
         for child in element:
             name = get_local_name(child)
+            is_listing = name == "code" and "\n" in "".join(child.itertext()).strip()
             if child in excluded or name in _IGNORED_NAMES:
                 pass
-            elif (
-                child in self._block_elements
-                or name in _TITLE_NAMES
-                or (name == "code" and "\n" in "".join(child.itertext()).strip())
-            ):
+            elif child in self._block_elements or name in _TITLE_NAMES or is_listing:
                 flush_paragraph()
                 blocks += self._build_block(child, "pre" if name == "code" else name, level)
             else:

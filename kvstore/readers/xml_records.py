@@ -95,7 +95,8 @@ def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
     """Return the text, attributes and children of an element, each as a block or as the blocks of a list item.
 
     An attribute is an item with its name and value. A child without children, or with text between its children, is
-    also an item. Other children become sections, whose headings have the level ``level``, or items with inner lists.
+    also an item. Other children become sections, whose headings have the level ``level``, items with inner lists, or,
+    if they are nested very deeply, only their content.
     """
     content: list[_BlockOrItem] = []
     if (element.text or "").strip():
