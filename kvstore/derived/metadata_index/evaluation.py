@@ -165,7 +165,7 @@ class Evaluation:
 
     @cached_property
     def _unindexed_documents(self) -> DocumentMask:
-        """The documents whose metadata has too many values to be indexed; the index decides no condition on it."""
+        """The documents whose metadata has too many values to be indexed, so the index cannot decide about it."""
         return self._index.find_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
@@ -242,7 +242,7 @@ class Evaluation:
         field, operator, value = condition.field, condition.operator, condition.value
         is_text = isinstance(value, str)
         if is_text and operator != "=" and encode_value(value) is None:
-            return None  # the text is too long to be compared with keys
+            return None  # the text is too long, or has a NUL, so it cannot be compared with keys
         if isinstance(field, MetaField) or (field.name in TEXT_COLUMNS and is_text):
             same_kind = condition.same_kind
             return self._evaluate_values(field, lambda prefix: self._compare_values(prefix, operator, value, same_kind))

@@ -164,7 +164,7 @@ def _hash_name(name: str) -> int:
 def _find_near_rows(
     graph: HnswGraph, vectors: Matrix, row: int, entities: EntityIds, similarity: float
 ) -> _SynonymPairs:
-    """Return the pairs of ``row`` with its nearest rows, nearest first.
+    """Return the pairs of a name, as the number of its ``row``, with the rows of the nearest names, nearest first.
 
     The near rows have a cosine of at least ``similarity``. At most ``_MAX_SYNONYMS`` of them are returned, without rows
     of deleted names (entity 0).

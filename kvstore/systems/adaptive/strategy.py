@@ -220,8 +220,8 @@ class _WalkFactors(NamedTuple):
         """The weight of the graph walk for a question, as a fraction of its maximum weight, from 0 to 1.
 
         It is 0 if the question has no name, or has few words outside its names and is not a comparison. It is reduced
-        if the name is frequent, if the best chunk covers almost all of the question, or if the names, or the words
-        outside them, are a small part of the question.
+        if the name is frequent, or if the best chunk covers almost all of the question. It is also reduced if the
+        names, or the words outside them, are a small part of the question.
         """
         if self.name is None or (self.num_words < _MIN_CHAIN_WORDS and not self.is_comparison):
             return 0.0

@@ -34,7 +34,7 @@ from .community_reports import (
     MAX_NAMED_MEMBERS,
     MAX_REPORT_CHUNKS,
     MAX_TITLE_CANDIDATES,
-    NUM_TITLE_NAMES,
+    MAX_TITLE_NAMES,
     Finding,
     build_title,
     list_report_spans,
@@ -154,14 +154,14 @@ class Communities(StoredCommunities):
         return list(iter_descriptions(self._state, keys, documents))
 
     def list_chunks(self, community: int) -> list[HomeChunk]:
-        """Return the existing chunks most of whose names belong to the community, largest share of names first.
+        """Return the existing chunks assigned to a community or to its descendants, largest share of names first.
 
         Chunks added after the build are included.
         """
         return self.list_chunk_groups([community])[0]
 
     def list_chunk_groups(self, communities: Sequence[int]) -> list[list[HomeChunk]]:
-        """Return, for each community, the existing chunks most of whose names belong to it, largest share first."""
+        """Return, for each community, the existing chunks assigned to it or to its descendants, largest share first."""
         groups = self._list_stored_chunks(communities)
         if not self._is_current:
             existing_chunks = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
@@ -172,7 +172,7 @@ class Communities(StoredCommunities):
         ]
 
     def count_documents(self, community: int) -> int:
-        """Return the number of documents with an existing chunk most of whose names belong to the community."""
+        """Return the number of documents with an existing chunk assigned to a community or to its descendants."""
         records = (self._state.chunks.find(chunk) for chunk, _ in self.list_chunks(community))
         return len({record.document for record in records if record is not None})
 
@@ -190,7 +190,7 @@ class Communities(StoredCommunities):
         members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
         # The first few names usually suffice, since few names contain each other.
         first_entities = list(
-            dict.fromkeys(entity for entities in members for entity in entities[: NUM_TITLE_NAMES + 1])
+            dict.fromkeys(entity for entities in members for entity in entities[: MAX_TITLE_NAMES + 1])
         )
         names = dict(
             zip(first_entities, (record.name for record in self._state.entities.get_many(first_entities)), strict=True)
@@ -254,7 +254,7 @@ class Communities(StoredCommunities):
     def list_sources(self, community: int) -> list[StoredSpan]:
         """Return the spans that a report on the community is written from.
 
-        They are the sentences chosen for its children, then the chunks most of whose names belong to it, in order of
+        They are the sentences chosen for its children, then the chunks assigned to the community itself, in order of
         document keys and ordinals. For a deleted chunk, there is an empty span of document 0, before the other chunks.
         """
         sources = dict.fromkeys(
@@ -315,9 +315,9 @@ class Communities(StoredCommunities):
         return [None if community == NO_COMMUNITY else community for community in finest.tolist()]
 
     def find_by_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, the communities that most of its names belong to, coarsest first.
+        """Return, for each chunk, its communities, coarsest first.
 
-        They are computed from the entities that the chunk mentions.
+        At each level, it is the community in which the names in the chunk have the most weight.
         """
         homes, _ = self._compute_homes(chunks)
         return [self._get_root_path(home) for home in homes.tolist()]
@@ -387,9 +387,9 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _is_current(self) -> bool:
-        """True if all stored members and chunks exist, and no others, because nothing changed since the build.
+        """True if nothing changed since the build, so that all stored members and chunks exist, and no others.
 
-        False if the query excludes any document.
+        False in a write transaction, and if the query has a condition on documents.
         """
         # A write transaction can have made changes, but the number of the last change grows only at commit.
         is_unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
@@ -465,7 +465,7 @@ class Communities(StoredCommunities):
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Return two arrays: the home community of each chunk, and the fraction of its names' weight that is in it.
 
-        The home is the finest community that most of the chunk's names, by weight, belong to; -1 without names. Only
+        The home is the finest community in which the chunk's names have the most weight; -1 without names. Only
         names that were in the entity graph at build time count.
         """
         ids = np.array(chunks, np.uint64)
@@ -484,7 +484,7 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[HomeChunk]]:
-        """By community, the chunks added after the build most of whose names belong to it, or to a descendant.
+        """By community, the chunks added after the build that are assigned to it or to a descendant, by their names.
 
         Only the first ``_MAX_ASSIGNED_CHUNKS`` chunks are assigned.
         """

@@ -6,7 +6,7 @@ smallest member. Nodes and chunks are in the order of the entity graph.
 
 A group of one entity is not a community. A community that the next level does not split exists only at the coarser of
 the two levels, as in GraphRAG. A chunk has one home community at each level, chosen from the top down: the community
-whose members account for most of the weight of its names. The weight of a name is its strength in the chunk, divided by
+in which its names have the most weight. The weight of a name is its strength in the chunk, divided by
 the square root of the number of chunks that mention it.
 """
 
@@ -35,8 +35,8 @@ class CommunityTree:
     ``partitions`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has
     no new community at a level, the community of the coarser level is repeated; a node in no community has
     :data:`NO_COMMUNITY`. ``levels`` and ``parents`` have the level and the parent of each community. ``homes`` has, for
-    each chunk, the finest community that most of its names belong to. ``shares`` has the fraction of the names' weight
-    in that community. ``vectors`` are unit vectors of the communities, the centroids of their members' vectors.
+    each chunk, the finest community in which its names have the most weight. ``shares`` has the fraction of the names'
+    weight in that community. ``vectors`` are unit vectors of the communities, the centroids of their members' vectors.
     """
 
     graph: EntityGraph
@@ -159,11 +159,11 @@ def assign_homes(
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return, for each of ``count`` chunks, its home and the fraction of its names' weight in it, as two arrays.
 
-    The home of a chunk is the finest community that most of its names, by weight, belong to. Chunk
-    ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which is a member of the communities
-    ``partitions[:, i]`` (coarsest level first). At each level, the home of a chunk is one of the communities inside its
-    home at the previous level: the community in which its names have the most weight or, if several tie, the lowest
-    number. A chunk without one has :data:`NO_COMMUNITY` and the fraction 0.
+    The home of a chunk is found level by level, from the coarsest. At each level, it is one of the communities inside
+    the home at the previous level: the community in which the chunk's names have the most weight or, if several tie,
+    the community with the lowest number. Chunk ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which
+    is a member of the communities ``partitions[:, i]`` (by level). A chunk without a home has :data:`NO_COMMUNITY` and
+    the fraction 0.
     """
     totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(totals, mention_chunks, weights)

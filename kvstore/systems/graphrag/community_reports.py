@@ -32,8 +32,8 @@ from .community_building import NO_COMMUNITY, CommunityTree
 
 #: The maximum number of words of a summary.
 MAX_SUMMARY_WORDS = 120
-#: The number of member names in a title, and the number of strongest members considered for it.
-NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
+#: The maximum number of member names in a title, and of strongest members considered for it.
+MAX_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
 #: The maximum number of findings of a community, and of findings that it inherits from each child.
 MAX_FINDINGS, _MAX_INHERITED_FINDINGS = 8, 2
 #: The maximum number of home chunks, largest share first, that a report is made from.
@@ -78,7 +78,7 @@ def build_title(names: Iterable[str]) -> str:
     for name in names:
         if not any(name in other or other in name for other in title_names):
             title_names.append(name)
-        if len(title_names) == NUM_TITLE_NAMES:
+        if len(title_names) == MAX_TITLE_NAMES:
             break
     return ", ".join(title_names)
 
@@ -202,8 +202,8 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
 def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     """Return, by community, the indexes of the chunks that its report is made from, ascending.
 
-    They are chunks whose home is the community: it is the finest community that most of their names belong to. Only the
-    :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in it are returned.
+    They are chunks whose home is the community: the finest community in which their names have the most weight. Only
+    the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in it are returned.
     """
     chunks_by_home: dict[int, list[int]] = {}
     for chunk_index, home in enumerate(tree.homes.tolist()):

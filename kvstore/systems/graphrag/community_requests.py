@@ -138,7 +138,7 @@ class CommunityLabels(ReadRequest[list[CommunityLabel]]):
 
 
 class CommunityChunks(ReadRequest[list[list[int]]]):
-    """A request for the chunks most of whose names belong to a community, for each community, largest share first.
+    """A request for the chunks assigned to each community or to its descendants, largest share first.
 
     The share of a chunk is the fraction of its names that belong to the community.
     """
@@ -146,7 +146,7 @@ class CommunityChunks(ReadRequest[list[list[int]]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
-        """Read, for each community, the chunks most of whose names belong to it, largest fraction of names first."""
+        """Read, for each community, the chunks assigned to it or to its descendants, largest share of names first."""
         groups = require_communities(state).list_chunk_groups(self.communities)
         return [[chunk for chunk, _ in group] for group in groups]
 

@@ -65,7 +65,7 @@ class CommunityMember(NamedTuple):
 
 
 class HomeChunk(NamedTuple):
-    """A chunk most of whose names belong to a community; ``share`` is their fraction of its names, by weight."""
+    """A chunk assigned to a community; ``share`` is the fraction of its names that belong to it, by weight."""
 
     chunk: int
     share: float
@@ -215,7 +215,7 @@ class StoredCommunities:
     def _list_home_chunks(self, community: int) -> list[HomeChunk]:
         """Return the chunks assigned to the community itself, not to its children, at build time, largest share first.
 
-        A chunk is assigned to the finest community that most of its names belong to.
+        A chunk is assigned to the finest community in which its names have the most weight.
         """
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 

@@ -18,7 +18,7 @@ from ...text.everyday_words import is_everyday
 from .ordered_chunks import OrderedChunks, TopicSentence
 
 #: The maximum number of words of a summary, and of the words of a title.
-MAX_SUMMARY_WORDS, NUM_TITLE_WORDS = 100, 3
+MAX_SUMMARY_WORDS, MAX_TITLE_WORDS = 100, 3
 #: The approximate number of bytes of a topic's text that a model is shown.
 _MAX_PROMPT_BYTES = 6_000
 
@@ -107,7 +107,7 @@ def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
     draft.summary = _select_sentences(chunks, sentences, chunk_counts, len(draft.chunk_indexes))
     most_shared_first = sorted(chunk_counts, key=lambda word: (-chunk_counts[word], -word_counts[word], word))
     title_words = _iter_distinct_words(word for word in most_shared_first if not is_everyday(word))
-    draft.title = list(islice(_find_title_words(chunks, sentences, title_words), NUM_TITLE_WORDS))
+    draft.title = list(islice(_find_title_words(chunks, sentences, title_words), MAX_TITLE_WORDS))
     draft.prompt_spans = _limit_prompt_spans(
         (chunk_index, 0, chunks.get_size(chunk_index)) for chunk_index in draft.chunk_indexes
     )
@@ -169,7 +169,7 @@ def _select_shared_words(titles: Sequence[Sequence[TitleWord]]) -> list[TitleWor
             word_counts[title_word.word] += 1
             first_title_words.setdefault(title_word.word, title_word)
     words = _iter_distinct_words(word for word, _ in word_counts.most_common())
-    return [first_title_words[word] for word in islice(words, NUM_TITLE_WORDS)]
+    return [first_title_words[word] for word in islice(words, MAX_TITLE_WORDS)]
 
 
 def _select_prompt_spans(child_sentences: Sequence[Sequence[TopicSentence]]) -> list[tuple[int, int, int]]:

@@ -28,7 +28,7 @@ from ...structures.vectors.vectors import Matrix, Vector
 from ...text.blocks import format_summary_sentence
 from .ordered_chunks import MAX_SUMMED_CHUNKS
 from .topic_building import Topic
-from .topic_summaries import NUM_TITLE_WORDS
+from .topic_summaries import MAX_TITLE_WORDS
 from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"
@@ -307,7 +307,7 @@ class Topics:
         """Return names of a topic's entities for its title, skipping deleted ones and names that contain each other."""
         names: list[str] = []
         for entity in self.get(topic).entities:
-            if len(names) < NUM_TITLE_WORDS and entity in self._state.entities:
+            if len(names) < MAX_TITLE_WORDS and entity in self._state.entities:
                 name = self._state.entities.get(entity).name
                 if not any(name in other or other in name for other in names):
                     names.append(name)
