@@ -453,7 +453,7 @@ def _bind_parameters(parameters: StatementValues) -> StatementValues:
 
 
 def _convert_value(value: Any) -> Any:
-    """Convert a parameter to an SQLite type: dates and times to ISO 8601, buffers to bytes."""
+    """Convert a date or time to ISO 8601, and a buffer to bytes, for SQLite; return other values unchanged."""
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value

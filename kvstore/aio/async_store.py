@@ -279,7 +279,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
     @property
     def closed(self) -> bool:
-        """True if this handle was closed."""
+        """True if this handle can no longer be used."""
         return self._target.closed
 
     @property

@@ -262,7 +262,7 @@ class BatchedChanges:
     def is_large(self) -> bool:
         """True if the pending batch is large enough to be applied.
 
-        The limit is lower while documents are only stored and are linked to the names in them at the end.
+        The limit is lower for the first documents of a store, which are linked to the names in them only at the end.
         """
         return self.pending.size > (_MAX_FIRST_PENDING if self._changes.can_defer_linking else _MAX_PENDING)
 

@@ -355,15 +355,15 @@ class _OneShotMethod:
         """Store the class in which the method is defined, and its name; Python calls this when it creates the class."""
         self._owner, self._name = owner, name
 
-    def __get__(self, database: Handle | None, owner: type | None = None) -> Callable[..., Any]:
+    def __get__(self, handle: Handle | None, owner: type | None = None) -> Callable[..., Any]:
         """Build the method, store it in the class in place of this descriptor, and return it.
 
-        The result is bound to ``database``, if given.
+        It is bound to ``handle`` (None: the method is accessed on the class, and stays unbound).
         """
         method = self._get_method(_import_transaction_class())
         method = check_arguments(_build_method(method, self._run, self._owner))
         setattr(self._owner, self._name, method)
-        bound_method: Callable[..., Any] = getattr(owner if database is None else database, self._name)
+        bound_method: Callable[..., Any] = getattr(owner if handle is None else handle, self._name)
         return bound_method
 
 

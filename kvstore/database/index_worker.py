@@ -146,9 +146,9 @@ class IndexManager:
         }
 
     def _select_indexes(self, kind: str | None) -> list[Index]:
-        """Return the index of a kind (None: all indexes), each followed by the index files that are built with it.
+        """Return the index of a kind (None: of every kind), each followed by the index files that are built with it.
 
-        Raises InputError if the store has no index of this kind.
+        Raises InputError if a kind is given and the store has no index of it.
         """
         if kind is None:
             named_indexes = [index for index in INDEXES.values() if not getattr(index, "companion_of", "")]
@@ -173,7 +173,7 @@ class IndexManager:
 
         ``next_chunk`` is the id of the next new chunk. Raises nothing, because the commit has already succeeded.
         """
-        due_indexes = [index for index in list_automatic_indexes() if self._may_be_due(index, next_chunk)]
+        due_indexes = [index for index in list_automatic_indexes() if self._check_due(index, next_chunk)]
         with self._lock:
             if due_indexes and self._thread is None and not self._stop_requested.is_set():
                 self._thread = MaintenanceThread(target=self._extend_files, args=(due_indexes,), name="kvstore index")
@@ -187,8 +187,8 @@ class IndexManager:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _may_be_due(self, index: FileIndex[Any, Any], next_chunk: int) -> bool:
-        """True if an automatic index may have enough new chunks to be extended; ``next_chunk`` is the next new id.
+    def _check_due(self, index: FileIndex[Any, Any], next_chunk: int) -> bool:
+        """Return True if an automatic index may have enough new chunks to be extended; ``next_chunk`` is the next id.
 
         If the store is too small to need its file, the chunk id at which to check again is recorded, so that the next
         commits are cheap. An error while reading the store is recorded for the status of the index.

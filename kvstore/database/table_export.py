@@ -63,7 +63,10 @@ def export_table(reader: TableReader, name: str, path: str | os.PathLike[str]) -
 
 @contextmanager
 def open_table_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
-    """Open a Parquet or Arrow writer, by the suffix of the file, for rows of an Arrow ``schema``."""
+    """Open a writer of rows of an Arrow ``schema``: Parquet for the suffix ``.parquet``, else Arrow.
+
+    Raises MissingExtraError without pyarrow.
+    """
     if suffix == ".parquet":
         parquet = import_extra("pyarrow.parquet", "arrow", "a .parquet file")
         with parquet.ParquetWriter(file, schema) as writer:

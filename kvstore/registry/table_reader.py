@@ -80,7 +80,7 @@ class TableReader:
 
     def has_row(self, table: str, number: int) -> bool:
         """True if ``table`` has a row under this number."""
-        is_in_range = 0 <= number < 1 << 64  # of the keys, unsigned integers of 64 bits
+        is_in_range = 0 <= number < 1 << 64  # keys are unsigned 64-bit integers
         return is_in_range and self.state.lmdb.get(table, encode_u64(number)) is not None
 
     def find_document(self, key: str) -> int | None:

@@ -249,7 +249,7 @@ class _Module:
     """A virtual-table module for one table of one connection. SQLite calls it when a query first names the table."""
 
     def __init__(self, connection: _Connection, name: str) -> None:
-        """Create the module of the table ``name`` of a connection. A query that uses the table first loads it."""
+        """Create the module of the table ``name``, which is loaded when a query of ``connection`` first uses it."""
         self._connection = connection
         self._name = name
 

@@ -150,7 +150,7 @@ def _suggest_word(unexpected_word: str, position: int | None, text: str) -> str:
 
 
 def _suggest_function(name: str) -> str:
-    """Return the remedy for an unknown function: the SQLite function with the nearest name, if any is similar."""
+    """Return the remedy for an unknown function: the SQLite function with a similar name or, without one, advice."""
     functions = apsw.Connection(":memory:").execute("SELECT DISTINCT name FROM pragma_function_list")
     suggestion = suggest(name, (function for (function,) in functions))
     return f"did you mean {suggestion}?" if suggestion else "use the functions of SQLite"

@@ -150,7 +150,7 @@ def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | 
 
 
 def _get_stating_key(reader: TableReader, document: int) -> str | None:
-    """Return the key of the document with the id ``document``, which states an edge; None for the user (``USER``)."""
+    """Return the key of the document that states an edge, given by its id; None for ``USER``: the user states it."""
     return None if document == USER else reader.get_document(document).key
 
 
@@ -386,7 +386,7 @@ TRIPLES = SqlTable(
 
 
 def _to_sql_value(value: Any) -> SqlValue:
-    """Return a value that SQLite can store; other types become text."""
+    """Return ``value`` if it has a type of SQLite, else its text."""
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
