@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
 
 from ..structures.documents.chunks import GROUP_SIZE, AbstractRecord
 from ..text.greedy_cover import (
@@ -224,22 +224,14 @@ class AbstractTreeBuilder:
         abstract of this section and of each section in it that has leaves. Section -1 is the whole document.
         """
         children: list[int] = []
-        index = 0
-        while index < len(leaves):
-            inner_section = self._get_child_toward(section, self._nodes[leaves[index]].section)
+        leaf_groups = groupby(leaves, key=lambda leaf: self._get_child_toward(section, self._nodes[leaf].section))
+        for inner_section, leaf_group in leaf_groups:
             if inner_section is None:
-                children.append(leaves[index])
-                index += 1
-                continue
-            end = index
-            while (
-                end < len(leaves) and self._get_child_toward(section, self._nodes[leaves[end]].section) == inner_section
-            ):
-                end += 1
-            children.append(self._build_node(inner_section, leaves[index:end], node_by_section))
-            index = end
+                children += leaf_group
+            else:
+                children.append(self._build_node(inner_section, list(leaf_group), node_by_section))
         # Leaves that no heading divides are grouped by their terms.
-        if len(children) > _MAX_CHILDREN and all(child in leaves for child in children):
+        if len(children) > _MAX_CHILDREN and len(children) == len(leaves):
             children = self._join_similar(children, section)
         node_index = children[0] if len(children) == 1 else self._add_parent(children, section)
         node_by_section[section] = node_index
