@@ -38,7 +38,7 @@ from .result_text import (
     to_json_value,
     truncate,
 )
-from .store_facts import fetch_named_rows, get_default_strategy
+from .store_queries import fetch_named_rows, get_default_strategy
 from .tool_definitions import check_argument_length, check_tool_arguments, iter_tools
 
 #: The timeout in seconds of a tool without a language model.

@@ -10,7 +10,7 @@ from typing import Any
 import kvstore
 
 from ...errors import KvstoreError
-from ..store_facts import get_default_strategy
+from ..store_queries import get_default_strategy
 from .cited_pieces import DocumentTexts, split_paragraphs
 from .page import ExplorerPage, PageContent, PageRequest
 

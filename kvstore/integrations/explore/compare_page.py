@@ -13,7 +13,7 @@ from markupsafe import Markup
 import kvstore
 
 from ...errors import InputError, KvstoreError
-from ..store_facts import get_default_strategy
+from ..store_queries import get_default_strategy
 from .ask_page import build_hit_data
 from .cited_pieces import DocumentTexts
 from .guard import hash_source

@@ -13,7 +13,7 @@ from markupsafe import Markup
 import kvstore
 
 from ...errors import DocumentNotFoundError, InputError
-from ..store_facts import fetch_named_rows
+from ..store_queries import fetch_named_rows
 from .document_text import ByteSpan, link_names, merge_spans, render_marked_text
 from .markdown_view import Insert, render_markdown
 from .page import ExplorerPage, PageContent, PageRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import language
 from ...errors import InputError
-from ..store_facts import fetch_named_rows
+from ..store_queries import fetch_named_rows
 from .list_page import MAX_PAGE, PAGE_SIZE
 from .page import ExplorerPage, PageContent, PageRequest
 

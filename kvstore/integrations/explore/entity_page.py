@@ -9,7 +9,7 @@ import kvstore
 
 from ...errors import EntityNotFoundError
 from ..entity_network import NUM_SCANNED_NEIGHBORS, build_network_around
-from ..store_facts import list_built_indexes
+from ..store_queries import list_built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The default number of neighbors, and the maximum number of listed documents.

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ...language import read_ingests
-from ..store_facts import fetch_named_rows, get_default_strategy
+from ..store_queries import fetch_named_rows, get_default_strategy
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The number of listed ingests and of documents with omitted text.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..store_facts import fetch_named_rows, list_built_indexes
+from ..store_queries import fetch_named_rows, list_built_indexes
 from .page import PageContent, PageRequest
 
 #: The number of rows per page, and the maximum number of a page in a URL.

@@ -15,7 +15,7 @@ import numpy as np
 import kvstore
 
 from ...errors import EmbedderError, InputError
-from ..store_facts import list_built_indexes
+from ..store_queries import list_built_indexes
 from .chunk_map import AXIS_STEPS, ChunkMap, get_chunk_map
 from .document_text import strip_markdown
 from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from ..store_facts import fetch_named_rows
+from ..store_queries import fetch_named_rows
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The number of listed documents.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import EntityNotFoundError
-from ..store_facts import fetch_named_rows, list_built_indexes
+from ..store_queries import fetch_named_rows, list_built_indexes
 from .list_page import RowList, build_index_page
 from .page import ExplorerPage, PageContent, PageRequest
 

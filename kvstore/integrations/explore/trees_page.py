@@ -9,7 +9,7 @@ from typing import Any
 import kvstore
 
 from ...errors import EntityNotFoundError
-from ..store_facts import fetch_named_rows
+from ..store_queries import fetch_named_rows
 from .list_page import RowList
 from .page import ExplorerPage, PageContent, PageRequest
 
