@@ -91,7 +91,7 @@ class Answer(Columnar):
 
     @property
     def outcome(self) -> Outcome:
-        """``answered``; ``nearest`` if it abstained and shows the nearest sentences; ``nothing`` if it shows none."""
+        """``answered``, or ``nearest`` if it abstained and shows the nearest sentences, else ``nothing``."""
         if not self.abstained:
             return "answered"
         return "nearest" if self.citations else "nothing"

@@ -343,7 +343,7 @@ class _QuestionTerms(NamedTuple):
 
     @classmethod
     def from_question(cls, query: Query, language: str | None) -> _QuestionTerms:
-        """Parse the question of a query in a language (None: English), and compute the rarities of its terms.
+        """Parse the question of a query in a language (None: English), and compute the rarity (IDF) of each term.
 
         The rarity of a pair of consecutive terms is the lower one of the two.
         """

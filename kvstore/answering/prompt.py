@@ -113,7 +113,7 @@ def _render_context(passages: Sequence[Hit], lines_by_title: Mapping[str, Sequen
 
 
 def _list_new_abstracts(evidence: Evidence, passages: Sequence[Hit]) -> list[str]:
-    """Return the texts of the abstracts of the passages' documents, without those that a passage contains."""
+    """Return the abstracts (summaries) of the passages' documents, without those that a passage contains."""
     passages_text = "\n".join(hit.text for hit in passages)
     documents = {hit.document for hit in passages}
     texts = [abstract.text for abstract in evidence.abstracts if abstract.document in documents]

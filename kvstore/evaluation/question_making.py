@@ -117,7 +117,9 @@ class _AskableFact:
 
 
 def make_questions(store: Store, limit: int = 100) -> list[Question]:
-    """Return at most ``limit`` questions that documents answer, and at most half as many that none answers.
+    """Return at most ``limit`` questions that documents answer, and then near misses, which none answers.
+
+    There are at most half of ``limit`` near misses, or one if ``limit`` is 1.
 
     >>> store.put("tea", "Tea is a drink made from the leaves of a shrub in Assam.")
     True
@@ -193,7 +195,7 @@ def _iter_facts(document: Document) -> Iterator[_AskableFact]:
     title = document.title or next((block.title for block in blocks if block.kind == "heading"), "")
     subject = to_plain_text(title).strip()
     heading_facts = list(_iter_heading_facts(document, blocks, subject, is_english))
-    # A question about the title alone is the easiest one.
+    # A question about the title alone is the easiest one, so it is only asked if there is no other heading.
     yield from [fact for fact in heading_facts if fact.attribute] or heading_facts
     for block in blocks:
         if block.kind == "table":
@@ -281,9 +283,9 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
 
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
-    """Yield a fact for each English sentence of a paragraph that has the form of a definition, a date or a statement.
+    """Yield a fact for each English sentence of a block that has the form of a definition, a date or a statement.
 
-    ``key`` and ``text`` are the document's key and text, and ``block`` is the paragraph.
+    ``key`` and ``text`` are the document's key and text, and ``block`` is a paragraph or list item in it.
     """
     for sentence_index, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end
@@ -320,7 +322,8 @@ def _is_name(subject: str) -> bool:
 def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -> list[Question]:
     """Return at most ``limit`` near misses: questions that resemble answerable ones, but that no document answers.
 
-    Each joins the attribute of a fact with the subject of a fact from another document.
+    A fact is an attribute of a subject, such as "price of tea". Each near miss joins the attribute of a fact with the
+    subject of a fact from another document.
     """
     questions: list[Question] = []
     texts: set[str] = set()

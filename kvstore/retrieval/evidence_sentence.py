@@ -15,7 +15,7 @@ from ..text.blocks import to_plain_text, unwrap_links
 
 
 def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
-    """Return the assertion with the highest confidence of each edge (child, parent) of the entity forest.
+    """Return the assertion with the highest confidence of each edge (child, parent) of the trees of entities.
 
     An assertion is a statement of the edge by a document, by data or by the user. Unknown edges are omitted. Ties are
     broken by document key and offset.

@@ -27,7 +27,7 @@ class Hierarchy:
         self._node_sentences = state.get_node_sentences(max_relatives)
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return the nodes of the entity forest with each name (in normal form); an empty tuple for an unknown name."""
+        """Return the nodes with each name (in normal form) in the trees of entities; empty for an unknown name."""
         # An address is a place where a name occurs: a node or an abstract. The address of a node is its id.
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 

@@ -186,7 +186,7 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
 
 
 def _sort_rarest_first(weights: TermWeights) -> list[str]:
-    """Return the terms by descending rarity.
+    """Return the terms by descending rarity (IDF).
 
     All scores are summed in this order, because the rounding of a floating-point sum depends on the order.
     """

@@ -74,7 +74,7 @@ def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]
 
 
 def _iter_tree_locations(state: State, node: int, display_name: str, identity: Identity) -> Iterator[Location]:
-    """Yield the locations at a node of the entity forest: one for each parent, or one without a parent for a root.
+    """Yield the locations at a node of the entity trees: one for each parent, or one without a parent for a root.
 
     Their texts name the parent and at most ``_MAX_NAMED_CHILDREN`` children. ``identity`` is the entity at the node,
     which is shown as ``display_name``.
@@ -102,7 +102,7 @@ def _iter_tree_locations(state: State, node: int, display_name: str, identity: I
 
 
 def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
-    """Return the name of the entity at each node of the entity forest, in order."""
+    """Return the name of the entity at each node, in order."""
     return [record.name for record in state.entities.get_many([state.forest.get_node(node).entity for node in nodes])]
 
 

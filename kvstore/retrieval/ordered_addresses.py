@@ -28,10 +28,11 @@ class AbstractAddress(NamedTuple):
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Return the nodes of the entity forest and the abstracts that name an entity, each the most informative first.
+    """Return the nodes (in the trees of entities) and the abstracts (summaries) that name an entity.
 
-    ``identity`` is the entity with all its names. At most ``limit`` places are returned, those with the lowest ranks,
-    but also all that tie with the last of them.
+    The nodes are sorted by tree and name, and the abstracts by rank, the most informative first. ``identity`` is the
+    entity with all its names. At most ``limit`` places are returned, those with the lowest ranks, but also all that tie
+    with the last of them.
     """
     places = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [node for rank, node in places if rank == addresses.NODE_RANK]

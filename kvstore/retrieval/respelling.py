@@ -160,9 +160,9 @@ def _find_foreign_replacements(question: str, state: State, stem: Callable[[str]
 
 
 def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the words of an English question that no chunk has to the other spelling that the most chunks have, if any.
+    """Map the words of an English question that no chunk has to their other spelling, British or American.
 
-    A spelling is British or American.
+    Of several other spellings, the one that the most chunks have is used. Words without a known one are omitted.
     """
     terms = {word: stem(word) for word in _SPELLED_WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))

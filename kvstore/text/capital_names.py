@@ -226,7 +226,11 @@ class CapitalNames:
         return key in self._words.titles or (self._has_capital_nouns and key.endswith(self._long_titles))
 
     def _is_common(self, key: str) -> bool:
-        """True if a word in normal form is a common noun: by the document, the list of the language, or its ending."""
+        """True if a word in normal form is a common noun.
+
+        It is one if the document shows it, if the word list of the language has it, or if its ending is that of common
+        nouns and not that of places.
+        """
         if key in self._common_words or key in self._words.common:
             return True
         return key.endswith(self._words.common_endings) and not key.endswith(self._words.place_endings)

@@ -183,11 +183,11 @@ def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, 
     titles, if one occurs twice, as a speaker does, or if most paragraphs of several lines have none.
     """
     headings: dict[int, PlainHeading] = {}
-    num_long = 0
+    num_multiline = 0
     for start, end in paragraphs:
         if text.find("\n", start, end) < 0:
             continue
-        num_long += 1
+        num_multiline += 1
         match = _TITLED_PATTERN.fullmatch(text, start, end)
         if match is None or len(match["title"].split()) > _MAX_TITLE_WORDS:
             continue
@@ -199,7 +199,7 @@ def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, 
         title_end = match.end("title")
         headings[start] = PlainHeading(start, title_end, _MAX_LEVEL, match["title"], title_end)
     is_distinct = len({heading.title for heading in headings.values()}) == len(headings)
-    has_enough = len(headings) >= _MIN_TITLES and 2 * len(headings) > num_long
+    has_enough = len(headings) >= _MIN_TITLES and 2 * len(headings) > num_multiline
     return headings if has_enough and is_distinct else {}
 
 

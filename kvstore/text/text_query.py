@@ -246,7 +246,8 @@ class _Parser:
     def _parse_words(self) -> list[WordPattern]:
         """Parse one token, a string in double quotes or text without spaces, and a ``*`` after it; return its words.
 
-        Raises InputError if the next token is neither, or if the query has too many words.
+        Raises InputError if the next token is neither or is invalid, such as an unclosed string, or if the query has
+        too many words.
         """
         kind, token = self._peek()
         if kind not in ("string", "word") or (kind == "word" and token in ("AND", "OR", "NOT")):
@@ -276,7 +277,7 @@ class _Parser:
         return self._tokens[index][:2] if index < len(self._tokens) else ("", "")
 
     def _accept(self, token: str) -> bool:
-        """If the next token is ``token``, skip it and return True."""
+        """If the next token is ``token``, skip it and return True. Otherwise, return False."""
         _, next_token = self._peek()  # a string includes its quotes
         if next_token != token:
             return False
@@ -306,7 +307,7 @@ _parse_cached = lru_cache(maxsize=1024)(parse_text_query)
 
 
 def build_text_matcher(query: str | TextQuery, stemmer: str) -> Callable[[str], bool]:
-    """Return a predicate that is true for texts that match a query, as typed or parsed.
+    """Return a predicate that is true for texts that match ``query``, a text as typed or a parsed query.
 
     ``stemmer`` is the name of a stemmer: words match if their stems are equal. Raises InputError for an invalid query.
     """

@@ -142,7 +142,7 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
 
     The value is a Snowball stemmer, such as ``german``; the name of a segmenter, for a
     :class:`~.segmenters.Segmenter`; or ``none`` or ``multilingual``, for a function that returns words unchanged.
-    Raises InputError for any other value, or MissingExtraError.
+    Raises InputError for any other value, and MissingExtraError if a package of the segmenter is not installed.
     """
     if stemmer in ("none", MULTILINGUAL):
         return str  # returns the word itself
@@ -277,7 +277,7 @@ def _list_folded_search_words(folded: str, stem: Callable[[str], str]) -> list[s
     """Return the words that a search for ``folded``, a text in normal form, looks up, in order.
 
     A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
-    A word that a Segmenter split off is omitted if it is a single function character.
+    A word that a Segmenter split off is omitted if it is a single character that can be a function word.
     """
     if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
         return find_term_words(folded)
