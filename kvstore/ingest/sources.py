@@ -295,12 +295,10 @@ class _FileSearch:
                 self.skipped["sources of pages"] += 1
             elif self._is_accepted_by_name(relative_path):
                 self._add_file(str(path), relative_path, real_root, _get_location(path))
+            elif (detected_format := _detect_format(str(path))) is not None:
+                self._add_file(str(path), relative_path, real_root, _get_location(path), detected_format)
             else:
-                detected_format = _detect_format(str(path))
-                if detected_format is not None:
-                    self._add_file(str(path), relative_path, real_root, _get_location(path), detected_format)
-                else:
-                    self._count_skipped(relative_path)
+                self._count_skipped(relative_path)
 
     def _add_coverage(self, root: str, accepts: Callable[[str], bool]) -> None:
         """Record that the search covers the files in ``root`` that ``accepts`` accepts and no pattern excludes."""
@@ -330,8 +328,8 @@ class _FileSearch:
         """Yield (path, path relative to the root) of the files below a folder, at most ``max_depth`` folders down.
 
         ``max_depth`` None means no limit. Hidden and excluded names, links to folders and stores are counted as
-        skipped. Unreadable folders and files are added to the failures, except broken links that ``selects`` rejects (a
-        function that takes a relative path; None: it selects every path).
+        skipped. Unreadable folders and files are added to the failures. ``selects`` is true for the relative paths of
+        the wanted files (None: all are wanted); broken links that are not wanted are only counted as skipped.
         """
         real_root = os.path.realpath(root)
         pending = [(root, "", 0)]  # a stack of (path, relative path, depth)

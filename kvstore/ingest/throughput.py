@@ -36,11 +36,11 @@ class Pace:
 
     @property
     def bytes_done(self) -> int:
-        """The number of bytes that are read."""
+        """The number of bytes read so far."""
         return self._finished_bytes + self._current_bytes
 
     def start(self, total_bytes: int) -> None:
-        """Begin with ``total_bytes`` bytes to read."""
+        """Start the measurement of an ingest that has ``total_bytes`` bytes to read."""
         self.total_bytes = total_bytes
         self._add_point()
 

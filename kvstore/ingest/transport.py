@@ -90,7 +90,7 @@ class Inbox:
 
 
 def _pack(value: object) -> bytes:
-    """Encode a value with msgpack; raises ValueError for a type that is not sent."""
+    """Encode a value with msgpack; raises ValueError for a type that cannot be sent."""
     packed: bytes = msgpack.packb(value, default=_encode, strict_types=True, unicode_errors="surrogatepass")
     return packed
 
@@ -101,7 +101,7 @@ def _unpack(data: bytes) -> Any:
 
 
 def _encode(value: Any) -> object:
-    """Return a value that msgpack can encode in place of ``value``; raises ValueError for a type that is not sent."""
+    """Return a value for msgpack to encode in place of ``value``; raises ValueError for a type that cannot be sent."""
     tag = _TAGS.get(type(value))
     if tag is not None:  # a named tuple or a dataclass
         values = value if isinstance(value, tuple) else [getattr(value, field.name) for field in fields(value)]

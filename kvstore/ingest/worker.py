@@ -153,7 +153,7 @@ Send = Callable[[tuple[Any, ...]], None]
 
 
 def limit_memory(memory_bytes: int) -> None:
-    """Limit the private memory of this process to ``memory_bytes`` bytes; mapped files do not count."""
+    """Limit the private memory of this process, if the system supports that; mapped files do not count."""
     with suppress(OSError, ValueError):  # the system does not support the limit, or has a lower one
         _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, hard_limit))
@@ -235,7 +235,7 @@ def _describe_shortage(memory_bytes: int) -> tuple[str, str, str]:
 
 
 def _is_shortage(error: Exception) -> bool:
-    """True if memory was short for an object, for the stack of a thread or for a shared library."""
+    """True if an error means that memory ran out for an object, the stack of a thread or a shared library."""
     return isinstance(error, MemoryError) or any(reason in str(error) for reason in _SHORTAGE_REASONS)
 
 

@@ -115,7 +115,10 @@ class WorkerPool:
                 self._poll_workers()
 
     def _assign_tasks(self) -> None:
-        """Start workers up to the number of tasks or the engine's limit, and assign a task to every idle worker."""
+        """Start workers up to the number of tasks or the engine's limit, and assign a task to every idle worker.
+
+        Some busy workers get their next task too. No task is assigned while too many messages wait for delivery.
+        """
         num_busy = len([worker for worker in self._workers if worker.task])
         while len(self._workers) < min(self._engine.workers, num_busy + len(self._tasks)):
             self._workers.append(_WatchedWorker(self._engine.start(self._job, self._limits)))
