@@ -402,7 +402,7 @@ def _ends_like_running_text(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """Return the first text in an element, or its last if ``at_end``; empty if the element begins (ends) otherwise."""
+    """Return the text with which an element begins (ends, if ``at_end``); empty if, say, an image is there instead."""
     edge: LexborNode | None = node
     for _ in range(_MAX_EDGE_DEPTH):
         if edge is None or edge.tag == "-text":

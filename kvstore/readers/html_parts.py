@@ -74,7 +74,7 @@ class BlockContainer:
         """End the current paragraph (``inline``) and add it to ``blocks``, preceded by the ``pending_label``, if any.
 
         A footnote mark such as ``[1]`` in a paragraph of its own becomes the label of the next paragraph. Images
-        without text around them become images in Markdown, which answers do not quote.
+        without text around them become blocks of their own, which answers do not quote.
         """
         images = [] if self.keeps_images_inline else self.inline.take_lone_images()
         if images:

@@ -280,7 +280,7 @@ def _parse_decimal(digits: str) -> float:
 
 
 def _reject_constant(name: str) -> NoReturn:
-    """Raise BadLineError for ``NaN`` and ``Infinity``, which Python's parser accepts."""
+    """Raise BadLineError for ``NaN``, ``Infinity`` or ``-Infinity``, which Python's parser accepts."""
     raise BadLineError(f"is not valid JSON: {name} is not a number; write null")
 
 

@@ -33,7 +33,7 @@ class ManualItem:
     blocks: list[MarkdownBlock] = field(default_factory=list)
 
     def to_list_item(self) -> ListItem:
-        """Return the item with its terms at the beginning of its first block."""
+        """Return the item with its terms before the text of its first paragraph, or in a paragraph of their own."""
         term = ", ".join(filter(None, self.terms))
         if not term:
             return ListItem(self.marker, self.blocks or [MarkdownBlock("paragraph", "")])

@@ -256,9 +256,9 @@ def make_heading(level: int, text: str) -> MarkdownBlock:
 
 
 def make_code_block(code: str, language: str = "") -> MarkdownBlock:
-    """Return a code block in ``language`` (empty: unknown); nonbreaking spaces in the code become spaces.
+    """Return a code block in ``language`` (empty: unknown), without blank lines at its ends.
 
-    Its fence has more backticks than the code has in a row.
+    Nonbreaking spaces in the code become spaces. The fence has more backticks than the code has in a row.
     """
     code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
     max_backticks = max(map(len, _BACKTICKS_PATTERN.findall(code)), default=0)

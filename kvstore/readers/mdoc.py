@@ -251,7 +251,7 @@ class MdocInterpreter:
     ) -> None:
         """Add a text to ``output``, with a space on each side unless ``join_before`` or ``join_after``.
 
-        There is no space before it, either, if the page has turned spacing off (``Sm off``) before an earlier text.
+        While the page has spacing turned off (``Sm off``), only the first text has a space before it.
         """
         output.add(
             text, join_before=join_before or not (self._is_spaced or self._is_first_unspaced), join_after=join_after

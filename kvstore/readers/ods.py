@@ -53,7 +53,7 @@ def _iter_rows(table: Element) -> Iterator[list[str]]:
 
 
 def _read_cells(row: Element) -> list[str]:
-    """Return the cells of a row, without trailing empty cells."""
+    """Return the cells of a row, without trailing empty cells; after ``_MAX_COLUMNS`` cells, the rest is not read."""
     cells: list[str] = []
     num_empty_cells = 0  # since the last cell with text
     for cell in iter_cells(row):

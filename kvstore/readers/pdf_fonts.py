@@ -198,7 +198,7 @@ class PenTracker:
 
 
 def _get_codes(string: Any) -> bytes:
-    """Return the character codes of a string operand: bytes, or a text that pypdf decoded from them."""
+    """Return the character codes of a string operand: bytes, or a text that pypdf decoded; empty for other objects."""
     return string if isinstance(string, bytes) else getattr(string, "original_bytes", b"")
 
 

@@ -289,7 +289,7 @@ def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
 ) -> Iterator[tuple[float, str]]:
-    """Split a text that pypdf reported at its wide gaps; yield (x position, text) for each cell between them.
+    """Split a text from pypdf at its wide gaps; yield (x position, text) for each cell between them.
 
     The text has the font size ``size`` and begins at (x, y). The gaps are found between ``shown_texts``, the texts that
     the operators of the page have drawn. These can have other letters, such as ligatures, so letter counts are scaled.

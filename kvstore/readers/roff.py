@@ -196,7 +196,7 @@ class RoffInterpreter:
         return _ESCAPE_PATTERN.sub(expand_escape, source)
 
     def _handle_condition(self, name: str, args: str) -> None:
-        """Evaluate ``.if``, ``.ie`` or ``.el``, and read or skip the rest of the line or the block after it.
+        """Evaluate ``.if``, ``.ie`` or ``.el``, and keep or skip the rest of the line or the block after it.
 
         ``name`` is the name of the request, and ``args`` the rest of its line. The result of ``.ie`` is kept in
         ``_pending_conditions`` for its ``.el``.
@@ -293,7 +293,7 @@ class RoffInterpreter:
     def _set_register(self, args: str) -> None:
         """Handle ``.nr``: set a number register (a variable), or change it by a signed amount.
 
-        ``args`` is the name of the register and the amount.
+        ``args`` is the name of the register and the amount. An amount that is not a number is ignored.
         """
         words = args.split()
         if len(words) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", words[1]):  # 12, +3 or 2m
@@ -368,7 +368,10 @@ def _strip_brackets(name: str) -> str:
 
 
 def _find_expression_end(args: str) -> int:
-    """Return the offset of the end of the expression that begins ``args``: white space outside parentheses."""
+    """Return the offset where the expression that begins ``args`` ends: at ``\\{``, or white space outside parentheses.
+
+    Without either, it ends with ``args``.
+    """
     depth = 0
     index = 0
     while index < len(args):

@@ -87,7 +87,7 @@ def _split_paragraphs(text: str) -> list[str]:
 
 
 def _count_cells(line: str) -> int:
-    """Return the number of cells of a row of a table, which each end with a bar; 0 for any other line."""
+    """Return the number of cells of a table row, in which a bar ends each cell; 0 for any other line."""
     return line.count("|") if line.endswith("|") else 0
 
 
@@ -130,7 +130,7 @@ def _find_group_end(markup: str, start: int) -> int:
     """Return the offset after the group of ``markup`` whose opening brace is at ``start``, or -1 if it is unclosed."""
     depth = 0
     for brace in _BRACE_PATTERN.finditer(markup, start):
-        if len(brace[0]) == 1:
+        if len(brace[0]) == 1:  # not escaped
             depth += 1 if brace[0] == "{" else -1
             if depth == 0:
                 return brace.end()

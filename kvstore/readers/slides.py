@@ -249,7 +249,7 @@ def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
     }
     blocks = []
     for relation_id in sorted(relation_ids):
-        relation = shape.part.rels.get(relation_id) if relation_id in shape.part.rels else None
+        relation = shape.part.rels.get(relation_id)
         if relation is not None and relation.reltype.endswith(_DIAGRAM_RELATION_SUFFIX):
             blocks += _build_point_blocks(parse_xml(relation.target_part.blob))
     return blocks

@@ -194,7 +194,7 @@ def _get_definition_name(node: Any, data: bytes) -> str:
 def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
     """Yield a boundary where each definition begins, in a language without a grammar, by its ``definition_pattern``.
 
-    The comments above a definition belong to it. It ends where the next one begins.
+    A definition includes the comments directly above it, and ends where the next one begins.
     """
     pattern = re.compile(language.definition_pattern, re.I) if language.definition_pattern else None
     offset = 0

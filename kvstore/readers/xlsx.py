@@ -128,8 +128,8 @@ def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.15g}"
     if isinstance(value, datetime.datetime):
-        is_date = value.time() == datetime.time()
-        return value.date().isoformat() if is_date else value.isoformat(" ", _choose_precision(value))
+        is_midnight = value.time() == datetime.time()
+        return value.date().isoformat() if is_midnight else value.isoformat(" ", _choose_precision(value))
     if isinstance(value, datetime.time):
         return value.isoformat(_choose_precision(value))
     if isinstance(value, datetime.date):

@@ -123,7 +123,7 @@ def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
 
 
 def _make_lists(content: Iterable[_BlockOrItem]) -> list[MarkdownBlock]:
-    """Return blocks in which adjacent list items of ``content`` are combined to one list."""
+    """Return the blocks of ``content``, with adjacent list items (lists of blocks) combined into one list."""
     blocks: list[MarkdownBlock] = []
     items: list[ListItem] = []
     for block_or_item in content:

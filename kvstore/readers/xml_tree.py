@@ -88,7 +88,10 @@ class _TreeParser:
         self._characters_left = max_characters
 
     def parse(self, data: bytes) -> Element:
-        """Parse an XML document, and return its root element. Raises XmlError if it is malformed or too deep."""
+        """Parse an XML document, and return its root element.
+
+        Raises XmlError if it is malformed, exceeds a limit, or declares an encoding that is not supported.
+        """
         try:
             self.parser.Parse(data, True)  # True: this is all of it
             return self._builder.close()
@@ -107,7 +110,7 @@ class _TreeParser:
         self._builder.data(text)
 
     def _start_element(self, name: str, attributes: dict[str, str]) -> None:
-        """Open an element with these attributes. Raises XmlError if it is nested too deeply."""
+        """Open an element with these attributes. Raises XmlError above the limit of depth or of characters."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise XmlError(f"nests elements more than {_MAX_DEPTH} deep")
