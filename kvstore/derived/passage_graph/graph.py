@@ -254,8 +254,8 @@ class GraphWriter(ViewWriter, PassageGraph):
 
         def filter_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
             """Return the row of a chunk without its removed entities."""
-            removed = removed_entities[chunk]
-            return {(entity, mention_bits) for entity, mention_bits in old_row if entity not in removed}
+            chunk_entities = removed_entities[chunk]
+            return {(entity, mention_bits) for entity, mention_bits in old_row if entity not in chunk_entities}
 
         self._change_chunks(removed_entities, filter_row)
 

@@ -80,11 +80,11 @@ class DocumentRows:
         )
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}  # by section (-1: none) and entity
 
-    def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
+    def build_row(self, chunk: AddedChunk, unmentioned_pairs: set[EntityPair]) -> edges.EdgeRow:
         """Return the entities that a chunk names, each with mention bits, which say how the chunk names it.
 
         A chunk names the entities in its text, title and headings. It also names both entities of a triple of the
-        document if it mentions one of them. ``unmentioned`` are the pairs whose entities no chunk mentions; the
+        document if it mentions one of them. ``unmentioned_pairs`` are the pairs whose entities no chunk mentions; the
         first chunk of the document names them.
         """
         mention_bits = encode_mention_counts(chunk)
@@ -92,9 +92,9 @@ class DocumentRows:
             mention_bits[entity] = mention_bits.get(entity, 0) | flags
         if not self._pairs:  # the case of most documents
             return mention_bits
-        mentioned = {entity for entity, _, _ in chunk.mentions}
+        mentioned_entities = {entity for entity, _, _ in chunk.mentions}
         for pair in self._pairs:
-            if not mentioned.isdisjoint(pair) or (chunk.id == self._first_chunk and pair in unmentioned):
+            if not mentioned_entities.isdisjoint(pair) or (chunk.id == self._first_chunk and pair in unmentioned_pairs):
                 for entity in pair:
                     mention_bits[entity] = mention_bits.get(entity, 0) | edges.TRIPLE
         return mention_bits

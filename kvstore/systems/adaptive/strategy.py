@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -234,7 +235,7 @@ class _WalkFactors(NamedTuple):
         return specificity * (remainder_factor * names_factor) * missing_factor
 
     def __str__(self) -> str:
-        """Return a sentence for EXPLAIN that lists the quantities which determine the weight of the walk."""
+        """Return a sentence for EXPLAIN that lists the quantities that determine the weight of the walk."""
         name_text = (
             "no name to start at"
             if self.name is None
@@ -331,7 +332,7 @@ def _add_triple_chunks(
     candidates = set(chunks.tolist())
     paths = {
         chunk: f"triple: {pair_text}"
-        for chunk, pair_text in zip(answer.chunks.tolist(), pair_texts, strict=True)
+        for chunk, pair_text in zip(joined_chunks.tolist(), compress(pair_texts, is_allowed), strict=True)
         if chunk not in candidates
     }
     all_chunks = merge_distinct(chunks, joined_chunks)

@@ -60,8 +60,8 @@ class CueStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank the chunks nearest to the question, and the chunks on the best paths of units (sentences or clauses).
 
-        A path goes from a name in the question through units to further names (CUE-RAG, Algorithm 3). Raises InputError
-        if the store has no embedder, or no ``units`` index.
+        A path goes from a name in the question through units to other names (CUE-RAG, Algorithm 3). Raises InputError
+        if the store has no embedder, or no usable ``units`` index.
         """
         availability = _require_units(query)
         _, weights = read_question_weights(query)
@@ -99,7 +99,7 @@ def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
 def _require_units(query: Query) -> UnitAvailability:
     """Return the availability of the ``units`` index (the sentences of documents, with vectors).
 
-    Raises InputError if the index is missing, or if the store has no embedder.
+    Raises InputError if the index is missing or not usable yet, or if the store has no embedder.
     """
     if query.reading.settings.embedder.startswith("none:"):
         raise InputError(

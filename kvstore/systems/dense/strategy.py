@@ -20,7 +20,7 @@ class VectorStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return the chunks nearest to the question as evidence; all chunks are ranked."""
+        """Return the chunks nearest to the question as evidence, by exact or approximate vector search."""
         is_exact = option(query, self, "exact") == 1
         ranking = rank_by_vector(query, top=query.reach, exact=is_exact)
         return evidence_of(query, self.name, ranking, paths="near the question", pool=query.chunk_count)

@@ -167,7 +167,7 @@ class Communities(StoredCommunities):
             existing_chunks = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
             groups = [[home_chunk for home_chunk in group if home_chunk.chunk in existing_chunks] for group in groups]
         return [
-            sorted((*group, *self._newer_by_community.get(community, ())), key=lambda home_chunk: -home_chunk.share)
+            sorted((*group, *self._newer_chunks_by_community.get(community, ())), key=lambda chunk: -chunk.share)
             for community, group in zip(communities, groups, strict=True)
         ]
 
@@ -278,7 +278,7 @@ class Communities(StoredCommunities):
         members = (self._rows.get(MEMBERS, records.encode_u32(community)) or ())[::2]  # without their weights
         (home_chunks,) = self._list_stored_chunks([community])
         return (
-            community in self._newer_by_community
+            community in self._newer_chunks_by_community
             or not all(entity in self._state.entities for entity in members)
             or not all(self._state.chunks.has_many(chunk for chunk, _ in home_chunks))
             or not self.has_spans(self._get_summary_spans(community))
@@ -452,7 +452,7 @@ class Communities(StoredCommunities):
         for index in np.flatnonzero(~mask).tolist():
             community = int(communities[index])
             chunks = [chunk for chunk, _ in self._list_stored_chunks([community])[0]]
-            mask[index] = any(self._state.chunks.has_many(chunks)) or community in self._newer_by_community
+            mask[index] = any(self._state.chunks.has_many(chunks)) or community in self._newer_chunks_by_community
         return mask
 
     @cached_property
@@ -483,7 +483,7 @@ class Communities(StoredCommunities):
         )
 
     @cached_property
-    def _newer_by_community(self) -> Mapping[int, list[HomeChunk]]:
+    def _newer_chunks_by_community(self) -> Mapping[int, list[HomeChunk]]:
         """By community, the chunks added after the build that are assigned to it or to a descendant, by their names.
 
         Only the first ``_MAX_ASSIGNED_CHUNKS`` chunks are assigned.

@@ -162,7 +162,7 @@ MEMBER_TABLE = SqlTable(
 
 
 def _make_unknown_error(communities: Communities, key: str) -> InputError:
-    """Return the error for a key, such as ``1/vienna``, that no community has; it suggests the most similar key."""
+    """Return the error for a key, such as ``1/vienna``, that no community has; it suggests a similar key, if any."""
     keys = (
         communities.get_key(community) for community in range(len(communities)) if communities.is_visible(community)
     )

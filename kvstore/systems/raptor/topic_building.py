@@ -349,9 +349,10 @@ def _compute_centroid(vectors: Matrix) -> npt.NDArray[np.float64]:
 
 
 def _add_second_topics(finest_level: _TopicLevel, second_topics: IntArray) -> _Groups:
-    """Return the chunks of the finest topics, and add the chunks of ``second_topics``, which has rows (topic, chunk).
+    """Return the chunks of each finest topic, including chunks of which it is the second topic.
 
-    A second topic counts only if it has the same parent as the chunk's own topic.
+    ``second_topics`` has rows (topic, chunk). A row counts only if the topic has the same parent as the chunk's own
+    topic.
     """
     assert finest_level.parents is not None  # there is a coarser level
     topics, chunk_indexes = second_topics.T

@@ -143,7 +143,7 @@ class Topics:
         if not self._may_have_changed:
             return True
         return any(
-            any(map(self._has_chunk, self.tree.list_chunks(leaf))) or leaf in self._newer_by_topic
+            any(map(self._has_chunk, self.tree.list_chunks(leaf))) or leaf in self._newer_chunks_by_topic
             for leaf in self.tree.iter_leaves(topic)
         )
 
@@ -178,7 +178,7 @@ class Topics:
         newer_chunks: dict[int, None] = {}
         for leaf in self.tree.iter_leaves(topic):
             chunks.update((chunk, None) for chunk in self.tree.list_chunks(leaf) if self._has_chunk(chunk))
-            newer_chunks.update((chunk, None) for chunk in self._newer_by_topic.get(leaf, ()))
+            newer_chunks.update((chunk, None) for chunk in self._newer_chunks_by_topic.get(leaf, ()))
         return [*chunks, *newer_chunks]
 
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
@@ -188,8 +188,8 @@ class Topics:
         """
         leaves_by_chunk = self._find_leaves(chunks)
         for chunk, leaves in zip(chunks, leaves_by_chunk, strict=True):
-            if not leaves and chunk in self._topic_by_chunk:  # the chunk is newer than the topics
-                leaves.append(self._topic_by_chunk[chunk])
+            if not leaves and chunk in self._topic_by_newer_chunk:  # the chunk is newer than the topics
+                leaves.append(self._topic_by_newer_chunk[chunk])
         return [[*leaves, *self._list_ancestors(leaves[:1])] for leaves in leaves_by_chunk]
 
     def find_related_topics(self, chunks: Sequence[int]) -> list[list[int]]:
@@ -200,7 +200,7 @@ class Topics:
         topics_by_chunk = []
         for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, in_related_tree=True), strict=True):
             # A chunk newer than the topics belongs to the topics of the entities that it mentions.
-            leaves = stored_leaves or self._related_leaves_by_chunk.get(chunk, ())
+            leaves = stored_leaves or self._related_leaves_by_newer_chunk.get(chunk, ())
             topics_by_chunk.append([*leaves, *self._list_ancestors(leaves)])
         return topics_by_chunk
 
@@ -342,7 +342,8 @@ class Topics:
         """True if a chunk of a topic of level 0 was deleted, or one was assigned to it, since the build; cached."""
         has_changed = self._leaf_changed.get(leaf)
         if has_changed is None:
-            has_changed = leaf in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(leaf)))
+            has_newer_chunks = leaf in self._newer_chunks_by_topic
+            has_changed = has_newer_chunks or not all(map(self._has_chunk, self.tree.list_chunks(leaf)))
             self._leaf_changed[leaf] = has_changed
         return has_changed
 
@@ -378,21 +379,21 @@ class Topics:
         return [chunk for chunk, _ in self._state.chunks.scan(self.chunk_stop)]
 
     @cached_property
-    def _newer_by_topic(self) -> Mapping[int, Sequence[int]]:
+    def _newer_chunks_by_topic(self) -> Mapping[int, Sequence[int]]:
         """For each topic of level 0 (leaf topic), the chunks added after the build that are assigned to it.
 
         A chunk belongs to the topic of its nearest older chunk, and to the topics of the entities it mentions.
         """
         chunks_by_topic: dict[int, list[int]] = {}
-        for chunk, topic in self._topic_by_chunk.items():
+        for chunk, topic in self._topic_by_newer_chunk.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
-        for chunk, topics in self._related_leaves_by_chunk.items():
+        for chunk, topics in self._related_leaves_by_newer_chunk.items():
             for topic in topics:
                 chunks_by_topic.setdefault(topic, []).append(chunk)
         return chunks_by_topic
 
     @cached_property
-    def _related_leaves_by_chunk(self) -> Mapping[int, Sequence[int]]:
+    def _related_leaves_by_newer_chunk(self) -> Mapping[int, Sequence[int]]:
         """For each chunk added after the build, the finest topics of related content whose entities it mentions.
 
         A topic is omitted if all chunks that it was built from were deleted.
@@ -410,7 +411,7 @@ class Topics:
         return leaves_by_chunk
 
     @cached_property
-    def _topic_by_chunk(self) -> Mapping[int, int]:
+    def _topic_by_newer_chunk(self) -> Mapping[int, int]:
         """For each chunk added after the build, the finest topic of the nearest chunk that the build included.
 
         It is a topic of similar content, not one of the sentences about an entity.
