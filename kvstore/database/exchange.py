@@ -141,7 +141,7 @@ class _ExportReader:
             self._check_header(file)
 
     def _open(self) -> BinaryIO:
-        """Open the file; raises InputError for a folder, and for a device or pipe, which might never end."""
+        """Open the file; raises InputError if it cannot be opened, or is a device or pipe, which might never end."""
         try:
             if not stat.S_ISREG(self._path.stat().st_mode):
                 raise InputError(

@@ -72,8 +72,8 @@ class IndexManager:
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Create an index of a kind with these options: store its record in one commit, then build it.
 
-        ``progress`` is called with the progress. Raises InputError if the index exists or an option is invalid, and the
-        errors of :meth:`refresh`.
+        ``progress`` is called with the progress. Raises InputError for an unknown kind or option, and if the index
+        exists; also the errors of :meth:`refresh`.
         """
         index = _get_named_index(kind)
         valid_options = validate_options(index, options)

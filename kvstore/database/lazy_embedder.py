@@ -32,7 +32,10 @@ class LazyEmbedder:
         self._lock = threading.Lock()
 
     def load(self) -> Embedder:
-        """Return the embedder; raises EmbedderError if its package is missing or the program must pass it."""
+        """Load the embedder at the first call, and return it.
+
+        Raises EmbedderError if its package is missing or the program must pass the embedder.
+        """
         with self._lock:
             if self._embedder is None:
                 from ..models.embedder import is_named_embedder, open_recorded_embedder

@@ -175,7 +175,10 @@ class OwnedTransaction(Queryable):
             self.commit()
 
     def _apply(self, *, expect_more: bool = False) -> None:
-        """Apply pending changes; ``expect_more``: True if further changes are likely before the next read."""
+        """Derive and embed the missing data of pending changes, and apply them; an error in applying them rolls back.
+
+        ``expect_more`` is True if further changes are likely before the next read.
+        """
         if not self._changes.pending:
             return
         complete_pending(self._changes.pending, self._changes.state, self._session.store.embedder.embed)

@@ -212,7 +212,7 @@ class Queryable(ABC):
         tree: str | None = None,
         limit: int = 100,
     ) -> Relatives:
-        """Return the relatives of an entity (parents, children and so on), ``depth`` levels up and down.
+        """Return the relatives of an entity up to ``depth`` levels ``up`` (parents), ``down`` (children) or ``both``.
 
         Without ``entity``, expand the names of the last lookup. Raises InputError if there is nothing to expand,
         EntityNotFoundError if ``entity`` is unknown.

@@ -82,5 +82,5 @@ def unmerge_entity(context: StatementContext, statement: statements.UnmergeEntit
 
 
 def _make_alias_error(name: str, role: str) -> InputError:
-    """Return the error for a name without the ``role`` that a statement removes: "an alias" or "merged"."""
+    """Return the error for DROP ALIAS or UNMERGE of a name that is not ``role``, which is "an alias" or "merged"."""
     return InputError(f"{format_literal(name)} is not {role}; SELECT * FROM aliases lists the aliases and merges")

@@ -68,7 +68,7 @@ def select_ingest_patterns(context: StatementContext, statement: statements.Inge
 
 
 def ingest(context: StatementContext, statement: statements.Ingest) -> Cursor:
-    """Execute INGEST, and return the numbers of documents, chunks and failures of its report as one row.
+    """Execute INGEST, and return the counts of its report, such as documents and failures, as one row.
 
     Raises TransactionError inside a transaction, and StatementError for an invalid option.
     """
@@ -116,7 +116,7 @@ def insert_document(context: StatementContext, statement: statements.InsertDocum
 
 
 def update_document(context: StatementContext, statement: statements.UpdateDocument) -> Cursor:
-    """Execute UPDATE DOCUMENT: change those properties of a document that the statement states.
+    """Execute UPDATE DOCUMENT: change the properties of a document that the statement names, such as its title.
 
     Raises DocumentNotFoundError if the key is unknown, and StatementError for invalid metadata.
     """

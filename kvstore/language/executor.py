@@ -102,7 +102,8 @@ def execute(
 def explain(database: Database, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
     """Return the steps by which the single statement of ``sql`` finds its rows; with ``analyze`` also their costs.
 
-    Raises StatementError if there is not exactly one statement, and the errors of the statement.
+    Raises StatementError unless there is exactly one statement, which is not itself an EXPLAIN, and the errors of the
+    statement.
     """
     from . import explain_handlers
 

@@ -163,7 +163,7 @@ def _make_unexpected_error(
         reason += f"; text is written in single quotes: {format_literal(shorten(unquoted, MAX_COPIED))}"
     elif "TOP" in expected and token.text.upper() == "LIMIT":
         reason += "; did you mean TOP?"
-    elif "$END" in expected and token.text.upper() in _list_keywords(list_expected_terminals("")):
+    elif "$END" in expected and token.text.upper() in _list_keywords(list_expected_terminals("")):  # begins a statement
         reason += "; if a statement begins here, end the one before it with ';'"
     elif token.kind == "word":
         suggestion = suggest(token.text, _list_keywords(expected))

@@ -94,7 +94,10 @@ def lookup(context: StatementContext, statement: statements.Lookup) -> Cursor:
 
 
 def expand(context: StatementContext, statement: statements.Expand) -> Cursor:
-    """Execute EXPAND of an entity, and return a row for each of its ancestors and descendants."""
+    """Execute EXPAND of an entity, and return a row for the entity and for each ancestor or descendant in a tree.
+
+    Without an entity, the names of the last LOOKUP are expanded. Raises InputError if there are none.
+    """
     clauses = omit_none(depth=statement.depth, tree=statement.tree, limit=statement.limit)
     relatives = context.queryable.expand(statement.entity, direction=statement.direction, **clauses)
     return _make_typed_cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
@@ -133,7 +136,10 @@ def retrieve_evidence(context: StatementContext, statement: statements.Retrieve)
 def build_retrieval_clauses(
     context: StatementContext, statement: statements.Retrieve | statements.Ask
 ) -> dict[str, Any]:
-    """Return the clauses of a RETRIEVE or ASK as arguments of the methods. Raises StatementError for a bad reranker."""
+    """Return the clauses of a RETRIEVE or ASK as arguments of :meth:`.Queryable.retrieve`, without missing clauses.
+
+    Raises StatementError for an invalid option ``reranker``.
+    """
     from ..retrieval.query import get_reranker
 
     try:

@@ -123,10 +123,11 @@ def derive_parts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """Return a copy of ``extracted_document`` whose ``parts`` have the data that each derivation computes from it.
+    """Return ``extracted_document`` with the data that each derivation computes from it in its ``parts``.
 
     Data that it already has is not computed again, unless it depends on one of ``facts``. These are the facts (such as
-    triples) that users or models stated about the document, by kind (None: no facts).
+    triples) that users or models stated about the document, by kind (None: no facts). The document is copied if
+    anything is computed.
     """
     facts = facts or {}
     missing_derivations = [

@@ -71,7 +71,7 @@ class PluginStrategy:
         return self._strategy.options
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence for the question, best first.
+        """Return the evidence that the package's strategy finds for the question of a query, best first.
 
         Raises PluginError if the strategy of the package fails or does not return :class:`Evidence`. kvstore's own
         errors and MemoryError are not changed.

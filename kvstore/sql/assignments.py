@@ -47,7 +47,7 @@ def parse_assignments(source: str) -> Assignments:
     The query for ``title = upper(title) WHERE key = 'a'`` is ``SELECT key, (upper(title)) FROM documents WHERE (key =
     'a') AND coalesce(true, (upper(title)))``. Its last condition is always true; it makes SQLite reject aggregates.
     """
-    (tokens,) = split_statements(source)
+    (tokens,) = split_statements(source)  # the source has no ";"
     columns: list[str] = []
     values = ""  # the source with spaces and parentheses in place of each "column =", which keeps the offsets
     expression_ends: dict[int, str] = {}

@@ -36,7 +36,7 @@ class ConditionError(StatementError):
 
 
 def check_token(text: str, token: Token) -> None:
-    """Raise StatementError for a token that is invalid everywhere: an unknown character, or an unclosed string."""
+    """Raise StatementError for an unknown character, and for a string, quoted name or comment that is not closed."""
     if token.kind == "bad":
         remedy = "; write a parameter as ? or :name" if token.text in ("$", "@") else ""
         raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement{remedy}")

@@ -205,7 +205,7 @@ def _parse_text_operation(field: Field, name: str, operator: str, value: Any) ->
     """Convert an operator on text (``$match``, ``$like``, ``$substring``, ``$isubstring``) to a condition on a field.
 
     ``$isubstring`` ignores case. ``name`` is the name of the field in error messages. Raises InputError if ``value`` is
-    not a text, or is too long.
+    not a text, is too long, or is an invalid full-text query.
     """
     if operator == "$match":
         if not isinstance(value, str) or not is_text(value):

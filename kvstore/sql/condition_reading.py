@@ -71,7 +71,8 @@ def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
     """Parse an SQL condition on documents for evaluation by an index.
 
     ``parameters`` are the values of ``?`` (a sequence) or of names (a mapping). Returns ``Unsupported`` if the form of
-    the condition is not supported, so that SQLite must evaluate it.
+    the condition is not supported, so that SQLite must evaluate it. Raises ConditionError for an invalid full-text
+    query.
     """
     statements = list(split_statements(text))
     if len(statements) != 1:

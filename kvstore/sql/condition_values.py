@@ -30,7 +30,7 @@ class ParameterValues:
     """The values of a condition's parameters, with ``?`` numbered as in SQLite."""
 
     def __init__(self, tokens: Sequence[Token], parameters: Parameters) -> None:
-        """Assign the values to the parameters among ``tokens``. Raises UnsupportedForm if one is missing."""
+        """Assign the values to the parameters among ``tokens``. Raises UnsupportedForm if one has no value."""
         self._values_by_offset: dict[int, object] = {}
         is_named = isinstance(parameters, Mapping)
         values: Mapping[Any, object] = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))

@@ -333,7 +333,7 @@ class _Connection:
     def _match(self, *arguments: SqlValue) -> int | None:
         """Implement the SQL function ``match(query, text)``: return 1 if the text matches the query, else 0.
 
-        Return None if one of the arguments is NULL.
+        Return None if one of the arguments is NULL, or if the text is a blob.
         """
         from ..text.text_query import TextMatcher
         from .text_matching import match_text

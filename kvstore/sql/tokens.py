@@ -67,7 +67,7 @@ def iter_tokens(text: str, start: int = 0) -> Iterator[Token]:
 
 
 def split_statements(text: str) -> Iterator[list[Token]]:
-    """Yield the tokens of each statement of a script, without ``;``, white space and comments.
+    """Yield the tokens of each statement of a script, without ``;``, white space and closed comments.
 
     Empty statements are omitted.
     """

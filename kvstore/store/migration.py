@@ -46,8 +46,9 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
 
     Unless ``backup`` is False, a copy named after its format (``notes.format-1``) is first made in the same folder. A
     migration that fails or is killed leaves the store in its previous format, or in a state that the next migration
-    completes. A store in the current format is not changed. Raises StoreNotFoundError, NotAStoreError, StoreFullError
-    (no room for the copy), and StoreFormatError for a store written by a newer kvstore.
+    completes. A store in the current format is not changed, unless data derived from its documents is outdated. Raises
+    StoreNotFoundError, NotAStoreError, StoreFullError (no room for the copy), and StoreFormatError for a store written
+    by a newer kvstore.
 
     >>> store.close()
     >>> kvstore.migrate(store.path).changed

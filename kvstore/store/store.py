@@ -39,7 +39,7 @@ class Store(Database):
     """
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook displays: the path, and counts of what the store contains."""
+        """Return the HTML that a notebook displays: the path and counts of the contents, or that it is closed."""
         from ..rendering import markup
 
         if self.closed:
