@@ -392,7 +392,7 @@ class Evaluation:
         return Bounds(certain, certain | real_numbers)
 
     def _compare_change_times(self, operator: str, text: str) -> Bounds:
-        """Return the documents whose change time compares to an ISO 8601 ``text`` by ``operator``, as equal bounds."""
+        """Return the documents whose change time compares to an ISO 8601 ``text`` by ``operator``, as exact bounds."""
         # Unix times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)

@@ -409,7 +409,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         return degrees
 
     def _flush_links(self, changes_by_entity: Mapping[int, Mapping[tuple[int, int], int]]) -> dict[int, bool]:
-        """Write the changed counts of links, and return True for each of the entities that has any link afterwards.
+        """Write the changed counts of links, and return, by entity, whether the entity has any link afterwards.
 
         ``changes_by_entity`` has, by entity, then by (linked entity, kind of link), the change of the count. A link
         with count 0 is deleted.

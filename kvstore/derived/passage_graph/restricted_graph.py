@@ -93,7 +93,7 @@ class RestrictedPassageGraph(PassageGraph):
         return other_entity in self._state.entities  # a link of titles; the name of ``entity`` is visible
 
     def _iter_tree_neighbors(self, entity: int) -> Iterator[int]:
-        """Yield the parents and children of an entity in all trees, by edges that the query's documents state."""
+        """Yield the parents and children of an entity in all trees, by edges of the user or of allowed documents."""
         forest = self._state.forest
         key = self._state.entities.get(entity).key
         # Addresses of nodes sort before addresses of abstracts; a node without visible edges has no neighbors.

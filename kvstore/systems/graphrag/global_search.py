@@ -315,7 +315,7 @@ class _CoverSource(NamedTuple):
 def _fetch_candidates(
     query: Query, groups: Sequence[tuple[int | None, Sequence[int]]]
 ) -> dict[int | None, _CoverSource]:
-    """Return the sentences from which reports select, by community; under None, from the chunks in no community.
+    """Return the sentences that reports are selected from, by community; under None, of the chunks in no community.
 
     ``groups`` are pairs (community, its chunks).
     """

@@ -151,7 +151,7 @@ class LocalStrategy:
         return reports
 
     def _list_entity_lines(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
-        """Return lines about the start entities: sentences that a model wrote, then parents and children of each.
+        """Return lines about each start entity: sentences that a model wrote, then its parents and children.
 
         If the tokens are limited, the lines have at most :data:`_RELATIONS_SHARE` of them; the first line that does not
         fit ends the list.

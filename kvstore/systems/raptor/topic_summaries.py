@@ -127,7 +127,7 @@ def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences
 
 
 def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the first ``spans``, as many as have :data:`_MAX_PROMPT_BYTES` bytes in total, but at least one.
+    """Return the first ``spans`` that have at most :data:`_MAX_PROMPT_BYTES` bytes in total, but at least one span.
 
     A model is shown their texts. A span is (chunk index, start, end), in bytes.
     """
