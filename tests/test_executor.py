@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +23,8 @@ from page_running import WIDTH, find_difference, parse_blocks, read_language_pag
 
 import kvstore
 from kvstore import errors
+from kvstore.database.transaction import Transaction
+from kvstore.language import query_handlers
 from kvstore.language.grammar_parsing import get_keywords
 from kvstore.language.parser import parse
 from kvstore_shell import render
@@ -611,6 +614,40 @@ def test_a_failed_statement_leaves_the_transaction_open(filled_store: kvstore.St
         filled_store.execute("BEGIN")
     with pytest.raises(errors.TransactionError, match="outside BEGIN"):
         filled_store.execute("INGEST 'x'")
+    filled_store.execute("COMMIT")
+    assert filled_store.get("new") is not None
+
+
+@pytest.mark.parametrize("error_class", [KeyboardInterrupt, errors.EmbedderError])
+def test_an_update_that_ends_halfway_undoes_the_whole_transaction(
+    filled_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch, error_class: type[BaseException]
+) -> None:
+    update, keys = Transaction.update, []
+
+    def update_one(self: Transaction, key: str, **properties: Any) -> bool:
+        keys.append(key)
+        if len(keys) == 2:
+            raise error_class
+        return update(self, key, **properties)
+
+    monkeypatch.setattr(Transaction, "update", update_one)
+    filled_store.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'")
+    with pytest.raises(error_class):
+        filled_store.execute("UPDATE documents SET title = 'More'")
+    with pytest.raises(errors.TransactionError, match="ended the transaction and undid its changes"):
+        filled_store.execute("SELECT key FROM documents")
+    with pytest.raises(errors.TransactionError, match="none of its changes were committed"):
+        filled_store.execute("COMMIT")
+    assert fetch_rows(filled_store, "SELECT key FROM documents WHERE key = 'new' OR title = 'More'") == []
+
+
+def test_a_canceled_query_leaves_the_transaction_open(
+    filled_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled_store.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'")
+    monkeypatch.setattr(query_handlers, "select", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        filled_store.execute("SELECT key FROM documents")
     filled_store.execute("COMMIT")
     assert filled_store.get("new") is not None
 

@@ -182,11 +182,21 @@ class OwnedTransaction(Queryable):
         if not self._changes.pending:
             return
         complete_pending(self._changes.pending, self._changes.state, self._session.store.embedder.embed)
-        try:
+        with self._end_on_error(BaseException):
             self._changes.apply(expect_more=expect_more)
-        except BaseException as error:
-            self._closed_message = f"this transaction has ended: an error undid its changes ({error}); begin another"
-            self._close()
+
+    @contextmanager
+    def _end_on_error(self, error_class: type[BaseException]) -> Iterator[None]:
+        """Roll the transaction back if the block raises an ``error_class``, because it may have made half a change."""
+        try:
+            yield
+        except error_class as error:
+            if self._is_open:
+                reason = str(error) or type(error).__name__
+                self._closed_message = (
+                    f"this transaction has ended: an error undid its changes ({reason}); begin another"
+                )
+                self._close()
             raise
 
     def _close(self) -> None:

@@ -146,7 +146,8 @@ def update_documents(context: StatementContext, statement: statements.UpdateDocu
             for key, properties in _iter_updates(context, assignments.columns, rows):
                 transaction._check_update(key, **properties)
         updates = _iter_updates(context, assignments.columns, rows)
-        num_changed = sum(transaction.update(key, **properties) for key, properties in updates)
+        with transaction._end_on_error(Exception):  # such as an embedder that fails after some of the documents
+            num_changed = sum(transaction.update(key, **properties) for key, properties in updates)
     return Cursor("UPDATE", rowcount=num_changed, message=f"{format_count(num_changed, 'document')} updated")
 
 

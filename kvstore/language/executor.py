@@ -3,8 +3,8 @@
 In: a database, a text of one or more statements, the values of its parameters. Out: the
 :class:`~kvstore.language.cursor.Cursor` of the last one. The whole text is parsed before any statement runs. Unless
 BEGIN is open, a statement that changes data is its own transaction. If a statement fails inside BEGIN, the transaction
-stays open unless the error ended it. A reading statement reads one state of the store: that of the open transaction,
-else the last commit.
+stays open, unless the error, or Ctrl-C, can have left half of a change: then it is rolled back. A reading statement
+reads one state of the store: that of the open transaction, else the last commit.
 """
 
 from __future__ import annotations

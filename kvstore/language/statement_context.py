@@ -53,10 +53,13 @@ class StatementContext:
     def open_transaction(self, *, models: bool = False) -> Iterator[Transaction]:
         """Yield the transaction to write to: the one that BEGIN opened, else a new one that is committed at the end.
 
-        ``models`` is True if texts of documents are stored, which the embedder and other models must process.
+        ``models`` is True if texts of documents are stored, which the embedder and other models must process. Ctrl-C
+        can come between two changes of a statement, so it ends the transaction that BEGIN opened, as in SQLite.
         """
-        if self.database._open_transaction is not None:
-            yield self.database._open_transaction
+        open_transaction = self.database._open_transaction
+        if open_transaction is not None:
+            with open_transaction._end_on_error(KeyboardInterrupt):
+                yield open_transaction
             return
         with self.database.transaction(models=models) as transaction:
             yield transaction
