@@ -1325,6 +1325,15 @@ def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
         except ReaderError as error:
             assert "too deep" in str(error)
     assert "surrogate" in read_refused(b'{"a": "\\ud800"}', "a.json")
+    assert "surrogate" in read_refused(b'["x", "\\u0000"]', "a.json")
+    assert "surrogate" in read_refused(b'{"data": [{"text": "one"}, {"text": "two"}], "a": "\\u0000"}', "a.json")
+    rows = b'[{"text": "one"}, {"text": "x\\u0000y"}, {"text": "\\u00e9", "\\ud83d\\ude00": 1}, {"m": {"\\ud800": 1}}]'
+    one, nul, two, surrogate = read_bytes(rows, "a.json")
+    assert isinstance(one, RawDocument) and isinstance(two, RawDocument)
+    assert (one.text, two.text, two.meta) == ("one", "é", {"😀": 1})
+    assert isinstance(nul, ReadFailure) and isinstance(surrogate, ReadFailure)
+    assert (nul.place, surrogate.place) == ("a.json:2", "a.json:4")
+    assert "not valid text" in nul.reason
     assert "is empty" in read_refused(b"{}", "a.json")
     assert list(read_bytes(b'{"lockfileVersion": 3}', "web/package-lock.json")) == [
         SkippedPart("web/package-lock.json", "lock file")

@@ -97,13 +97,17 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
         yield SkippedPart(origin.name, "lock file")
         return
     try:
-        objects, value = _split_main_list(_parse_value(text))
+        objects, value = _split_main_list(_parse_json(text))
+        is_suspect = _SUSPECT_ESCAPE_PATTERN.search(text) is not None
+        if is_suspect:
+            _check_strings(value)
     except BadLineError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
     except RecursionError:
         raise ReaderError(f"{origin.name}: {_TOO_DEEP_MESSAGE}") from None
     if objects:
-        yield from _iter_items(enumerate(objects, 1), origin, _make_document_maker(origin, options))
+        rows = _iter_checked_rows(objects) if is_suspect else enumerate(objects, 1)
+        yield from _iter_items(rows, origin, _make_document_maker(origin, options))
         if not value:
             return
     if value in (None, "", [], {}):
@@ -239,8 +243,33 @@ def _parse_object(line: _Line) -> dict[str, JSON]:
     return value
 
 
+def _iter_checked_rows(objects: Iterable[dict[str, JSON]]) -> Iterator[tuple[int, _Row]]:
+    """Yield the number (from 1) of each object, and the object or, if it has a string that is not text, the error."""
+    for number, fields in enumerate(objects, 1):
+        try:
+            _check_strings(fields)
+            yield number, fields
+        except BadLineError as error:
+            yield number, error
+
+
+def _check_strings(value: JSON) -> None:
+    """Raise BadLineError if a string in ``value`` is not text that a document can store."""
+    for string in _iter_strings(value):
+        if "\0" in string or SURROGATE_PATTERN.search(string):
+            raise BadLineError(r"contains \u0000 or half of a surrogate pair, which is not valid text; remove it")
+
+
 def _parse_value(text: str) -> JSON:
     """Parse JSON; raises BadLineError for invalid JSON and for values that a document cannot store."""
+    value = _parse_json(text)
+    if _SUSPECT_ESCAPE_PATTERN.search(text):
+        _check_strings(value)
+    return value
+
+
+def _parse_json(text: str) -> JSON:
+    """Parse JSON without a check of its strings; raises BadLineError if it is invalid or a number is too large."""
     try:
         value: JSON = json.loads(
             text, parse_int=_parse_integer, parse_float=_parse_decimal, parse_constant=_reject_constant
@@ -250,10 +279,6 @@ def _parse_value(text: str) -> JSON:
         raise BadLineError(f"is not valid JSON: {error.msg} at {position}") from None
     except RecursionError:
         raise BadLineError(_TOO_DEEP_MESSAGE) from None
-    if _SUSPECT_ESCAPE_PATTERN.search(text):
-        for string in _iter_strings(value):
-            if "\0" in string or SURROGATE_PATTERN.search(string):
-                raise BadLineError(r"contains \u0000 or half of a surrogate pair, which is not valid text; remove it")
     return value
 
 
