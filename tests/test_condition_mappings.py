@@ -139,6 +139,20 @@ def test_an_invalid_condition_is_refused_with_the_reason(books: kvstore.Store, c
         books.search("tea", where=condition)
 
 
+def test_a_condition_takes_every_integer_that_metadata_can_contain(books: kvstore.Store) -> None:
+    for key, number in (("a", 1 << 63), ("b", (1 << 64) - 1), ("c", -(1 << 63)), ("d", 7)):
+        books.put(key, "A text.", meta={"n": number})
+    for where, sql, keys in (
+        ({"n": 1 << 63}, f"meta ->> 'n' = {1 << 63}", ["a"]),
+        ({"n": (1 << 64) - 1}, f"meta ->> 'n' = {(1 << 64) - 1}", ["b"]),
+        ({"n": {"$lt": 1 << 63}}, f"meta ->> 'n' < {1 << 63}", ["c", "d"]),
+        ({"n": {"$gte": 1 << 63}}, f"meta ->> 'n' >= {1 << 63}", ["a", "b"]),
+        ({"n": {"$gt": (1 << 63) - 1}}, f"meta ->> 'n' > {(1 << 63) - 1}", ["a", "b"]),
+        ({"n": {"$in": [7, (1 << 64) - 1]}}, f"meta ->> 'n' IN (7, {(1 << 64) - 1})", ["b", "d"]),
+    ):
+        assert books.keys(where=where) == books.keys(where=sql) == keys, where
+
+
 def test_a_dictionary_takes_no_parameters_and_is_not_too_deep(books: kvstore.Store) -> None:
     with pytest.raises(errors.InputError, match="takes no parameters"):
         books.count({"year": 1}, (1,))
@@ -156,7 +170,10 @@ def test_a_dictionary_takes_no_parameters_and_is_not_too_deep(books: kvstore.Sto
 NAMES = st.sampled_from(["a", "a", "b.c", 'q"'])
 TEXTS = st.sampled_from(["", "a", "A", "ab", "Ab%", "a_b", "b", "10", "ß", "\0x", "k" * 300, "k" * 300 + "l", "東"])
 NUMBERS = st.sampled_from(
-    [0, 1, -2, 3, True, False, 0.5, -0.0, 1.0, 1e300, 0.1 + 0.2, 1 / 3, 1 << 53, (1 << 53) + 1, float(1 << 53)]
+    [
+        *(0, 1, -2, 3, True, False, 0.5, -0.0, 1.0, 1e300, 0.1 + 0.2, 1 / 3, 1 << 53, (1 << 53) + 1, float(1 << 53)),
+        *((1 << 63) - 1, 1 << 63, (1 << 64) - 1, float(1 << 64), -(1 << 63)),
+    ]
 )
 SCALARS = st.none() | NUMBERS | TEXTS
 VALUES = st.recursive(

@@ -59,7 +59,8 @@ _OPERATORS = (
 )
 _JOIN_OPERATORS = ("$and", "$or", "$not")
 _COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.all_columns if name != "meta"}
-_INT64 = range(-(1 << 63), 1 << 63)
+#: The integers that metadata can contain.
+_INTEGERS = range(-(1 << 63), 1 << 64)
 #: The maximum depth of nested conditions, so that parsing cannot exhaust the stack.
 _MAX_DEPTH = 50
 
@@ -266,7 +267,7 @@ def _to_field_value(name: str, value: Any) -> FieldValue:
         return value
     if hasattr(value, "__index__"):
         integer = index(value)
-        if integer in _INT64:
+        if integer in _INTEGERS:
             return integer
         raise InputError(f"{name}: the value is a whole number of more than 64 bits; give it as text")
     raise InputError(
