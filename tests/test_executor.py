@@ -379,6 +379,23 @@ def test_a_failed_update_of_documents_changes_nothing_in_a_transaction(store: kv
     assert [document.title for document in store.get_many(["a", "b", "c", "own"])] == ["a", None, None, None]
 
 
+def test_an_update_can_assign_the_unchanged_content_of_a_document_with_chunks_of_its_own(store: kvstore.Store) -> None:
+    store.put("own", "Tea is hot. Milk is cold. The sea is salty.", chunks=[(0, 11), (26, 43)])
+    store.put("plain", "Tea is hot.")
+    before = fetch_rows(store, "SELECT text FROM chunks WHERE document = 'own'")
+    assert store.execute("UPDATE documents SET content = content").rowcount == 0
+    cursor = store.execute("UPDATE documents SET content = replace(content, 'Milk', 'Cream'), title = 'Drinks'")
+    assert cursor.rowcount == 2
+    assert store.execute("UPDATE documents SET title = NULL, content = trim(content)").rowcount == 2
+    assert fetch_rows(store, "SELECT text FROM chunks WHERE document = 'own'") == before
+    assert [document.text for document in store.get_many(["own", "plain"])] == [
+        "Tea is hot. Milk is cold. The sea is salty.", "Tea is hot."
+    ]  # fmt: skip
+    with pytest.raises(errors.InputError, match="'own' has chunks of its own; put its new text"):
+        store.execute("UPDATE documents SET content = replace(content, 'Tea', 'Cocoa')")
+    assert store.check() == []
+
+
 def test_a_negative_parameter_after_a_minus_does_not_begin_a_comment(store: kvstore.Store) -> None:
     for year in (2023, 2024):
         store.put(str(year), "A text.", meta={"year": year})

@@ -139,8 +139,9 @@ def update_documents(context: StatementContext, statement: statements.UpdateDocu
     with context.open_transaction(models=changes_text) as transaction:
         with transaction.state() as state:
             reader = TableReader(state, context.database.settings_table)
-            # The key and the new values of each document.
-            rows = list(Selection(assignments.query, (), reader, assignments.make_error))
+            rows = _compare_contents(
+                assignments.columns, Selection(assignments.query, (), reader, assignments.make_error)
+            )
         if context.database._open_transaction is not None:
             # An error does not end this transaction, so all values are checked before the first change.
             for key, properties in _iter_updates(context, assignments.columns, rows):
@@ -151,17 +152,31 @@ def update_documents(context: StatementContext, statement: statements.UpdateDocu
     return Cursor("UPDATE", rowcount=num_changed, message=f"{format_count(num_changed, 'document')} updated")
 
 
+def _compare_contents(columns: Sequence[str], rows: Iterable[Sequence[SqlValue]]) -> list[Sequence[SqlValue]]:
+    """Return the rows of the query of an UPDATE, with True or False in place of the old content: if it is unchanged.
+
+    The rows are unchanged if the content is not one of the assigned ``columns``.
+    """
+    if "content" not in columns:
+        return list(rows)
+    position = 1 + columns.index("content")  # after the key
+    return [(*row[:-1], row[position] == row[-1]) for row in rows]
+
+
 def _iter_updates(
     context: StatementContext, columns: Sequence[str], rows: Iterable[Sequence[SqlValue]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the key of each document to change, and the other arguments of :meth:`.Transaction.update` by name.
 
-    Each of ``rows`` has a key and the new values of ``columns``. Raises StatementError for a value of a wrong type.
+    Each of ``rows`` has a key and the new values of ``columns``; its last value is True if the content is assigned and
+    unchanged. It is then left out, because the content of a document with chunks of its own is not its whole text.
+    Raises StatementError for a value of a wrong type.
     """
     for key, *values in rows:
         properties = {
             _ARGUMENTS[column]: _convert_value(context, str(key), column, value)
-            for column, value in zip(columns, values, strict=True)
+            for column, value in zip(columns, values, strict=False)
+            if column != "content" or not values[-1]
         }
         yield str(key), properties
 

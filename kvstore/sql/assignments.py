@@ -18,10 +18,14 @@ ASSIGNABLE_COLUMNS = ("content", "meta", "title")
 #: The text around the values and the condition in the query, which evaluates the values once. They are repeated in the
 #: condition, where SQLite rejects an aggregate, such as max(key), as it does in an UPDATE.
 _QUERY_START, _FROM_CLAUSE, _AGGREGATE_CHECK = "SELECT key, ", " FROM documents WHERE (", ") AND coalesce(true, "
+#: The last column of the query if the content changes, to compare the new content with.
+_OLD_CONTENT = ", content"
 
 
 class Assignments(NamedTuple):
     """The ``columns`` that an UPDATE changes, and the ``query`` for the key and the new values of each document.
+
+    If the content changes, the query also returns the old content, as the last value of each row.
 
     ``source`` is the text after SET, and ``offset_map`` maps offsets in the query to offsets in it. ``expression_ends``
     has, for each parenthesis that closes a value or the condition in the query, its offset and the
@@ -67,7 +71,7 @@ def parse_assignments(source: str) -> Assignments:
     if next_position == len(tokens) - 1:
         raise ConditionError(source, condition_start, "expected a condition after WHERE")
     _reject_query(source, tokens[next_position + 1 :], "condition")
-    query = f"{_QUERY_START}{values}){_FROM_CLAUSE}"
+    query = f"{_QUERY_START}{values}){_OLD_CONTENT if 'content' in columns else ''}{_FROM_CLAUSE}"
     # Pairs of an offset in the query and the corresponding offset in the source.
     offset_map = [(0, 0), (len(_QUERY_START), 0), (len(_QUERY_START) + len(values), len(values))]
     offset_map.append((len(query), condition_start))
