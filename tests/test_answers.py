@@ -609,6 +609,33 @@ def test_a_question_in_plain_text_brings_its_answer(ask: Callable[..., kvstore.A
     assert "What does error E23 mean? There is something in the base." in ask(text, "What is error E23?").text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Notes of the board\n\nRoof\nThe tiles were laid by Jon Reed in May. They cost 900 euros.\n\n"
+        "Garden\nThe pond was dug by Ida Voss and two of her friends.\n\n"
+        "Kitchen\nThe stove was sold to a farmer from Hale for 50 euros.",
+        "Notes of the board\n\n1. Roof\n40 tiles were laid by Jon Reed in May.\n\n"
+        "2. Garden\nThe pond was dug by Ida Voss and two of her friends.",
+    ],
+)
+def test_the_heading_line_of_a_paragraph_is_no_part_of_its_first_sentence(
+    make_store: Callable[..., kvstore.Store], text: str
+) -> None:
+    store = make_store(settings={"chunk_tokens": 32})
+    store.set("least_confidence", 0)
+    store.put("notes.txt", text)
+    for question, sentence in (
+        ("Who laid the tiles?", "iles were laid by Jon Reed in May."),
+        ("Who dug the pond?", "The pond was dug by Ida Voss"),
+    ):
+        first_paragraph = store.ask(question).text.partition("\n\n")[0]
+        assert sentence in first_paragraph
+        assert not any(
+            f"{heading} {start}" in first_paragraph for heading in ("Roof", "Garden") for start in ("The", "40")
+        )
+
+
 def test_the_headings_around_an_item_name_its_subject(ask: Callable[..., kvstore.Answer]) -> None:
     text = (
         "# Changes\n\n## 2.3.0\n\n### Removed\n- The old editor is gone.\n\n"

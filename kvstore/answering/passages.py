@@ -279,12 +279,12 @@ def split_snippets(
     which the passage begins, if any. If the passage is part of a configuration file, ``settings_before`` is the text of
     its section before it (None: it is part of another file).
     """
+    section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
     elements = list(
         MarkdownSnippetSplitter(text, language, header_row, settings_before).split()
         if format == "markdown"
-        else PlainTextSplitter(text, language).split(starts_mid_line)
+        else PlainTextSplitter(text, language, section_heading).split(starts_mid_line)
     )
-    section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
     annotator = _ContextAnnotator(text, elements, section_heading)
     for element in elements:
         if isinstance(element, SnippetHeading):

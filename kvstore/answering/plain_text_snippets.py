@@ -56,14 +56,15 @@ _MAX_HEADING_WORDS = 8
 class PlainTextSplitter:
     """Splits a text into snippets and headings. It remembers the term and the lead-in above the next paragraph."""
 
-    def __init__(self, text: str, language: str | None) -> None:
+    def __init__(self, text: str, language: str | None, heading: str = "") -> None:
         """Split a text into blocks, such as paragraphs and headings.
 
-        ``language`` decides where sentences end (None: the rules for English).
+        ``language`` decides where sentences end (None: the rules for English). ``heading`` is the heading of the
+        section of which the text is a part; a first line with these words is not a sentence.
         """
         self._text = text
         self._language = language
-        self._blocks = parse_blocks(text, "text")
+        self._blocks = _split_off_heading(text, parse_blocks(text, "text"), heading)
         #: The term or heading above the block, and its indentation.
         self._term, self._term_indent = "", 0
         #: The indentation of a lead-in right before the block.
@@ -154,6 +155,23 @@ class PlainTextSplitter:
             has_own_term=bool(own_term),
             introduces_next=introduces_next,
         )
+
+
+def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) -> list[Block]:
+    """Return the blocks of a text, with a block of its own for a first line that is the ``heading`` of its section.
+
+    Such a line can be a heading only because other paragraphs of the document begin with short lines too.
+    """
+    if not (heading and text_blocks) or text_blocks[0].kind == "heading":
+        return list(text_blocks)
+    start, end = text_blocks[0].start, text_blocks[0].end
+    line = text[start:end].partition("\n")[0]
+    if " ".join(line.split()) != heading:
+        return list(text_blocks)
+    line_end = start + len(line)
+    body = text[line_end:end].lstrip()
+    body_blocks = [Block("prose", end - len(body), end)] if body else []
+    return [Block("heading", start, line_end, 1, heading), *body_blocks, *text_blocks[1:]]
 
 
 def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) -> bool:
@@ -286,8 +304,9 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, item_lines: Co
     """True if the line at ``index`` is the title of the lines below it, such as "3. Payment" in a contract.
 
     A title has a few words and no punctuation at its end. It is the first line of the paragraph, above a list. Or it
-    begins with a number, is not wrapped, and is above an item or a line that begins with a capital. ``item_lines`` are
-    the indexes of the lines that begin an item, and ``max_width`` is the length of the longest line in characters.
+    begins with a number, is not wrapped, and is above an item or a line that begins with a capital or a digit.
+    ``item_lines`` are the indexes of the lines that begin an item, and ``max_width`` is the length of the longest line
+    in characters.
     """
     if index + 1 == len(lines) or (index and index not in item_lines):
         return False
@@ -300,7 +319,7 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, item_lines: Co
     if index == 0 and 1 in item_lines and 0 not in item_lines:  # above a list
         return True
     is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index, max_width)
-    return is_numbered and (index + 1 in item_lines or next_line[:1].isupper())
+    return is_numbered and (index + 1 in item_lines or next_line[:1].isupper() or next_line[:1].isdigit())
 
 
 def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int) -> bool:
