@@ -251,6 +251,15 @@ def test_a_pronoun_in_the_second_part_means_the_subject_of_the_first(reader: Ans
         assert [part.span and part.span.text for part in answer.parts] == ["Ada Quill", "1871"]
 
 
+def test_two_qualities_of_one_thing_are_asked_about_that_thing(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("punt", "The punt was built in Hale. It is painted green. The punt is 6 meters long and 90 cm wide.")
+        store.put("river", "The river is 40 km long, flows fast and is 12 meters wide at its mouth.")
+        answer = store.ask("How long and how wide is the punt?")
+        assert [citation.text for citation in answer.citations] == ["The punt is 6 meters long and 90 cm wide."]
+        assert [part.citation for part in answer.parts] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("question", "verdict"),
     [

@@ -74,6 +74,10 @@ _FACT_WORD_PATTERN = compile_lazily(
 _MAX_TOPIC_WORDS = 6
 #: A part that consists of asking words: "by when?", "in which room?".
 _ELLIPSIS_PATTERN = compile_lazily(rf"{_START}(?:\s+(?!(?:{_AUXILIARIES})\b)[\w'’-]+){{0,2}}\?", re.IGNORECASE)
+#: A part that only names a quality or a quantity: "How long", "how many liters".
+_QUALITY_PATTERN = compile_lazily(
+    rf"(?:(?:{_PREPOSITIONS})\s+)?how(?:\s+(?!(?:{_AUXILIARIES})\b)[\w'’-]+){{1,2}}", re.IGNORECASE
+)
 _THAT_OF_PATTERN = compile_lazily(r"\b(?:that|those)\b(?= of\b)", re.IGNORECASE)
 #: A plural without a capital, which "it" does not mean.
 _PLURAL_PATTERN = compile_lazily(r"(?:.* )?[a-z]+[^s\W]s")
@@ -172,6 +176,8 @@ def split_question(question: str) -> list[str]:
     ['Who approves the leave?', 'by when?']
     >>> split_question("When and where was she born?")
     ['When was she born?', 'where was she born?']
+    >>> split_question("How long and how wide is the boat?")
+    ['How long is the boat?', 'how wide is the boat?']
     >>> split_question("May I bring a dog, and where do I leave it?")
     ['May I bring a dog?', 'where do I leave it?']
     >>> len(split_question("Who explains what to do and how to do it?"))
@@ -184,6 +190,10 @@ def split_question(question: str) -> list[str]:
         return [question]
     if _START_PATTERN.fullmatch(first):  # "When", before "and where was she born": add the words after "where"
         first += _START_PATTERN.sub("", others[0], count=1)
+    elif _QUALITY_PATTERN.fullmatch(first):  # "How long", before "and how wide is it": add the words after "how wide"
+        next_start = _OPENING_PATTERN.match(others[0])
+        if next_start and next_start["auxiliary"]:
+            first += f" {others[0][next_start.start('auxiliary') :]}"
     return [f"{text}?" for text in (first, *others)]
 
 
