@@ -106,7 +106,7 @@ class Snippet:
 
     @property
     def scored_text(self) -> str:
-        """The text whose words are compared with those of a question, with its cells, which split ``unit_price``."""
+        """The text to compare with a question: it also has the words of its cells (``unit price`` for unit_price)."""
         return f"{self.labeled_text} {self.cells}"
 
 

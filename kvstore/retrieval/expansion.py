@@ -75,7 +75,7 @@ def _truncate(rows: Sequence[Relative], display_name: str, limit: int) -> list[R
 
 
 def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
-    """Return nodes of the entity forest grouped by the name of their tree; only those of ``tree`` unless it is None.
+    """Return nodes of entities grouped by the name of their tree; only those of ``tree`` unless it is None.
 
     The tree of relations that were extracted from prose is last.
     """
@@ -130,7 +130,7 @@ def _select_steps(
 def _iter_forest_relatives(
     state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], is_upward: bool
 ) -> Iterator[Relative]:
-    """Yield a row for each step of a walk in the entity forest, with the sentence that states the edge of the step.
+    """Yield a row for each step of a walk in the trees of entities, with the sentence that states its edge.
 
     A step leads from the node ``via`` to ``node``, which is its parent if ``is_upward``, and otherwise its child.
     ``start_names`` maps the nodes at which the walk starts to their names. ``tree`` is the name of the tree, and

@@ -56,8 +56,8 @@ _LINKS = ("", "s", "e", "en", "er")
 def find_foreign_replacements(question: str, language: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
     """Return the words in a question that no chunk contains, each with its replacement.
 
-    ``language`` is the question's language, and ``stem`` the stemming function for it. A word without a replacement, or
-    that begins with a capital letter, is omitted.
+    ``language`` is the question's language, and ``stem`` the stemming function for it. Function words, words with a
+    capital letter, and words without a replacement are omitted.
     """
     function_words = FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset())
     folded_words = {

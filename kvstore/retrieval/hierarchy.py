@@ -17,7 +17,7 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class Hierarchy:
-    """A builder of sentences about the nodes of the entity forest of one state (CFT-RAG, Algorithm 3)."""
+    """A builder of sentences about the nodes in the trees of entities of one state (CFT-RAG, Algorithm 3)."""
 
     def __init__(self, state: State, max_relatives: int) -> None:
         """Create a builder of sentences that each name at most ``max_relatives`` ancestors and as many descendants."""

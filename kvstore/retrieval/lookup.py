@@ -102,7 +102,7 @@ def _iter_tree_locations(state: State, node: int, display_name: str, identity: I
 
 
 def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
-    """Return the name of the entity at each node, in order."""
+    """Return the name of the entity at each node of the trees of entities, in order."""
     return [record.name for record in state.entities.get_many([state.forest.get_node(node).entity for node in nodes])]
 
 

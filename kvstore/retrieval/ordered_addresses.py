@@ -47,7 +47,7 @@ def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple
 
 
 def sort_nodes(state: State, nodes: Iterable[int]) -> list[int]:
-    """Return nodes of the entity forest sorted by the names of their trees, then by their own names."""
+    """Return nodes of the trees of entities sorted by the names of their trees, then by their own names."""
     node_list = list(nodes)
     if len(node_list) < 2:
         return node_list

@@ -217,7 +217,10 @@ class _Parser:
         return self._parse_phrase()
 
     def _parse_near(self) -> TextQuery:
-        """Parse the phrases and the distance of NEAR up to its closing parenthesis; ``NEAR(`` is parsed already."""
+        """Parse the phrases and the distance (if given) of NEAR and its ``)``; ``NEAR(`` is parsed already.
+
+        A phrase alone is returned as it is. Raises InputError for anything else.
+        """
         phrases = [self._parse_phrase()]
         kind, _ = self._peek()
         while kind in ("string", "word"):
