@@ -119,7 +119,10 @@ class PollingWatcher:
         return True
 
     def _scan_folders(self) -> FileStates:
-        """Return the modification time (ns) and size (bytes) of every file in the folders, by path."""
+        """Return the modification time (ns) and size (bytes) of every file in the folders, by path.
+
+        Files in the excluded folder are omitted.
+        """
         states: FileStates = {}
         for top in self._folders:
             for folder, inner_names, names in os.walk(top):

@@ -120,7 +120,7 @@ class _SentenceRelations:
                 yield from self._find_apposition_relations(word.head, index)
             if word.text.lower() in ("such", "as"):
                 yield from self._find_preposition_examples(index)
-            elif word.lemma in EXAMPLE_ADVERBS or self._is_example_opening(index):
+            elif word.lemma in EXAMPLE_ADVERBS or self._introduces_example(index):
                 yield from self._find_adverb_examples(index)
         # Last, because the loops above collect ``_described_nouns``.
         for index, word in enumerate(self._words):
@@ -298,7 +298,7 @@ class _SentenceRelations:
         words_between = {word.text for word in self._words[min(noun, apposition) + 1 : start]}
         return words_between.isdisjoint(_APPOSITION_SEPARATORS)
 
-    def _is_example_opening(self, index: int) -> bool:
+    def _introduces_example(self, index: int) -> bool:
         """True if a phrase of two words such as ``for example`` begins at ``index``, after a mark such as a comma."""
         if index == 0 or self._words[index - 1].text not in ",(;:":
             return False

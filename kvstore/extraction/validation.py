@@ -34,7 +34,7 @@ MAX_METADATA_DEPTH = 100
 
 
 def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]], text: str) -> OwnChunks:
-    """Check the user's chunks of a document, and return them with offsets in the text with ``\\n`` line ends.
+    """Check the user's chunks of a document; return ``whole``, or their offsets in the text with ``\\n`` line ends.
 
     ``chunks`` has offsets in ``text``, in characters, with any line ends. Raises InputError.
     """

@@ -114,8 +114,8 @@ def resolve_store(
     """Return the store for an adapter, and True if this function opened it, so that the adapter must close it.
 
     With ``create``, a missing store at ``path`` is created with ``embedder`` and ``settings``. ``adapter`` is the class
-    name that errors begin with. Raises InputError unless exactly one of path and store is given, or if a given store
-    was created with another embedder. Also raises the errors of :func:`kvstore.open`.
+    name that errors begin with. Raises InputError unless exactly one of path and store is given, and for an open
+    store with ``settings`` or another embedder than its own. Also raises the errors of :func:`kvstore.open`.
     """
     if isinstance(path, Store):
         raise InputError(

@@ -128,7 +128,7 @@ def build_network_around(
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
-    """Return the network of a store's trees, or of one of them, with the other edges of their entities.
+    """Return the network of a store's trees with the other edges of their entities, or the network of one ``tree``.
 
     The network has at most ``limit`` entities (None: all). The entities with the most edges come first, each followed
     by the entities connected with it. For a store without trees, the network has the most mentioned entities.

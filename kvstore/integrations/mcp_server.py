@@ -187,7 +187,7 @@ class _RunningRequests:
                 await self._all_finished.wait()
 
     def _remove_request(self, request_id: Any) -> None:
-        """Remove a request, which now has its reply or needs none."""
+        """Remove a request, which now has its reply or needs none. After the last request, :meth:`wait` returns."""
         self._request_ids.discard(request_id)
         if not self._request_ids:
             self._all_finished.set()

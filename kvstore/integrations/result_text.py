@@ -210,7 +210,7 @@ def format_occurrence(row: Mapping[str, Any]) -> str:
 
 
 def format_relative(row: Mapping[str, Any]) -> str:
-    """Return a row of EXPAND as a line: the signed level, the name, its tree, and the text."""
+    """Return a row of EXPAND as a line: the signed level, the name, a lower name's parent, the tree and the text."""
     parent = f" (under {row['via']})" if row["level"] > 0 else ""
     text = f": {row['text']}" if row["text"] else ""
     return f"{row['level']:+d} {row['relative']}{parent} in {row['tree']}{text}"

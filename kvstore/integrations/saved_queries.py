@@ -36,7 +36,10 @@ def load_queries() -> dict[str, str]:
 
 
 def save_query(name: str, statement: str) -> None:
-    """Save a statement, replacing one with the same name. Raises InputError for an invalid name or statement."""
+    """Save a statement, replacing one with the same name.
+
+    Raises InputError for an invalid name or statement, for too many statements, or for a damaged file.
+    """
     name, statement = name.strip(), statement.strip()
     if not name or any(character.isspace() for character in name) or len(name) > _MAX_NAME_CHARS:
         raise InputError(f"a name is one word of at most {_MAX_NAME_CHARS} characters, not {name[:80]!r}")

@@ -139,7 +139,7 @@ def is_past_form(word: str) -> bool:
 
 
 def is_common_verb(word: str) -> bool:
-    """True if a word in lower case is a common verb or a past form, and not a preposition such as "including"."""
+    """True if a word is in lower case, and is a common verb or a past form, not a preposition such as "including"."""
     is_verb = word in BE_WORDS or get_part_of_speech(word) == VERB or is_past_form(word)
     return is_verb and word.islower() and word not in PREPOSITIONS_IN_ING
 

@@ -45,7 +45,7 @@ class HashingEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension).
+        """Return the unit vectors of ``texts`` (zeros for a text without words), shape (len(texts), dimension).
 
         The weight of a word grows with the logarithm of its count, and is less for a short word.
         """

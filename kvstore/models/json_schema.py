@@ -101,9 +101,10 @@ def parse_longest_prefix(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _iter_prefixes(body: str) -> Iterator[str]:
-    """Yield the prefixes of a JSON text that end with a value, with the missing closing brackets, longest first.
+    """Yield prefixes of a JSON text, with the closing brackets that they lack, longest first; some are invalid JSON.
 
-    If the text ends inside a string, the first prefix ends with the last whole sentence of the string.
+    A prefix ends after a bracket or string, or before a comma. If the text ends inside a string, the first prefix ends
+    with the last whole sentence of the string.
     """
     cuts: list[tuple[int, str]] = []  # the end of a prefix, and the text that completes it
     closing: list[str] = []  # the closing brackets of the open objects and arrays

@@ -219,7 +219,8 @@ def find_english_folder(name: str = _PIPELINE_FOLDER) -> Path | None:
 def _load_pipeline(name: str) -> _LoadedPipeline:
     """Load a spaCy pipeline, and return it with the options of its ``pipe`` method; raises LanguageError.
 
-    The pipeline ``en`` gets kvstore's own parser and matrix products, which are faster.
+    The pipeline ``en`` gets kvstore's own parser and matrix products, which are faster. This pipeline, and any without
+    rules for noun phrases, gets kvstore's rules.
     """
     require_installed(name)
     import spacy

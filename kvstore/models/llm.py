@@ -243,8 +243,9 @@ class LanguageModel:
         """Send a request, and return the stream of the answer and an iterator over its texts as they arrive.
 
         The first text is read at once, because a broken connection can be retried only before a text is yielded. If
-        the server rejects one of ``optional_fields``, such as "temperature", this and later requests omit it. Raises
-        ModelError, and PromptTooLongError if the prompt does not fit into the model's context.
+        the server rejects one of ``optional_fields``, such as "temperature", this and later requests omit it, or use
+        the newer name of "max_tokens". Raises ModelError, and PromptTooLongError if the prompt does not fit into the
+        model's context.
         """
         payload: dict[str, Any] = {
             "model": self.name,
@@ -267,7 +268,7 @@ class LanguageModel:
                 raise
             if _CONTEXT_PATTERN.search(message):
                 raise _parse_prompt_limit(message) from None
-            # response_format is the caller's; the longest name comes first, because it contains another one.
+            # Without response_format, which the caller must change. The longest name comes before the one in it.
             names = ("temperature", _NEW_LIMIT_FIELD, "max_tokens", "stream_options")
             rejected_field = next((name for name in names if name in payload and name in message), None)
             if rejected_field is None:

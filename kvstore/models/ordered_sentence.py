@@ -191,5 +191,8 @@ class OrderedSentence:
         )
 
     def has_lower_case(self, span: WordSpan) -> bool:
-        """True if a span has a word in lower case, or is only the first word of the sentence, which has a capital."""
+        """True if a span has a word in lower case, or is only the sentence's first word.
+
+        The capital of the first word does not count, because every sentence begins with one.
+        """
         return span.last == 0 or any(map(str.islower, self.written_words[max(1, span.first) : span.last + 1]))

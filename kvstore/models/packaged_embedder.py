@@ -62,7 +62,7 @@ class PackagedEmbedder(RuntimeEmbedder):
 def get_weights_digest() -> str:
     """Return the digest of the default embedder's weights, as stores record it (the first 16 hexadecimal digits).
 
-    Raises EmbedderError if it cannot be read.
+    The file of the digest is read once per process. Raises EmbedderError if it cannot be read.
     """
     try:
         return _read_digest()[:_RECORDED_DIGITS]

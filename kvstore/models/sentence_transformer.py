@@ -118,7 +118,10 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         return self._fall_back_to_torch(reason)
 
     def _export_model(self, folder: Path) -> None:
-        """Write the model to ``folder``, from its weights or by torch; raises EmbedderError, or OSError."""
+        """Write the model to ``folder``: from its weights if it is a BERT, else by tracing it in torch.
+
+        Raises EmbedderError, or OSError.
+        """
         try:
             self._write_bert(folder)
         except EmbedderError:
@@ -188,7 +191,10 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
 
 @cache
 def _check_original(folder: Path) -> None:
-    """Raise EmbedderError if the weights in a folder are not those of the original all-MiniLM-L6-v2."""
+    """Raise EmbedderError if the weights in a folder are not those of the original all-MiniLM-L6-v2.
+
+    The weights are checked once per process.
+    """
     try:
         with (folder / "model.safetensors").open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

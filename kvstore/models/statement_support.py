@@ -230,7 +230,8 @@ class _WrittenStatement:
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
         """True unless one or two ``sentences`` of a passage say something else with the words of the statement.
 
-        They do so if their words are in a different order, or if the statement adds or omits words such as "not".
+        They do so if their words are in a different order, or if the statement adds or omits words such as "not". For a
+        title, only the order counts.
         """
         if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):
             return False
@@ -335,7 +336,7 @@ def _list_negated_stems(words: Sequence[str]) -> set[str]:
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
-    """Return the stems of a statement's content words in order, to compare them with a source sentence.
+    """Return the order of a statement's content words, their repetitions and names, to compare with a source sentence.
 
     All words of a title (``is_title``) must be in the order of the source, but only most words of a sentence.
     """

@@ -88,7 +88,7 @@ def _load_model(name: str, model: str, device: str | None) -> Any:
 
 @contextmanager
 def hide_progress_bars() -> Iterator[None]:
-    """Hide the progress bars of the library transformers in the context, while a model is loaded."""
+    """Hide the progress bars of transformers in the ``with`` block, which loads a model."""
     from transformers.utils import logging as transformers_logging
 
     logging: Any = transformers_logging

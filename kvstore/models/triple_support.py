@@ -93,7 +93,8 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
 
     A pronoun can stand for the subject if the previous sentence or the ``title`` of the text names it. If the title
     does, the sentence need not mention the subject at all.
-    :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has their words.
+    :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has the words of
+    the triple.
     """
     subject_stems, object_stems = map(parse_name, (subject, object_))
     source = _parse_text(text)
@@ -277,7 +278,8 @@ def parse_name(name: str) -> list[str]:
 def _parse_text(text: str) -> _OrderedText:
     """Split a text into sentences and words by the rules of its language, and find its nouns.
 
-    ``predicate_nouns`` of the result say what the subject of the first sentence is, such as "film" in "Ran is a film".
+    The last result is cached. Its ``predicate_nouns`` say what the subject of the first sentence is, such as "film" in
+    "Ran is a film".
     """
     has_spaces = not is_unspaced(text)
     words = segment_words(text)

@@ -191,7 +191,11 @@ def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[
 
 
 def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return the title of the coarsest topic that contains each chunk, or None if no topic does."""
+    """Return the title of the coarsest topic that contains each chunk, or None if no topic does.
+
+    If that title is empty, the title of the finest topic takes its place.
+    """
+    # A chunk is a member of a topic of level 0, the finest.
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
     coarse_titles = _load_coarse_titles(store)
     labels: list[str | None] = [None] * len(chunks)

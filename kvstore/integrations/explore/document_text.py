@@ -83,10 +83,10 @@ def render_marked_text(
 
 
 def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "text") -> Markup:
-    """Render a passage of a document of this format with marked byte spans.
+    """Return the HTML of a passage in which the byte spans ``marks`` are highlighted.
 
-    A passage of the ``markdown`` format is rendered. In other formats, the text is unchanged, so that a mark contains
-    exactly the cited text; Markdown syntax is included but hidden.
+    A passage of a document in ``markdown`` format is rendered. In other formats, the text is unchanged, so that a mark
+    contains exactly the cited text; Markdown syntax is included but hidden.
     """
     encoded_text = text.encode()
     if format == "markdown":

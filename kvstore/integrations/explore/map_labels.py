@@ -126,7 +126,7 @@ def _count_terms(chunks: Sequence[_ChunkTerms]) -> _ChunkCounts:
 
 
 def _find_terms(heading: str, text: str) -> _ChunkTerms:
-    """Return the terms of a chunk: its short titles, its words, and pairs of adjacent words.
+    """Return the terms of a chunk (its short titles, words, and pairs of adjacent words), and those of its heading.
 
     ``heading`` is a path of titles such as ``Tea > 1. Leaves``.
     """

@@ -170,7 +170,7 @@ def _count_rows(request: PageRequest, statement: str) -> int | None:
 
 
 def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return a row as table cells: the text of each value, and its link."""
+    """Return a row as table cells: the text of each value, cut if long, its link, and whether it is a number."""
     values_by_column = dict(zip(columns, row, strict=True))
     cells = []
     for column, value in zip(columns, row, strict=True):

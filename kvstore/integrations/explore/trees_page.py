@@ -47,7 +47,10 @@ def build_tree(request: PageRequest) -> PageContent:
     under = request.get_text("under")
     rows = RowList(request, "nodes", size=_MAX_CHILDREN)
     rows.add_condition("tree = ?", tree)
-    rows.add_condition("entity = ?", under) if under else rows.add_condition("level = 0")
+    if under:
+        rows.add_condition("entity = ?", under)
+    else:
+        rows.add_condition("level = 0")
     content = rows.build_page("entity, children", "children DESC, entity")
     if under and not content["rows"]:
         raise EntityNotFoundError(f"the tree {tree[:80]!r} has no name {under[:80]!r}")

@@ -125,7 +125,7 @@ def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None 
 
 
 def load_documents(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:
-    """Return the documents with these keys, in the order of ``keys``. Missing documents are omitted."""
+    """Return the documents with these keys, each once, in the order of ``keys``. Missing documents are omitted."""
     documents = store.get_many(list(dict.fromkeys(keys)))
     return [
         Document(id=document.key, page_content=document.text, metadata=document.meta)
