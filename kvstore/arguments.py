@@ -187,7 +187,7 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
     """Raise ArgumentError unless options are texts, numbers, booleans or None, keyed by name.
 
-    ``name`` is the name of the argument, for the error.
+    Integers of more than 308 digits are invalid. ``name`` is the name of the argument, for the error.
     """
     for key, value in (options or {}).items():
         is_too_large = isinstance(value, int) and not is_representable(value)
@@ -251,7 +251,7 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
 
 
 def check_number(name: str, value: Any) -> None:
-    """Raise ArgumentError unless ``value`` is a number and not NaN."""
+    """Raise ArgumentError for a value that is not a number, is NaN, or is an integer of more than 308 digits."""
     if expected := _describe_number_error(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
@@ -379,7 +379,10 @@ def is_representable(value: int) -> bool:
 
 
 def _describe_integer_error(value: Any) -> str | None:
-    """Return None if a value is a whole number of at most 308 digits, else a description of what was expected."""
+    """Return None if a value is a whole number of at most 308 digits, else a description of what was expected.
+
+    True and False are not numbers here.
+    """
     try:
         number = operator.index(value)
     except TypeError:  # an array also has __index__, which works only if it has a single element
@@ -390,7 +393,10 @@ def _describe_integer_error(value: Any) -> str | None:
 
 
 def _describe_number_error(value: Any) -> str | None:
-    """Return None if a value is a number and not NaN, else a description of what was expected."""
+    """Return None if a value is a valid number, else a description of what was expected.
+
+    NaN, True, False and whole numbers of more than 308 digits are not valid.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):  # not Decimal, which cannot be added to other numbers
         return "a number"
     if isinstance(value, int) and not is_representable(value):

@@ -168,7 +168,7 @@ class OwnedTransaction(Queryable):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Commit, or roll back after an error."""
+        """Commit, or roll back after an error; do nothing if the block has committed or rolled back already."""
         if kind is not None:
             self.rollback()
         elif not self._has_ended:  # commit() raises ClosedError if an error or the closing of the store ended it

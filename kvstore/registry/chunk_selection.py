@@ -192,7 +192,10 @@ class _LargestCount(NamedTuple):
 
 
 def _find_largest_counts(counts_by_text: Sequence[Counter[_Ngram]]) -> dict[_Ngram, _LargestCount]:
-    """Return the largest count of each n-gram; ``counts_by_text`` has the number of its occurrences in each text."""
+    """Return, for each n-gram, its largest count in a text, that text, and its largest count in another text.
+
+    ``counts_by_text`` has the number of occurrences of each n-gram in each text.
+    """
     largest_counts: dict[_Ngram, _LargestCount] = {}
     for index, counts in enumerate(counts_by_text):
         for ngram, count in counts.items():
