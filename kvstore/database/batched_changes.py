@@ -107,10 +107,9 @@ class BatchedChanges:
         the metadata states another language or tree name, on which derived data depends, or if ``existing_document``,
         the document with the same key, is still pending.
         """
-        if not (
-            isinstance(existing_document, DocumentRecord)
-            and changes_only_metadata(self.state, existing_document, document)
-        ):
+        if not isinstance(existing_document, DocumentRecord):  # still pending
+            return False
+        if not changes_only_metadata(self.state, existing_document, document):
             return False
         self._record_digest(existing_document.key)
         self.pending.put_metadata(

@@ -167,7 +167,7 @@ def register(system: System) -> Callable[[], None]:
     """Add a system (strategies, indexes and tables of one paper) to every store opened from now on.
 
     Returns a function that removes it. A store that contains data of an unregistered system can only be read. Raises
-    InputError if the name of the system, or of one of its strategies, kinds of index or tables, is already in use.
+    InputError if the name of the system, or of anything that it declares, such as a strategy, is already in use.
     """
     _check_new_names(system)
     _add_system(system)

@@ -242,7 +242,7 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-    """Return pairs of a row and one of its nearest rows by inner product, as indexes, shape (pairs, 2)."""
+    """Return pairs of a row and one of its nearest rows by inner product, as indexes, shape (n, 2)."""
     count = min(_NUM_NEIGHBORS, len(vectors) - 1)
     pair_arrays = []
     for start in range(0, len(vectors), _ROWS_PER_BATCH):
@@ -256,7 +256,7 @@ def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.i
 
 
 def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return pairs of a chunk and a best neighbor by BM25 of its rarest terms, as indexes, shape (pairs, 2)."""
+    """Return pairs of a chunk and one of its nearest chunks by BM25 of its rarest terms, as indexes, shape (n, 2)."""
     order = np.argsort(chunks)
     pairs: list[tuple[int, int]] = []
     for index, chunk in enumerate(chunks.tolist()):

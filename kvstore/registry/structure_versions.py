@@ -75,7 +75,8 @@ def explain_migration(view: View) -> str | None:
 def explain_read_only(view: View) -> str | None:
     """Return why kvstore must not change the store that ``view`` reads, as the end of a sentence; None if it may.
 
-    The reason is derived data of a newer version, which this kvstore cannot keep up to date.
+    The reason is derived data that this kvstore does not know, or knows only in an older version, and so cannot keep up
+    to date.
     """
     known_versions: dict[str, int] = {}
     for manifest in list_manifests():

@@ -114,7 +114,7 @@ os.register_at_fork(after_in_child=_locks.clear)
 
 
 def _record_embedder(creation_settings: dict[str, Any], embedder: str | Embedder | None) -> Embedder | None:
-    """Record the embedder that the caller of kvstore.open passed in ``creation_settings``.
+    """Record in ``creation_settings`` the embedder that the caller of kvstore.open passed.
 
     The embedder can also be in these settings. A name is recorded as the full name of the model, and None is returned.
     For an object, its name and the digest of its weights are recorded, and the object is returned. Raises ArgumentError
