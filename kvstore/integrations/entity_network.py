@@ -38,8 +38,9 @@ class NetworkNode:
 class NetworkEdge:
     """An edge between two entities, given by their names.
 
-    ``trees`` are the entity trees in which ``source`` is directly under ``target``. Without trees, ``links`` are the
-    links between the entities, ``passages`` is the number of passages that mention both, and ``score`` is their score.
+    ``trees`` are the entity trees in which ``source`` is directly under ``target``. ``links`` are the other links
+    between the entities, ``passages`` is the number of passages that mention both, and ``score`` is the strength of
+    their connection. An edge that was read from a tree alone has only ``trees``.
     """
 
     source: str
@@ -241,8 +242,8 @@ def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name
 def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
     """Add ``new_edges`` to ``edges``, keyed by source and target, in place.
 
-    A solid edge (of a tree) replaces a dashed one (of other links) between the same entities. A dashed edge is not
-    added if the two entities have an edge in either direction.
+    A solid edge (of a tree) replaces an edge in the same direction, and a dashed one (of other links) in the opposite
+    direction. A dashed edge is not added if the two entities have an edge in either direction.
     """
     for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)

@@ -31,7 +31,7 @@ _ARGUMENT_TYPES: dict[str, tuple[type, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StoreTool:
-    """A tool: ``arguments`` are its properties in JSON Schema, ``required`` the mandatory ones.
+    """A tool: ``arguments`` has the JSON Schema of each argument by name, and ``required`` the names of mandatory ones.
 
     The method of :class:`~.store_tools.StoreTools` with its name runs it. ``is_write`` is true if the tool changes the
     store, ``is_destructive`` if it may remove something.

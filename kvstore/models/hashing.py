@@ -65,7 +65,7 @@ class HashingEmbedder:
         return normalised(rows)
 
     def embed_query(self, text: str) -> Embeddings:
-        """Return the vector of ``text``, shape (dimension,)."""
+        """Return the unit vector of ``text`` (zeros if it has no words), shape (dimension,)."""
         row: Embeddings = self.embed([text])[0]
         return row
 

@@ -83,7 +83,7 @@ class OpenAIEmbedder:
         return normalised(np.concatenate(batches))
 
     def embed_query(self, text: str) -> Embeddings:
-        """Return the vector of a question, shape (dimension,). Raises EmbedderError."""
+        """Return the unit vector of a question, shape (dimension,). Raises EmbedderError."""
         row: Embeddings = self.embed([text])[0]
         return row
 

@@ -160,11 +160,11 @@ class RuntimeEmbedder(ABC):
         self._get_runtime()
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        """Return the unit vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
         return self._get_runtime().encode("document", texts)
 
     def embed_query(self, text: str) -> Embeddings:
-        """Return the vector of a question, shape (dimension,). Raises EmbedderError."""
+        """Return the unit vector of a question, shape (dimension,). Raises EmbedderError."""
         row: Embeddings = self._get_runtime().encode("query", [text])[0]
         return row
 

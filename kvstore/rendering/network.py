@@ -32,7 +32,7 @@ class DrawnName(NamedTuple):
 
 
 class DrawnEdge(NamedTuple):
-    """An edge between two names, by their indexes. A ``solid`` edge goes from a child to its parent."""
+    """An edge between two names, by their indexes, with a tooltip (``label``). A ``solid`` edge is from child to parent."""
 
     source: int
     target: int
