@@ -32,7 +32,7 @@ class DrawnName(NamedTuple):
 
 
 class DrawnEdge(NamedTuple):
-    """An edge between two names, by their indexes, with a tooltip (``label``). A ``solid`` edge is from child to parent."""
+    """An edge between two names, by their indexes; ``label`` is its tooltip. If ``solid``, it joins child to parent."""
 
     source: int
     target: int
