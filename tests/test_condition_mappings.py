@@ -8,6 +8,7 @@ from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -126,6 +127,7 @@ def test_a_dictionary_is_accepted_wherever_a_condition_is(books: kvstore.Store) 
         ({"year": {"$gt": 1, "month": 2}}, "year takes a value, or operators"),
         ({"year": {}}, "year takes a value, or operators"),
         ({"year": float("nan")}, "NaN cannot be compared"),
+        ({"year": np.float32("nan")}, "NaN cannot be compared"),
         ({"year": 1 << 70}, "more than 64 bits"),
         ({"year": {"$exists": 1}}, r"\$exists takes True or False"),
         ({"year": {"$like": 1}}, r"\$like takes text of up to 1,000 characters"),

@@ -34,7 +34,7 @@ def infer_types(rows: Sequence[Row], declared_types: Sequence[str | None]) -> tu
 def _infer_type(values: Iterable[Any]) -> str | None:
     """Return the common SQL type of some values, such as ``TEXT``; None without values or if their types differ.
 
-    Integers and floats together are REAL.
+    Integers and floats together are REAL. NULLs (None) are ignored.
     """
     type_names = {name for value in values for python_type, name in _TYPES if isinstance(value, python_type)}
     if type_names == {"INTEGER", "REAL"}:

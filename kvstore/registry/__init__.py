@@ -432,7 +432,7 @@ def get_strategy(name: str) -> Strategy:
 
 
 def list_overview_strategies() -> list[str]:
-    """Return the names of the registered strategies for overview questions, which set the ``overview`` attribute."""
+    """Return the names of the registered strategies with ``overview``: for questions such as "What is this about?"."""
     return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
 
 

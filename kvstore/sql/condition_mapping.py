@@ -12,7 +12,6 @@ condition raises InputError.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import index
 from typing import Any
@@ -251,19 +250,18 @@ def _to_elements_field(field: Field) -> Field:
 
 
 def _to_field_value(name: str, value: Any) -> FieldValue:
-    """Convert a value to the type that it has in stored metadata: a date, for example, to text.
+    """Convert a value, which is not None, to the type that it has in stored metadata: a date, for example, to text.
 
     Raises InputError, with the ``name`` of the field, for a value that cannot be compared.
     """
-    if not isinstance(value, float):
-        value = to_plain_value(value)
+    value = to_plain_value(value)
+    if value is None:  # NaN, or a missing value of pandas
+        raise InputError(f"{name}: NaN cannot be compared; {{'$exists': False}} finds documents without the field")
     if isinstance(value, str):
         if is_text(value):
             return value
         raise InputError(f"{name}: the value contains half of a surrogate pair, which is not valid text")
     if isinstance(value, float):
-        if math.isnan(value):
-            raise InputError(f"{name}: NaN cannot be compared; {{'$exists': False}} finds documents without the field")
         return value
     if hasattr(value, "__index__"):
         integer = index(value)

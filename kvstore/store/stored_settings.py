@@ -19,7 +19,7 @@ _FORMAT = b"format"
 
 
 def get_stored_format(view: View) -> int | None:
-    """Return the format of a store, or None if it has none recorded."""
+    """Return the version of the file format that a store records, or None if it records none."""
     value = view.get(tables.META, _FORMAT)
     return None if value is None else int(records.unpack(value, tables.META, _FORMAT))
 
