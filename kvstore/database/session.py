@@ -43,6 +43,7 @@ class Session:
         self.lock_timeout = store.environment.lock_timeout if lock_timeout is None else lock_timeout
         self.readonly = readonly
         self.settings = settings or SessionSettings()
+        #: The names of the last LOOKUP, which EXPAND without an entity expands.
         self.last_lookup: tuple[str, ...] = ()
         #: True if this handle was closed; other handles can stay open.
         self.closed = False

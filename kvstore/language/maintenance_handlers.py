@@ -63,7 +63,7 @@ def _repair(context: StatementContext) -> Cursor:
 
 
 def backup(context: StatementContext, statement: statements.Backup) -> Cursor:
-    """Execute BACKUP: copy the store to a new directory."""
+    """Execute BACKUP: copy the store to a new directory. Raises ReadOnlyError if the store is read-only."""
     context.require_writable("BACKUP cannot write a file")
     context.database.backup(statement.path)
     return Cursor("BACKUP", message=f"copied to {statement.path}")
