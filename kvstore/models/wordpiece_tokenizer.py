@@ -17,7 +17,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +67,8 @@ class WordPieceTokenizer:
             raise ValueError(f"the description of its tokenizer is incomplete ({error!r})") from error
         self._special_pattern = re.compile(f"({'|'.join(map(re.escape, self._special_ids))})")
         self._max_length = max(map(len, self._token_ids))
+        #: The length in characters of each token that a word was divided into, by id.
+        self._lengths: dict[int, int] = {}
         self._characters = _CharacterForms()
         self._split_word_cached = lru_cache(_MAX_CACHED_WORDS)(self._split_word)
 
@@ -114,22 +116,16 @@ class WordPieceTokenizer:
                     first = match.start()
                     word = match[0]
                     for token_id in self._split_word_cached(word) if len(word) <= _MAX_WORD else (self._unknown,):
-                        length = self._lengths[token_id] or len(word)  # the token of an unknown word spans the word
+                        length = self._lengths.get(token_id, len(word))  # the token of an unknown word spans the word
                         yield token_id, origins[first], origins[first + length - 1] + 1
                         first += length
             start += len(piece)
 
-    @cached_property
-    def _lengths(self) -> dict[int, int]:
-        """The length in characters of each token, by id; 0 for special tokens, such as the token of an unknown word."""
-        lengths = {token_id: len(piece.removeprefix("##")) for piece, token_id in self._token_ids.items()}
-        return lengths | dict.fromkeys(self._special_ids.values(), 0)
-
     def _split_word(self, word: str) -> Sequence[int]:
         """Return the token ids of the subwords of a word: its longest known beginning, then the same for the rest.
 
-        A word with an unknown part is one unknown token. Source: Wu et al., "Google's Neural Machine Translation
-        System", 2016, section 4.1 (WordPiece).
+        A word with an unknown part is one unknown token. The lengths of the subwords are recorded. Source: Wu et al.,
+        "Google's Neural Machine Translation System", 2016, section 4.1 (WordPiece).
         """
         ids: list[int] = []
         start, prefix = 0, ""  # a subword within a word begins with "##" in the vocabulary
@@ -141,6 +137,7 @@ class WordPieceTokenizer:
             else:
                 return (self._unknown,)
             ids.append(token_id)
+            self._lengths[token_id] = end - start
             start, prefix = end, "##"
         return tuple(ids)
 
