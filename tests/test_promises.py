@@ -70,24 +70,24 @@ NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_bu
 
 #: The sentences that promise a behavior, with the tests that check it.
 PROMISES: dict[str, tuple[str, ...]] = {
-    "kvstore keeps your documents in one directory and answers questions with citations, without a server, a "
-    "network connection or a language model.": (
+    "kvstore keeps your documents in one directory and answers questions with citations.": (
         "test_environment.py::test_an_empty_directory_becomes_a_store",
         "test_retrieval.py::test_an_answer_cites_document_chunk_and_bytes",
         *OFFLINE,
     ),
-    "After any sequence of changes, a store has the same content as a new store with the same documents, "
-    "settings, and facts that you stated, such as aliases.": SAME_DUMP,
-    "Deleting a document also deletes all data derived from it: chunks (pieces of its text), vectors, "
-    "summaries and graph edges.": (*SAME_DUMP, *INTRODUCED),
-    "kvstore also forgets the names of people, places and things that occurred only in that document.": (
+    "It needs no server, network connection or language model.": OFFLINE,
+    "After any sequence of changes, a store has the same content as a new store built from the same documents, "
+    "settings and stated facts (such as aliases).": SAME_DUMP,
+    "Deleting a document also deletes all data derived from it: chunks (pieces of its text), vectors, summaries "
+    "and graph edges.": (*SAME_DUMP, *INTRODUCED),
+    "kvstore also forgets names of people, places and things that appeared only in that document.": (
         *SAME_DUMP,
         *INTRODUCED,
     ),
     "A document and all data derived from it become visible together or not at all.": ATOMIC,
     "Every reader, in every process, sees one consistent state.": ONE_STATE,
     "Two writers cannot corrupt a store.": ONE_WRITER,
-    "The second writer waits, or gets an error that names the process that holds the lock.": ONE_WRITER,
+    "The second writer waits, or gets an error that names the process holding the lock.": ONE_WRITER,
     "Readers never wait for a writer.": ONE_WRITER,
     "kvstore finds entities (people, places and things) and their relations with rules and a small parser.": (
         *OFFLINE,
@@ -95,33 +95,33 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Summaries and answers consist of sentences from the documents.": (*OFFLINE, *EXTRACTIVE),
     "A language model is optional.": OFFLINE,
-    "The default embedder (the model that computes vectors) is part of the package and runs on your machine.": OFFLINE,
+    "The default embedder (the model that computes vectors) ships with the package and runs on your machine.": OFFLINE,
     "kvstore requires no other model.": OFFLINE,
-    "A lookup returns only occurrences of the requested name, its aliases, and names that you merged with "
-    "it.": EXACT_LOOKUP,
-    'A lookup such as store.lookup("Maria Jensen") returns only places that contain this name, its '
-    "aliases, or names that you merged with it.": EXACT_LOOKUP,
-    "A lookup of an unknown name returns nothing.": EXACT_LOOKUP,
-    "kvstore explore lights shows the lights store in a browser on the same machine, without network access.": (
+    "A lookup returns only occurrences of the requested name, its aliases, and names "
+    "that you merged with it.": EXACT_LOOKUP,
+    'store.lookup("Maria Jensen") returns only places that contain this name, one of its aliases, or a name '
+    "that you merged with it.": EXACT_LOOKUP,
+    "Looking up an unknown name returns nothing.": EXACT_LOOKUP,
+    "kvstore explore lights opens the lights store in a browser on the same machine, without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
     ),
-    "You can compare strategies (search methods) side by side, browse entities and topics, and see a map "
-    "of all chunks.": (
+    "You can compare strategies (search methods) side by side, browse entities and topics, and see a map of all "
+    "chunks.": (
         "test_explorer.py::test_lists_are_filtered_counted_and_paged",
         "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
         "test_explorer_browser.py::test_a_click_on_a_name_shows_its_surroundings",
         "test_explorer_browser.py::test_a_point_shows_its_label",
         "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
     ),
-    "Each sentence of an answer links to the place in the document from which it was taken.": (
+    "Each sentence of an answer links to its place in the source document.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
     ),
     "All fifteen strategies search the same store, and most of them implement published methods.": (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
         "test_documentation.py::test_tables_list_the_settings_embedders_strategies_and_extras",
     ),
-    'You can choose a strategy for each query: write USING bridge in a statement, or using="bridge" in Python.': (
+    'You can choose a strategy for each query: write USING bridge in a statement or using="bridge" in Python.': (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
     ),
     "EXPLAIN shows the steps of a strategy.": (
@@ -132,14 +132,15 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Only one process at a time can write to a store.": ONE_WRITER,
     "Unless you configure a language model, answers consist of sentences from the documents.": EXTRACTIVE,
-    "kvstore finds entities (people, places and things) in prose in English and eight other languages.": NAMES_BY_RULE,
-    "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
-    "In all other languages, kvstore finds entities only in code, and in structure such as titles, "
-    "headings and nested lists.": NAMES_BY_RULE,
+    "kvstore finds relations only in English prose, and entities (people, places and things) only in the prose "
+    "of English and eight other languages.": NAMES_BY_RULE,
+    "In all other languages, it finds entities only in code and in structure such as titles, headings and "
+    "nested lists.": NAMES_BY_RULE,
     "kvstore supports Linux with Python 3.11 or newer.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
-    "kvstore refuses most questions about a subject that no document covers (98 % in a test with English articles).": (
+    "kvstore declines to answer most questions about a subject that no document covers (98 % in a test with "
+    "English articles).": (
         "test_answers.py::test_a_missing_fact_is_not_answered",
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
     ),
@@ -148,20 +149,18 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
     ),
     "A document and all data derived from it become visible in one transaction or not at all.": ATOMIC,
-    "Therefore, a search never sees a document that is only partly indexed, and a store needs no repair "
-    "after a crash.": (
+    "A search therefore never sees a partly indexed document, and a store needs no repair after a crash.": (
         *ONE_STATE,
         "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
     ),
     "The content of a store and its answers depend only on its documents, its settings and its facts.": SAME_DUMP
     + SAME_ANSWERS,
-    "Earlier changes, deleted data, internal ids, times and batches do not influence the content or the "
-    "answers.": SAME_DUMP + SAME_ANSWERS,
-    "After any sequence of changes, a store and a new store with the same documents, facts and settings have the "
-    "same logical dump.": SAME_DUMP,
-    "Tests compare stores by the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
-    "Hits with equal scores are ordered by document key and then by position in the text; a limit such as"
-    " TOP applies after this ordering.": (
+    "Earlier changes, deleted data, internal ids, times and batches have no influence.": SAME_DUMP + SAME_ANSWERS,
+    "After any sequence of changes, a store has the same logical dump as a new store with the same documents, "
+    "facts and settings.": SAME_DUMP,
+    "Tests compare stores by their logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
+    "Hits with equal scores are ordered by document key and then by position in the text; a limit such as TOP "
+    "applies after this ordering.": (
         "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
         "test_units.py::test_equal_scores_are_ordered_by_key_for_any_history",
     ),
@@ -171,9 +170,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *LAST_STATEMENT,
     ),
     "kvstore records the source documents of all derived data, such as relations.": LAST_STATEMENT,
-    "When the last source document of a relation is deleted, kvstore deletes the relation.": LAST_STATEMENT,
-    "An entity (a person, place or thing) is known as long as a document or a stated fact introduces its "
-    "name, for example as a title.": INTRODUCED,
+    "When the last source document of a relation is deleted, the relation is deleted too.": LAST_STATEMENT,
+    "An entity (a person, place or thing) is known as long as a document or a stated fact introduces its name, "
+    "for example as a title.": INTRODUCED,
     "The commit that removes the last introduction of an entity also removes all its mentions.": INTRODUCED,
     "The commit that introduces an entity also finds its mentions in older documents.": INTRODUCED,
     "The accepted edges depend only on the set of stated edges, not on their order.": (
@@ -181,7 +180,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_edge_filter.py::test_any_history_gives_the_statuses_of_the_remaining_documents",
         "test_edges.py::test_stating_twice_and_withdrawing_twice_change_nothing",
     ),
-    "kvstore accepts a displaced edge again when the edges that displaced it are removed.": (
+    "It accepts a displaced edge again once the edges that displaced it are removed.": (
         *SAME_DUMP,
         "test_store.py::test_expand_survives_a_cycle_and_reports_truncation",
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
@@ -197,7 +196,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
-    "The vector of a text does not depend on the other texts that kvstore embeds in the same batch.": (
+    "The vector of a text does not depend on other texts in the same batch.": (
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
@@ -205,25 +204,23 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
-    "In a store of 20,000 chunks or more, vector search uses a graph, and the links in the graph depend on the "
-    "order of changes.": (
+    "In a store of 20,000 chunks or more, vector search uses a graph whose links depend on the order of changes.": (
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
     "EXPLAIN shows whether a vector search was approximate.": ("test_indexes.py::test_a_search_reports_its_method",),
-    "The exact = 1 option makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
-    "If every commit updates a kind of data, this data is always equal to the data of a new store with the same "
-    "documents.": SAME_DUMP,
-    "The REFRESH statement builds these summaries and groups, and kvstore reports how many changes the last "
-    "REFRESH does not include.": REFRESHED,
-    "Even if groups are out of date, queries never return content from deleted documents, and kvstore assigns new"
-    " documents to the existing groups.": REFRESHED,
+    "The exact = 1 option makes it exact.": ("test_indexes.py::test_a_search_reports_its_method",),
+    "Data that every commit updates is always equal to that of a new store with the same documents.": SAME_DUMP,
+    "The REFRESH statement builds these groups and summaries, and kvstore reports how many changes have been "
+    "made since the last REFRESH.": REFRESHED,
+    "Even if groups are out of date, queries never return content from deleted documents, and kvstore assigns "
+    "new documents to the existing groups.": REFRESHED,
     "kvstore finds entities and relations with rules and a parser.": (
         *OFFLINE,
         *EXTRACTIVE,
     ),
     "With the default settings, kvstore works offline.": OFFLINE,
-    "Before you run a REFRESH or EXTRACT with a language model, you can estimate the number of tokens with EXPLAIN.": (
+    "Before you run REFRESH or EXTRACT with a language model, you can estimate the number of tokens with EXPLAIN.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
@@ -235,14 +232,14 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
-    "To look up the name of an entity, kvstore first finds candidates in a cuckoo filter.": EXACT_LOOKUP,
-    "A cuckoo filter is a hash table that stores a twelve-bit hash for each entity name.": EXACT_LOOKUP,
-    "kvstore then compares the requested name with the full name of each candidate.": EXACT_LOOKUP,
+    "To look up the name of an entity, kvstore first finds candidates in a cuckoo filter, a hash table that "
+    "stores a twelve-bit hash of each entity name.": EXACT_LOOKUP,
+    "It then compares the requested name with the full name of each candidate.": EXACT_LOOKUP,
     "By default, kvstore splits each document into chunks of about 100 words.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
-    "A chunk ends at the end of a sentence if possible.": (
+    "If possible, a chunk ends at the end of a sentence.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
@@ -253,8 +250,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Each group of up to five consecutive chunks has an abstract, which summarizes the group.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
     ),
-    "Abstracts of higher levels summarize the sections of a document.": FOREST,
-    "If the document has no headings, the higher abstracts summarize groups of similar text.": FOREST,
+    "Higher-level abstracts summarize the sections of a document or, if the document has no headings, groups of "
+    "similar text.": FOREST,
     "The abstracts of a document form a tree.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
         *FOREST,
@@ -267,13 +264,13 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
-    "Nested lists, headings, sentences and tables can state that one entity is below another, such as "
-    "tug below ship.": (
+    "Nested lists, headings, sentences and tables can state that one entity is below "
+    "another, such as tug below ship.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
     ),
-    "A statement that one entity is below another is an edge.": (
+    "Such a statement is an edge.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
@@ -286,16 +283,16 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_indexes.py::test_an_unusable_file_counts_as_missing",
     ),
     "Readers never wait for a writer and need no server.": ONE_WRITER,
-    "LMDB ends a commit by writing one page, so after a crash the store has either the state before the "
-    "commit or the state after it.": ("test_crashes.py::test_a_writer_killed_at_any_time",),
-    "LMDB allows one writer at a time, and needs a local disk.": ONE_WRITER,
-    "LMDB also needs a memory map that is as large as the store may become.": (
+    "LMDB ends a commit by writing a single page, so after a crash, the store is in the state either before or "
+    "after the commit.": ("test_crashes.py::test_a_writer_killed_at_any_time",),
+    "LMDB allows one writer at a time and needs a local disk.": ONE_WRITER,
+    "It also needs a memory map as large as the store may become.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
     "The memory map reserves addresses, but no disk space.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
-    "kvstore collects these changes in the change buffer, and later writes the changes of many commits at once.": (
+    "kvstore collects these changes in the change buffer, and later applies the changes of many commits at once.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
@@ -303,27 +300,27 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
-    "With the change buffer, replacing a document writes tens of pages instead of hundreds.": (
+    "Replacing a document therefore writes tens of pages instead of hundreds.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
     ),
     "No package imports a package from a higher layer, and there are no import cycles.": (
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
-    "The make lint command checks the layers and the cycles.": (
+    "The make lint command enforces these rules.": (
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
-    "The folder defines the data of the system, how the data changes with the documents, the checks of "
-    "the data, and the strategies that use the data.": (
+    "The folder defines the system's data, how it changes with the documents, how it is checked, and the "
+    "strategies that use it.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
-    "A new system inside kvstore needs only a folder and a line in the registry.": (
+    "Adding a system to kvstore takes only a folder and a line in the registry.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_an_external_system_is_recorded_in_the_commit_and_shown",
     ),
-    "A system in your own program needs no change to kvstore.": (
+    "A system in your own program requires no change to kvstore.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_an_external_system_is_recorded_in_the_commit_and_shown",
     ),
@@ -331,67 +328,63 @@ PROMISES: dict[str, tuple[str, ...]] = {
 
 #: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
-    "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of "
-    "refused questions.": ("tools/evaluate_answers.py"),
-    "In our tests, kvstore refuses 93 % of the unanswerable questions about three folders of real documents, and "
-    "48 % of the unanswerable questions about articles from the SQuAD 2.0 data set that we did not use for "
-    "tuning.": ("tools/evaluate_answers.py"),
-    "Without the answer reader (a small neural network in the kvstore-db-english package), kvstore "
-    "refuses only 23 % of the unanswerable questions about the folders, and 7 % of the unanswerable "
-    "questions about SQuAD articles.": ("tools/evaluate_answers.py"),
-    "All figures were measured with the default settings and without a language model (more figures):": (
-        "tools/evaluate.py"
-    ),
+    "To measure these shares, run python tools/evaluate_answers.py folders squad2 "
+    "--limit 110.": "tools/evaluate_answers.py",
+    "In our tests, kvstore refuses 93 % of the unanswerable questions about three "
+    "folders of real documents.": "tools/evaluate_answers.py",
+    "About articles from the SQuAD 2.0 data set that we did not use for tuning, it "
+    "refuses 48 %.": "tools/evaluate_answers.py",
+    "Without the answer reader (a small neural network in the kvstore-db-english package), these shares drop to "
+    "23 % and 7 %.": "tools/evaluate_answers.py",
+    "All figures were measured with default settings and no language model (more figures):": "tools/evaluate.py",
     "This table compares the default strategy, adaptive, with three simple searches.": "tools/evaluate.py",
-    "On our data sets of ordinary documents and of multi-hop questions, no single search (vector, lexical"
-    " or hybrid) is better than the default strategy, adaptive.": ("tools/evaluate.py"),
+    "On our data sets of ordinary documents and of multi-hop questions, no single search (vector, lexical or "
+    "hybrid) is better than the default strategy, adaptive.": "tools/evaluate.py",
 }
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
 DESCRIPTIONS = {
+    "As a consequence:",
+    "On Windows, it runs only in WSL.",
     "Each chunk also has a vector.",
     "Each system (normally the implementation of one paper) has its own folder in the source.",
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for "
     "retrieval-augmented generation (RAG).",
     "To install the explorer, run pip install '.[explore]'.",
-    "For a description of its pages, see Look at a store.",
+    "Its pages are described in Look at a store.",
     "A strategy is a method of finding the chunks that answer a question.",
-    "Some questions are multi-hop.",
-    "Such a question needs several chunks, because one chunk names the subject of the next chunk.",
+    "Answering a multi-hop question takes several chunks, because one chunk names the subject of the next.",
     "For other systems, see Platforms.",
-    "The documents cover the topic of an unanswerable question, but do not answer the question.",
     "Some strategies use communities, which are groups of related entities (people, places and things).",
-    "For these strategies, first run the CREATE INDEX communities statement.",
-    "For 2WikiMultiHopQA, the fast-graphrag repository reports the same measure for other systems: 0.42 for a "
-    "vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
-    "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
+    "Before you use these strategies, run the CREATE INDEX communities statement.",
+    "For 2WikiMultiHopQA, the fast-graphrag repository reports these shares: 0.42 for a vector database, 0.45 "
+    "for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
+    "The last three use a language model for indexing.",
     "kvstore is not a server.",
-    "kvstore does not work on network file systems, because they do not reliably provide file locks and memory maps.",
+    "kvstore does not work on network file systems, which do not support file locks and memory maps reliably.",
     "kvstore does not write in parallel.",
-    "kvstore does not distribute a store over several machines.",
+    "kvstore does not distribute a store across several machines.",
     "kvstore does not write new text by itself.",
-    "If kvstore does not recognize an unanswerable question, the answer consists of sentences close to the "
-    "question, so check the cited text.",
-    "kvstore does not always recognize an unanswerable question.",
-    "kvstore does not run on Windows (except in WSL).",
+    "If kvstore fails to recognize such a question, it answers with sentences close to the question, so check "
+    "the cited text.",
+    "kvstore does not always recognize an unanswerable question: one whose topic the documents cover, but whose "
+    "answer they do not contain.",
     "This page lists kvstore's guarantees and the reasons for them.",
-    "For how the source code processes a document and a question, see The source.",
-    "For the files of a store, see The format on disk.",
-    "This law has these consequences:",
-    "Derived data includes, for example, chunks, vectors, entities (people, places and things) and summaries.",
-    "An edge states that one entity is below another entity in a hierarchy.",
+    "The source follows a document and a question through the code.",
+    "The format on disk describes the files of a store.",
+    "Derived data includes chunks, vectors, entities (people, places and things) and summaries, for example.",
+    "An edge states that one entity is below another in a hierarchy.",
     "A document is a text with a key, a title, a source (the path of its file) and metadata.",
-    "Chunks and the entities in them form a graph, which links each chunk with its entities.",
-    "For each word, a posting list contains the chunks with this word and the data from which their "
-    "scores are computed.",
+    "A graph links each chunk to the entities that it mentions.",
+    "For each word, a posting list contains the chunks with this word and the data needed to score them.",
     "An index of titles and metadata values speeds up conditions (WHERE).",
-    "All data that this section describes is in the data.mdb file.",
-    "Some data would be expensive to update in every commit, such as summaries of many documents or the "
-    "groups of related entities.",
+    "All of this data is in the data.mdb file.",
+    "Some data, such as groups of related entities and summaries of many documents, would be expensive to "
+    "update in every commit.",
     "LMDB, kvstore's storage library, stores all data in one memory-mapped, copy-on-write file.",
-    "For a picture of the layers, see The source.",
-    "For figures on unanswerable questions about subjects that the documents do cover, see Ask.",
-    "Facts are the statements that users add, such as an alias of an entity.",
+    "For a list of the layers, see The source.",
+    "For subjects that the documents do cover, see the figures on unanswerable questions in Ask.",
+    "Facts are statements that users add, such as an alias of an entity.",
 }
 
 #: A bold phrase with a final period at the start of a paragraph is a heading, not a sentence.
