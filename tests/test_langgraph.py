@@ -132,6 +132,18 @@ def test_each_indexed_field_has_a_vector_of_its_own(memory: KvstoreStore) -> Non
     assert [item.key for item in items] == ["long", "other"]  # each once
 
 
+@pytest.mark.parametrize("index", [None, False])
+def test_an_item_can_be_longer_than_a_chunk(memory: KvstoreStore, index: Any) -> None:
+    page = "The tea is green. " * 5_000 + "The ship Northern Rose sank. " + "é" * 40_000
+    memory.put(("pages",), "long", {"fact": page, "day": 3}, index=index)
+    memory.put(("pages",), "other", {"fact": "Rum is brown."})
+    item = memory.get(("pages",), "long")
+    assert item is not None and item.value == {"fact": page, "day": 3}
+    found = memory.search(("pages",), query="Northern Rose", limit=2)
+    assert [item.key for item in found] == (["long", "other"] if index is None else ["other", "long"])
+    assert memory.store.check() == []
+
+
 @pytest.mark.parametrize(
     ("value", "options", "message"),
     [

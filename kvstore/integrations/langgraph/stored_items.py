@@ -19,6 +19,8 @@ from ...errors import InputError
 VALUE, TIMES = "value", "item"
 _NAMESPACE_END = ".."
 _TEXT_SEPARATOR = "\n\n"
+#: The maximum number of characters of a text that becomes one chunk, which can have 65,535 bytes.
+_MAX_CHUNK_CHARACTERS = 65_535 // 4
 
 
 def build_key(namespace: Sequence[str], key: str) -> str:
@@ -60,8 +62,9 @@ def to_put_arguments(
 
     It keeps the creation time of ``previous_document``, the previous version of the item (None: it is new).
 
-    The text consists of the indexed fields, one per chunk, or of the whole value if no field is indexed. Raises
-    InputError if the value, the fields or the lifetime of the item is invalid.
+    The text consists of the indexed fields, one per chunk, or of the whole value if no field is indexed. If one of them
+    is too long for a chunk, the text is chunked automatically. Raises InputError if the value, the fields or the
+    lifetime of the item is invalid.
     """
     if not isinstance(put.value, Mapping):
         raise InputError(f"item {put.key!r}: its value must be a mapping, not {type(put.value).__name__}")
@@ -86,7 +89,7 @@ def to_put_arguments(
         "key": build_key(put.namespace, put.key),
         "text": _TEXT_SEPARATOR.join(texts),
         "meta": {VALUE: value, TIMES: times},
-        "chunks": spans,
+        "chunks": None if any(len(text) > _MAX_CHUNK_CHARACTERS for text in texts) else spans,
     }
 
 
