@@ -393,6 +393,17 @@ def test_documents_without_a_text_are_skipped_with_a_warning(store: kvstore.Stor
         vectors.add_documents([Document("Tea.")], ids=["a", "b"])
 
 
+def test_a_batch_has_at_least_one_document(store: kvstore.Store) -> None:
+    vectors = KvstoreVectorStore(store=store)
+    for batch_size in (0, -1):
+        with pytest.raises(errors.InputError, match=f"batch_size takes 1 or more, not {batch_size}"):
+            vectors.add_documents([Document("Tea.")], batch_size=batch_size)
+        with pytest.raises(errors.InputError, match=f"batch_size takes 1 or more, not {batch_size}"):
+            vectors.add_texts(["Tea."], batch_size=batch_size)
+    assert vectors.add_texts(["Tea.", "Rum.", "Milk."], ids=["a", "b", "c"], batch_size=2) == ["a", "b", "c"]
+    assert store.keys() == ["a", "b", "c"]
+
+
 def test_a_text_is_stored_unchanged(store: kvstore.Store) -> None:
     text = "  Two lines,\n\n" + "and a long one. " * 300 + "\n"
     vectors = KvstoreVectorStore(store=store)

@@ -19,7 +19,7 @@ from langchain_core.documents import Document
 
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
-from ...arguments import format_value
+from ...arguments import check_integer, format_value
 from ...errors import ArgumentError
 from ..blank_texts import get_text_field, warn_blank_texts
 from ..hit_metadata import build_hit_metadata, load_hit_documents
@@ -76,8 +76,11 @@ def put_documents(
 
     ``ids`` replace the ids of the documents (None: no change). Documents without an id get a random one; documents
     without text are skipped with a warning. The store records ``origin`` with each. There is one commit per
-    ``batch_size`` documents (None: one in all). Raises ArgumentError for anything but LangChain documents.
+    ``batch_size`` documents (None: one in all). Raises ArgumentError for anything but LangChain documents, and
+    InputError for a ``batch_size`` that is not at least 1.
     """
+    if batch_size is not None:
+        check_integer("batch_size", batch_size, low=1)
     document_list = list(documents)
     for document in document_list:
         if not isinstance(document, Document):
