@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import lzma
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 import kvstore
 import kvstore_migrations as migrations
 from kvstore.changes.dump import dump
-from kvstore.errors import CorruptionError, StoreFormatError
+from kvstore.errors import CorruptionError, StoreFormatError, StoreFullError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
 from kvstore.store.migration import Migrated
@@ -302,6 +304,24 @@ def test_a_copy_of_the_store_as_it_was_is_kept(old_store: Path) -> None:
     again = kvstore.migrate(done.backup)
     assert again.backup == old_store.with_name("notes.format-1.format-1")
     assert kvstore.migrate(done.backup, backup=False) == Migrated([])
+
+
+def test_a_store_that_cannot_be_copied_is_left_alone(old_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as context:
+        context.setattr(Path, "mkdir", refuse)  # as in a folder of another user
+        with pytest.raises(StoreFullError) as error:
+            kvstore.migrate(old_store)
+    assert str(error.value) == (
+        f"{old_store}.format-1: the copy of the old store cannot be written (Permission denied); allow this, or "
+        f"migrate without a copy: kvstore migrate --no-backup {old_store}"
+    )
+    with pytest.raises(StoreFormatError, match=f"{re.escape(str(old_store))}: the store has format 1"):
+        kvstore.open(old_store)
+    assert kvstore.migrate(old_store, backup=False).backup is None
+    assert [path.name for path in old_store.parent.iterdir()] == ["notes"]
 
 
 def test_a_rebuild_that_fails_is_finished_by_the_next_migration(

@@ -12,7 +12,7 @@ import kvstore_migrations
 from kvstore_migrations import CURRENT_FORMAT
 
 from ..arguments import check_arguments
-from ..errors import StoreFormatError
+from ..errors import StoreFormatError, StoreFullError
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only
@@ -67,7 +67,14 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             kvstore_migrations.check_format(stored_format)  # raises StoreFormatError
         backup_path = _find_free_path(environment.path, stored_format) if backup and not is_pending else None
         if backup_path is not None:
-            environment.copy_to(backup_path)
+            try:
+                environment.copy_to(backup_path)
+            except StoreFullError as error:
+                reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
+                raise StoreFullError(
+                    f"{backup_path}: the copy of the old store cannot be written ({reason}); allow this, or migrate "
+                    f"without a copy: kvstore migrate --no-backup {environment.path}"
+                ) from error
         if stored_format >= _CHANGE_BUFFER_FORMAT:  # migration steps read tables without the buffer
             environment.write_with_growth(WriteTransaction.merge_buffer)
         with environment.hold_lmdb() as lmdb_environment:

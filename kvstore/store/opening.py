@@ -282,7 +282,10 @@ def _load_or_create_settings(
     last_held = time.monotonic()
     while True:
         with environment.snapshot() as snapshot:
-            settings = read_settings(snapshot)
+            try:
+                settings = read_settings(snapshot)
+            except StoreFormatError as error:
+                raise StoreFormatError(f"{environment.path}: {error}") from None
             has_format = get_stored_format(snapshot) is not None
             if is_rebuild_pending(snapshot):
                 raise StoreFormatError(
