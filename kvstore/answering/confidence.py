@@ -197,7 +197,8 @@ def estimate_confidence(
 ) -> Confidence:
     """Return the estimated probability that the hits answer the question of a query, and the signals behind it.
 
-    ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
+    It is 0 if the question asks for something with a recognizable form, such as a telephone number, that no passage
+    has. ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
     sentence with the question; it is called only if needed. ``reader_result`` is the result of the answer reader (None:
     it did not read the passages).
     """
@@ -233,14 +234,14 @@ def estimate_confidence(
     else:
         weights = WORD_WEIGHTS
     logit = _compute_logit(weights, signals, reader_result, has_unknown_names=bool(unknown_names))
-    formless = ""
+    missing_form = ""
     answer_type = detect_answer_type(query.question, question_language)
     lacks_answer_type = reader_result is not None and reader_result.best.lacks_answer_type
     if lacks_answer_type and answer_type.name in FIXED_FORM_TYPES:
         logit += _FORMLESS_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or lacks_answer_type:
-        formless = find_missing_answer_type(
+        missing_form = find_missing_answer_type(
             answer_type,
             passages,
             coverages,
@@ -249,7 +250,7 @@ def estimate_confidence(
             is_english=is_english,
         )
     confidence = Confidence(
-        0.0 if formless else _to_probability(logit), unknown=unknown_names, formless=formless, **signals
+        0.0 if missing_form else _to_probability(logit), unknown=unknown_names, formless=missing_form, **signals
     )
     if reader_result is None:
         return confidence

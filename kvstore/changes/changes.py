@@ -222,9 +222,9 @@ class Changes:
         self._contents.postings.flush()
 
     def _update_structures(self, linker: Linker) -> None:
-        """Write what ``linker`` collected: the addresses of names (where each occurs), and their mentions.
+        """Write the addresses of names (where each occurs) that ``linker`` collected, and update derived structures.
 
-        Then update derived structures, such as the passage graph, from the collected changes.
+        Derived structures, such as the passage graph, are updated before the mentions of names are written.
         """
         linker.flush()
         delta = linker.build_delta()

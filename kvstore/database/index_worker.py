@@ -136,7 +136,7 @@ class IndexManager:
         return RefreshedKinds(dict.fromkeys(changed_kinds), reports)
 
     def forecast(self, kind: str | None = None) -> dict[str, WritingForecast]:
-        """Forecast the texts that :meth:`refresh` would let a model write, by kind of index; changes nothing."""
+        """Forecast the texts that :meth:`refresh` would have a model generate, by kind of index; change nothing."""
         with self._environment.snapshot() as snapshot:
             indexes_with_records = [(index, Indexes(snapshot).get(index)) for index in self._select_indexes(kind)]
         return {

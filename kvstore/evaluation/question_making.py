@@ -368,7 +368,9 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
 
 
 def _combine_names(name: str, other: str) -> str:
-    """Return the beginning of a name with the last word of another, or an empty text if that gives no new name.
+    """Replace the last word of a name by that of another name; return an empty string if that gives no new name.
+
+    Names of one word cannot be combined.
 
     >>> _combine_names("green tea", "black coffee"), _combine_names("green tea", "coffee")
     ('green coffee', '')

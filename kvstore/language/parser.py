@@ -80,7 +80,7 @@ def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
-    """True if a statement of a script can store something in an empty store, or prepares for it.
+    """True if a script has a statement that stores something in an empty store, or BEGIN, SET or CREATE INDEX.
 
     Raises StatementError for an invalid script, and ReaderError or InputError if the path of an INGEST or IMPORT cannot
     be read.

@@ -201,8 +201,9 @@ class _ReceivedText:
     def feed(self, text: str) -> str:
         """Add received text, and return the text that can be shown now, with the secret replaced by stars.
 
-        Text that more text could complete to the secret, or to a surrogate pair, is held back. A beginning of at most
-        four characters of the secret is not, because common words can end with it.
+        The end of the text is held back if it may begin the secret or a surrogate pair. A prefix of at most four
+        characters of the secret is returned at once, because common words can end with it; ``_pending`` still begins
+        with it, and ``_num_returned`` counts the characters of ``_pending`` that were returned.
         """
         text = self._pending + text
         returned_end = self._num_returned

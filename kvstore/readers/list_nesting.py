@@ -51,7 +51,7 @@ class BlockBuilder:
         ``depth`` is its depth in nested lists, from 0, and ``marker`` is ``-`` or a number such as ``1.``.
         """
         if self._code_lines:
-            self.add_blocks()
+            self.add_blocks()  # ends the code block
         self._items.append(_NestedItem(depth, marker, blocks))
 
     def extend_item(self, blocks: list[MarkdownBlock]) -> None:
@@ -63,7 +63,7 @@ class BlockBuilder:
 
     def finish_blocks(self) -> list[MarkdownBlock]:
         """End the open list and the open code block, and return all blocks."""
-        self.add_blocks()
+        self.add_blocks()  # ends them
         return self._blocks
 
 

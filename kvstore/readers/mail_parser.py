@@ -115,7 +115,8 @@ def _parse_short_field(name: str, value: Any) -> Any:
 def _parse_long_address_list(name: str, value: str) -> str:
     """Return an address list with each address parsed by itself.
 
-    An address that is plain or too long, and each address after the maximum cost, is returned verbatim.
+    An address that needs no parsing or is too long is returned verbatim. Parsing takes time quadratic in the length of
+    an address, so all addresses are verbatim once their total cost exceeds ``_MAX_PARSING_COST``.
     """
     addresses = [address.strip() for address in _ADDRESS_PATTERN.findall(value)]
     cost = 0

@@ -263,8 +263,8 @@ class WriteTransaction(LmdbView):
         read_stored = self._make_table_reader(table)
         self._owner.page_releaser.count_reads(len(changes))
         try:
-            # Adds the new value or a patch of each change to ``own_changes``, and the resulting version chain, which
-            # is all that the buffer has for the record, to ``chains``.
+            # Adds the new value or a patch of each change to ``own_changes``, and to ``chains`` the version chain of
+            # the record: all values and patches that the buffer then has for it.
             self._own_bytes += record_changes(
                 changes,
                 committed_buffer.newer,

@@ -194,7 +194,10 @@ class RestrictedEntities(Entities):
         return [record is not None and self._is_visible(record.key) for record in records]
 
     def find_id(self, key: str) -> int | None:
-        """Return the entity with this key if the user or a document that the query allows names it, or None."""
+        """Return the entity with this key, or None if it is not visible to the query.
+
+        It is visible if a document that the query allows names it, or a fact that the user stated, such as an edge.
+        """
         return super().find_id(key) if self._is_visible(key) else None
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:

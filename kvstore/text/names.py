@@ -147,7 +147,8 @@ def is_name_key(key: str, max_words: int) -> bool:
 def get_title_forms(title: str) -> tuple[str, ...]:
     """Return the names that a title or heading states: without its number, and also without a part in parentheses.
 
-    The second form is omitted if it equals the first. The result is empty if nothing is left.
+    A number or letter that is a person's initial is kept (``J. Lee Thompson``). The second form is omitted if it equals
+    the first. The result is empty if nothing is left.
 
     >>> get_title_forms("2.1 *Mercury* (planet)")
     ('Mercury (planet)', 'Mercury')

@@ -283,7 +283,7 @@ class Documents(ViewReader):
 
     def read_text(self, document: int) -> bytes:
         """Return the stored text of a document, UTF-8; raise CorruptionError if it is missing or damaged."""
-        return bytes(self._get_text(document, is_whole=True))  # the text is bytes already, which are not copied
+        return bytes(self._get_text(document, as_bytes=True))  # the text is bytes already, which are not copied
 
     def read_text_start(self, document: int, max_bytes: int) -> bytes:
         """Return the stored text of a document, or at least its first ``max_bytes`` bytes if it is longer."""
@@ -313,15 +313,15 @@ class Documents(ViewReader):
             slices[document] = [decode_slice(document, text, start, end) for start, end in byte_ranges[document]]
         return slices
 
-    def _get_text(self, document: int, *, is_whole: bool = False) -> bytes | memoryview:
+    def _get_text(self, document: int, *, as_bytes: bool = False) -> bytes | memoryview:
         """Return the text of a document, UTF-8: as bytes, which are cached, or as a view of the stored record.
 
-        A view is returned for a long text, which is stored uncompressed, unless ``is_whole``. Raises CorruptionError if
+        A view is returned for a long text, which is stored uncompressed, unless ``as_bytes``. Raises CorruptionError if
         the text is missing or damaged; the checksum of a view is not verified.
         """
         key = records.encode_u64(document)
         value = require_stored_text(document, self._view.get(tables.TEXTS, key))
-        long_text = None if is_whole else get_long_text(value)
+        long_text = None if as_bytes else get_long_text(value)
         if long_text is not None:
             return long_text
         text = self._text_cache.get(document)

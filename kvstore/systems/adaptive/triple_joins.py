@@ -56,8 +56,9 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     def fetch(self, state: State) -> JoinedChunks:
         """Read the chunks of the names in the triples that match the question best (HippoRAG 2, section 3.2).
 
-        This is the next step of a chain of facts. The triples (subject, relation, object) are from the documents of
-        the request's chunks. Names that the question contains are skipped.
+        The triples (subject, relation, object) are from the documents of the request's chunks. The chunks of a name in
+        a matching triple are the next step in a chain of facts. Names that the question contains are skipped. For
+        each chunk, the result has the score of its triple (at most 1), the cosine and the pair of names.
         """
         triples = TriplesRequest(self.chunks).fetch(state)
         all_matches = match_triples(triples, self.rarities, self.stem, limit=None)

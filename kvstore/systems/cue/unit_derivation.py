@@ -238,8 +238,9 @@ def render_unit_at(text: bytes, span: UnitSpan) -> str:
 def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
     """Yield the spans of the clauses of sentences; a sentence with one clause is yielded as it is.
 
-    A sentence with markup is not split. If the store's language is ``en``, no sentence of a document in another
-    language is split. Without a parser for the language, all sentences are yielded as they are.
+    A clause without a subject of its own gets the subject of the clause before it. A sentence with markup is not split.
+    If the store's language is ``en``, no sentence of a document in another language is split. Without a parser for the
+    language, all sentences are yielded as they are.
     """
     sentence_spans = list(spans)
     texts = [document.text[span.start : span.end].decode() for span in sentence_spans]
@@ -247,19 +248,20 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
     if pipeline is None:
         yield from sentence_spans
         return
-    is_parsable = language != ENGLISH or any(
+    is_document_parsable = language != ENGLISH or any(
         detect_english([document.get_chunk_text(ordinal).decode() for ordinal in range(len(document.chunks))])
     )
-    can_split = [is_parsable and text == render_unit(text) for text in texts]
+    # Rendering changes a text with markup.
+    are_parsable = [is_document_parsable and text == render_unit(text) for text in texts]
     parsed_clauses = pipeline.parse_texts(
-        (text for text, is_splittable in zip(texts, can_split, strict=True) if is_splittable), _extract_clauses
+        (text for text, is_parsable in zip(texts, are_parsable, strict=True) if is_parsable), _extract_clauses
     )
-    for span, text, is_splittable in zip(sentence_spans, texts, can_split, strict=True):
-        clauses = next(parsed_clauses) if is_splittable else []
+    for span, text, is_parsable in zip(sentence_spans, texts, are_parsable, strict=True):
+        clauses = next(parsed_clauses) if is_parsable else []
         if len(clauses) < 2:
             yield span
             continue
-        # By character of the sentence, the byte offset in the document.
+        # The byte offset in the document of each character of the sentence.
         byte_offsets = [span.start + int(offset) for offset in compute_byte_offsets(text, span.end - span.start)]
         for start, end, subject in clauses:
             subject_span = None if subject is None else (byte_offsets[subject[0]], byte_offsets[subject[1]])

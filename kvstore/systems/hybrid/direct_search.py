@@ -223,7 +223,7 @@ def combine_searches(
     steps are recorded for EXPLAIN.
     """
     dense_ranking, lexical_ranking = dense.ranking[:_NUM_CANDIDATES], lexical.result.ranking[:_NUM_CANDIDATES]
-    full_rankings = dense.ranking, lexical.result.ranking  # chunks that are not candidates follow in their order
+    full_rankings = dense.ranking, lexical.result.ranking  # of all chunks, candidates or not
     rarities = lexical.rarities
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
