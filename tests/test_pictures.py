@@ -145,6 +145,14 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
     assert capsys.readouterr().out.startswith("<svg ")
 
 
+def test_a_picture_is_as_wide_as_its_shortened_title(hostile_network: EntityNetwork) -> None:
+    widths = [
+        float(ElementTree.fromstring(format_network("svg", hostile_network, "W" * n)).attrib["width"])
+        for n in (200, 2000)
+    ]
+    assert widths[0] == pytest.approx(widths[1], abs=20) and widths[1] < 2100
+
+
 def test_a_picture_holds_so_many_names() -> None:
     many = EntityNetwork([NetworkNode(str(number), 1) for number in range(2001)], [])
     with pytest.raises(InputError, match="lower the limit"):

@@ -133,7 +133,8 @@ def _build_arrow_column(pa: Any, values: list[Any], sql_type: str | None) -> Any
     """Return a ``pyarrow.Array`` of the values of a column; ``pa`` is the ``pyarrow`` module.
 
     ``sql_type`` is the type of the column (None: unknown), which is used only if all values are NULL. Numbers of
-    several types become floats or integers. Values of other mixed types become text.
+    several types become floats or integers. Values of other mixed types, and lists or mappings of different shapes,
+    become text.
     """
     value_types = _find_types(values)
     if not value_types:

@@ -64,7 +64,7 @@ def draw_network(
         [x + box_width / 2 for (x, _), box_width in zip(positions.tolist(), box_widths, strict=True)], default=0.0
     )
     content_height = max([y + _BOX_HEIGHT / 2 for _, y in positions.tolist()], default=0.0)
-    width = max(content_width + 2 * _MARGIN, svg.measure_text(title, _TITLE_SIZE) + 2 * _MARGIN, _MIN_WIDTH)
+    width = max(content_width + 2 * _MARGIN, svg.measure_text(shown_title, _TITLE_SIZE) + 2 * _MARGIN, _MIN_WIDTH)
     left, top = (width - content_width) / 2, _MARGIN + _HEADER_HEIGHT
     points = [(x + left, y + top) for x, y in positions.tolist()]
     for edge in sorted(edges, key=lambda edge: edge.solid):  # solid edges are drawn over dashed ones
