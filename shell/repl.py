@@ -61,10 +61,11 @@ _STYLE = Style.from_dict(
 
 
 def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int:
-    """Read statements at a prompt and run them until the user leaves; return the exit status.
+    """Read statements at a prompt and run them until the user leaves; return 0, the exit status.
 
-    Pressing Ctrl-C twice at an empty prompt leaves, too. The store is opened once the first prompt is drawn. Raises the
-    error that opening raises. If ``warn`` is False, no statement needs a confirmation.
+    Pressing Ctrl-C twice at an empty prompt leaves, too, and so does a failed statement if the console stops at errors.
+    The store is opened once the first prompt is drawn. Raises the error that opening raises. If ``warn`` is False, no
+    statement needs a confirmation.
     """
     console.confirm = _confirm_statement
     console.pager = get_default_pager()

@@ -137,8 +137,8 @@ def _find_question_end(text: str, start: int) -> int | None:
 def _begins_item(text: str, line_start: int, question: str) -> bool:
     """True if the line at ``line_start`` begins a statement, command or question, instead of continuing ``question``.
 
-    A question without a question mark continues, except before a complete statement whose first word is in capitals:
-    words such as *show* and *with* also occur in questions.
+    A question that ends with neither ``?`` nor ``;`` continues, except before a complete statement whose first word is
+    in capitals: words such as *show* and *with* also occur in questions. A statement may continue after this line.
     """
     is_ended = question.endswith(("?", ";"))
     while text.startswith((" ", "\t"), line_start):
@@ -150,10 +150,10 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
     first_word = re.match(r"[A-Za-z]+", line)
     if not first_word or not (is_ended or first_word[0].isupper()):
         return False
-    # What precedes a quote, a comment or the end must begin a statement. Most lines fail here, before the text is read.
+    # The line, up to a quote or comment, must begin a statement. Most lines fail here, before the rest is read.
     if not language.list_expected_terminals(_QUOTE_OR_END_PATTERN.split(line, maxsplit=1)[0]):
         return False
-    # Enter does not run an unfinished statement, so only one that can be nothing else counts.
+    # A statement without ";" counts only if it cannot be a part of the question, because the shell then waits for more.
     can_be_unfinished = is_ended and first_word[0].isupper()
     if not can_be_unfinished and text.find(";", line_start) < 0:
         return False
@@ -163,6 +163,7 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
     semicolon_end = _find_semicolon_end(text, line_start)
     if semicolon_end is None:
         return can_be_unfinished
+    # True if the statement can end at its semicolon.
     terminals = language.list_expected_terminals(text[line_start : semicolon_end - 1])
     return not terminals.isdisjoint(("$END", "QUERY_TEXT"))
 
@@ -183,7 +184,8 @@ def _find_semicolon_end(text: str, start: int) -> int | None:
 def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[tuple[ScriptItem, int]]:
     """Yield the complete statements and dot commands from ``position`` on, each with its end offset.
 
-    ``line`` is the number of the first line of ``text``. If ``at_end``, a last statement without ``;`` is complete.
+    ``line`` is the number of the first line of ``text``. If ``at_end``, a last statement without ``;`` is complete. A
+    question without ASK or quotes, which is invalid in a script, is yielded as a statement that ends with its line.
     """
     counted_end = line_start = 0  # the line ends before this offset are counted in ``line``
     while (start := _find_start(text, position)) is not None:

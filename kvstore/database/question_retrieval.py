@@ -19,7 +19,7 @@ from ..process.collection_pause import import_without_collection
 from ..registry import get_index, get_strategy, list_overview_strategies
 from ..retrieval.query import FILL_OPTION, RERANKER_OPTION, Query, Strategy, check_options, get_reranker
 from ..settings import RANGES
-from ..text.normalize import compose
+from ..text.normalize import to_nfc
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,7 +84,7 @@ def prepare_query(
     if not isinstance(question, str):
         strategy = _fuse_questions(strategy, question, vector)
         question = " ".join(question)
-    question = compose(question)  # to Unicode normal form C
+    question = to_nfc(question)
     parsed_options = _parse_options(strategy, options or {}, as_segments=bool(as_segments))
     if reranker is not None and parsed_options.reranker not in (None, reranker):
         raise InputError(f"reranker is {reranker!r} and, in options, {parsed_options.reranker!r}; leave one out")
@@ -183,7 +183,7 @@ def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.Ar
     if vector is not None:
         raise InputError("a vector belongs to a single question; pass one question, or omit the vector")
     strategies = getattr(strategy, "strategies", (strategy,))
-    return FusedStrategy(strategies, tuple(map(compose, questions))) if len(questions) > 1 else strategy
+    return FusedStrategy(strategies, tuple(map(to_nfc, questions))) if len(questions) > 1 else strategy
 
 
 def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:

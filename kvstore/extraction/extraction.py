@@ -43,7 +43,7 @@ from ..text.names import (
     find_marked_names,
     is_name_key,
 )
-from ..text.normalize import compose, to_entity_key
+from ..text.normalize import to_entity_key, to_nfc
 from ..text.sentences import split_sentences
 from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
 from ..text.words import count_chunk_terms, get_document_stemmer
@@ -279,7 +279,9 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
     """Derive the abstract tree, sections, relations, names and terms of ``chunked``, a document split into chunks.
 
-    ``prose`` has the relations and noun phrases of its parsed sentences; it is empty without a parser.
+    ``prose`` has the relations and noun phrases of its parsed sentences; it is empty without a parser. The names are
+    introductions: entities that the document would add to the store. A name without an occurrence in a relation, the
+    title, a heading or a chunk is dropped.
     """
     document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
     stem = get_document_stemmer(settings.stemmer, chunked.language)
@@ -431,7 +433,7 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
     for section in chunked.sections:
         yield from extract_title_names(section.title, "heading", has_english)
     lines = [
-        _DocumentLine(compose(text[sentence.start : sentence.end]), sentence.kind, is_english)
+        _DocumentLine(to_nfc(text[sentence.start : sentence.end]), sentence.kind, is_english)
         for chunk, is_english in zip(chunked.chunks, chunked.english, strict=True)
         for sentence in chunk.sentences
     ]

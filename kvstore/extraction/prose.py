@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..models.language import LanguagePipeline, Parse
 from ..text.blocks import is_mail_header, replace_sound_annotations, to_plain_text, unwrap_links
 from ..text.names import Name, to_singular
-from ..text.normalize import compose
+from ..text.normalize import to_nfc
 from ..text.patterns import compile_lazily
 from .chunking import ByteOffsets, Chunk, SentenceSpan
 from .noun_phrases import NounPhrases, Term
@@ -144,7 +144,10 @@ def _collect_statements(_text: str, parses: Sequence[Parse]) -> _ChunkStatements
 
 
 def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
-    """Return the sentences and list items of a chunk that are prose, without markup or list markers."""
+    """Return the sentences and list items of a chunk that are prose, as plain text in Unicode normal form C.
+
+    Markup and list markers are removed, and sound annotations replaced. Lines of mail headers are omitted.
+    """
     chunk_prose = _ChunkProse()
     previous_end = chunk.start
     for sentence in chunk.sentences:
@@ -152,7 +155,7 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
             if is_mail_header(text, sentence.start, sentence.end):
                 continue
             content = _MARKER_PATTERN.sub("", text[sentence.start : sentence.end], count=1)
-            plain_text = compose(to_plain_text(replace_sound_annotations(unwrap_links(content))))
+            plain_text = to_nfc(to_plain_text(replace_sound_annotations(unwrap_links(content))))
             num_letters, num_spaces = sum(map(str.isalpha, plain_text)), plain_text.count(" ")
             # Prose has at least three words, and two thirds of its characters other than spaces are letters.
             if num_spaces >= 2 and 3 * num_letters >= 2 * (len(plain_text) - num_spaces):

@@ -362,7 +362,8 @@ class _SentenceRelations:
     def _find_noun_relations(self, index: int) -> Iterator[StatedRelation]:
         """Yield the relations that the phrase of the noun at ``index`` states without a verb.
 
-        The forms are ``X, Y and other Zs``, ``the Z X``, ``X of Y`` and ``Y's X``.
+        The forms are ``X, Y and other Zs``, ``the Z X``, ``X of Y`` and ``Y's X``. The last two are skipped for a name,
+        for a word that is rather a verb, and for a noun in ``_described_nouns``, whose "of" states its own relation.
         """
         word = self._words[index]
         is_conjunct = word.label == "conj" and word.head >= 0

@@ -22,7 +22,7 @@ from ..structures.forest.forest import DATA_KINDS, RELATIONS_TREE
 from ..text.blocks import Block
 from ..text.name_words import GENERIC_HEADINGS
 from ..text.names import get_title_forms, is_informative_heading
-from ..text.normalize import compose, to_entity_key
+from ..text.normalize import to_entity_key, to_nfc
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 from .chunking import ByteOffsets
@@ -146,7 +146,7 @@ def _get_heading_name(title: str, is_english: bool) -> str | None:
 
 def _get_item_name(title: str) -> str | None:
     """Return the name in a list item before its explanation ("NAME: ..." or "NAME - ..."), or None if it has none."""
-    term = _EXPLANATION_PATTERN.sub("", _TASK_MARKER_PATTERN.sub("", compose(title))).strip(" .,:")
+    term = _EXPLANATION_PATTERN.sub("", _TASK_MARKER_PATTERN.sub("", to_nfc(title))).strip(" .,:")
     return term if _is_name(term) else None
 
 

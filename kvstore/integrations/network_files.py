@@ -244,7 +244,10 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
 
 
 def _render_json(network: EntityNetwork, title: str) -> str:
-    """Return the network as a JSON object with nodes and links, in the format that D3 uses."""
+    """Return the network as a JSON object with nodes and links, in the format that D3 uses.
+
+    ``links`` are the edges. The fields of an edge are those of a ``NetworkEdge``; ``tree`` is True if it is solid.
+    """
     content = {
         "title": title,
         "nodes": [{"name": node.name, "distance": node.distance} for node in network.nodes],

@@ -49,7 +49,7 @@ def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGr
     """Convert the sentence-transformers model (a BERT) in the ``model`` folder to an ONNX model in ``folder``.
 
     ``make_graph`` creates the ONNX graph from the weights; without it, the graph computes in float32. Raises
-    EmbedderError if the model is not supported, or OSError.
+    EmbedderError if the model cannot be read or is not supported, and OSError if ``folder`` cannot be written.
     """
     try:
         # The folder of each module, by the name of its class, such as "Pooling".

@@ -66,7 +66,7 @@ def write_e5(folder: Path) -> None:
 def read_tensors(weights: E5Weights) -> Tensors:
     """Return the model's weights in float32 by BERT's names.
 
-    The table of word vectors is empty, since a graph uses these in 4 bits.
+    The table of word vectors is empty, since the graph uses them in 4 bits.
     """
     tensors: Tensors = {
         "embeddings.word_embeddings.weight": np.zeros((0, WIDTH), np.float32),
@@ -122,9 +122,9 @@ class E5Graph(BertGraph):
         self._words = weights.read_quantized("emb.word", NUM_WORDS)
 
     def _add_word_vectors(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the word vectors of the tokens, from a table of 4 bits, and return the name of the result.
+        """Add an operation that looks up the tokens' word vectors in a table of 4 bits; return the name of its result.
 
-        ``table`` is empty and unused, because the large table of the word vectors is not read in float32.
+        ``table``, the argument of the base class, is empty and unused: the large table is not read in float32.
         """
         integers, scales = self._words
         # Two weights of 4 bits per byte, the first in the low bits.

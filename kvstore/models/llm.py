@@ -72,7 +72,8 @@ class LanguageModel:
     def __init__(self, name: str, *, timeouts: Timeouts, base_url: str | None = None) -> None:
         """Prepare requests to the model ``name`` of the server ``base_url``; ``timeouts`` limit each request.
 
-        The default address is in the environment variable ``KVSTORE_LLM_URL``. Raises ModelError if it is invalid.
+        The default address is in the environment variable ``KVSTORE_LLM_URL``. Raises ModelError if the address, the
+        key or a timeout is invalid.
         """
         self.name = name
         self._timeouts = timeouts
@@ -91,7 +92,8 @@ class LanguageModel:
             )
         except ModelError as problem:
             raise self._add_model_name(problem) from None
-        #: The answered requests, their tokens as estimated or as the server counts them, and the unusable answers.
+        #: The numbers of answered requests, of the tokens sent and written (as the server counts them, or estimated),
+        #: and of unusable answers.
         self.num_calls = 0
         self.sent_tokens = 0
         self.written_tokens = 0
@@ -268,7 +270,8 @@ class LanguageModel:
                 raise
             if _CONTEXT_PATTERN.search(message):
                 raise _parse_prompt_limit(message) from None
-            # Without response_format, which the caller must change. The longest name comes before the one in it.
+            # "response_format" is not listed, because the caller must change it. The name that contains "max_tokens"
+            # comes before it.
             names = ("temperature", _NEW_LIMIT_FIELD, "max_tokens", "stream_options")
             rejected_field = next((name for name in names if name in payload and name in message), None)
             if rejected_field is None:

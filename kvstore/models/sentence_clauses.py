@@ -24,8 +24,9 @@ _SUBJECT_PRONOUNS = frozenset("he i it she that there they this we who which you
 def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator[list[str]]:
     """Yield the clauses of a sentence that mean the same without the rest of it.
 
-    A clause is a list of texts, such as subject and predicate. ``phrases`` are the parts of the sentence between
-    conjunctions and punctuation marks, and ``connectives`` the text before each of them.
+    A clause is a list of texts, such as subject and predicate. One with an uncertain subject, or after a word such as
+    "if", is omitted. ``phrases`` are the parts of the sentence between conjunctions and punctuation marks, and
+    ``connectives`` the text before each of them.
 
     >>> list(iter_clauses(["Ann sings", "Bo swims", "runs"], ["", " and ", " and "]))
     [['Ann sings'], ['Bo swims'], ['Bo', 'runs']]

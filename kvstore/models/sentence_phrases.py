@@ -237,11 +237,12 @@ def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSen
 def _consists_of_whole_phrases(
     statement: ParsedSentence, phrases: Sequence[_QualifiedPhrase], num_last_phrases: int, name_stems: Set[str]
 ) -> bool:
-    """True if a statement consists of some of ``phrases``, each whole and in order, and omits nothing that matters.
+    """True if a statement consists of some of ``phrases``, each whole and in order.
 
     ``phrases`` are the parts of its source sentences between punctuation marks or conjunctions. The statement must have
-    the first phrase, and one of the last ``num_last_phrases``. ``name_stems`` are the first letters of names that can
-    replace a pronoun.
+    the first phrase, one of the last ``num_last_phrases``, and each phrase that qualifies the whole sentence; with a
+    word such as "both" or "because", all phrases. ``name_stems`` are the beginnings (``STEM_LETTERS`` letters) of the
+    names that can replace a pronoun.
     """
     stems = [stem for phrase in statement.phrases for stem in phrase.word_stems]
     used_flags = [_uses_phrase(set(stems), phrase) for phrase in phrases]

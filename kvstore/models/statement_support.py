@@ -230,8 +230,8 @@ class _WrittenStatement:
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
         """True unless one or two ``sentences`` of a passage say something else with the words of the statement.
 
-        They do so if their words are in a different order, or if the statement adds or omits words such as "not". For a
-        title, only the order counts.
+        They do so if their words are in a different order, if the statement adds or omits words such as "not", or if it
+        must keep phrases and splits one. For a title, only the order counts.
         """
         if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):
             return False
@@ -295,24 +295,23 @@ class SourcePassages:
 def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
     """Split a passage into sentences, and find the stems, names, negations and tenses of each.
 
-    The words of the headings (``heading_stems``) count as words of every sentence. Pronouns are known only in English.
-    In other languages, every sentence can refer to names in the sentences before it.
+    The words of the headings (``heading_stems``) count as words of every sentence. An English sentence with a pronoun
+    can refer to names in earlier sentences; in other languages, every sentence can, because pronouns are unknown.
     """
     sentences: list[_PassageSentence] = []
-    has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
-    language = detect_language(text)
-    known_language = "english" if has_known_pronouns else language
+    is_english = detect_word_language(segment_words(text), "english") == "english"
+    language = "english" if is_english else detect_language(text)
     earlier_names: list[set[str]] = []  # the names in each sentence so far
-    for start, end in split_sentences(text, None if has_known_pronouns else language):
+    for start, end in split_sentences(text, None if is_english else language):
         sentence = text[start:end]
         words = segment_words(sentence)
         stems = [to_stem(word) for word in list_content_words(sentence, frozenset())]
-        refers_back = not has_known_pronouns or not PRONOUNS.isdisjoint(words)
+        refers_back = not is_english or not PRONOUNS.isdisjoint(words)
         sentences.append(
             _PassageSentence(
                 stems={*stems, *heading_stems},
                 words=stems,
-                parsed=parse_sentence(sentence, known_language),
+                parsed=parse_sentence(sentence, language),
                 earlier_names=tuple(earlier_names) if refers_back else (),
                 negated_stems=_list_negated_stems(words),
                 is_negated=not NEGATIONS.isdisjoint(words),
@@ -321,7 +320,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
             )
         )
         earlier_names.append(_find_names(sentence))
-    return _ParsedPassage(sentences, known_language, heading_stems)
+    return _ParsedPassage(sentences, language, heading_stems)
 
 
 def _list_negated_stems(words: Sequence[str]) -> set[str]:

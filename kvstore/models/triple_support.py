@@ -324,9 +324,9 @@ def _is_joined_by_function_words(
 ) -> bool:
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
 
-    A word of the relation must be between them. If the relation has a form of "be", any form of "be" joins them. An
-    apposition with an article ("Kent, a county") or before a name ("the singer Ann Lee") then joins them, too. The
-    object must not modify a noun after it.
+    A word of the relation must be between them, close to the object. If the relation has a form of "be", any form of
+    "be" joins them, and so does an apposition with an article ("Kent, a county") or before a name ("the singer Ann
+    Lee"); the object must then be complete. The object must not modify a noun after it.
     """
     if not sentence.ends_noun_phrase(object_.last):
         return False
@@ -335,7 +335,7 @@ def _is_joined_by_function_words(
     if is_copula:
         links |= BE_WORDS
         object_words = sentence.words[object_.first : object_.last + 1]
-        # "the first artist" of "the first artist to sing" says something else alone, and "founded" is no noun.
+        # Without "to sing", "the first artist" says something else; and a past form such as "founded" is no noun.
         is_incomplete = object_.last not in sentence.phrase_ends and not _SELECTORS.isdisjoint(object_words)
         if is_incomplete or is_past_form(object_words[0]):
             return False
@@ -362,7 +362,8 @@ def _has_triple_order(
     """True if subject, relation and object, at these positions of a sentence, are in an order that expresses a triple.
 
     ``relation_words`` are all words of the relation; a relation that ends with "by" is passive. An object after its
-    relation must have no preposition that the relation lacks, and must not be in another clause.
+    relation must have no preposition that the relation lacks, must be in the same clause, and must not modify a noun
+    after it.
     """
     is_passive = relation_words[-1] == "by"
     if relation.last < object_.first:

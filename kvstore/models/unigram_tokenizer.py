@@ -36,8 +36,9 @@ class UnigramTokenizer:
     def __init__(self, vocabulary: bytes, max_tokens: int) -> None:
         """Create a tokenizer that truncates texts to ``max_tokens`` tokens, from the bytes of its ``vocabulary``.
 
-        These are a header, the offsets, scores and texts of the subwords, and the replacements of characters. Raises
-        struct.error or ValueError if they are damaged.
+        These are a header (the number of subwords, the ids of the start, end and unknown token, and the size of the
+        texts), the offsets, scores and texts of the subwords, and the replacements of characters. Raises struct.error
+        or ValueError if they are damaged.
         """
         num_subwords, self._start, self._end, _, self._unknown, size = struct.unpack_from(COUNTS_FORMAT, vocabulary)
         position = struct.calcsize(COUNTS_FORMAT)

@@ -41,7 +41,7 @@ from .name_words import (
     SINGLE_S_PLURALS,
     TITLES_AND_UNITS,
 )
-from .normalize import compose, to_entity_key
+from .normalize import to_entity_key, to_nfc
 from .patterns import compile_lazily
 from .words import FUNCTION_WORDS, find_marked_titles, split_words
 
@@ -153,7 +153,7 @@ def get_title_forms(title: str) -> tuple[str, ...]:
     >>> get_title_forms("2.1 *Mercury* (planet)")
     ('Mercury (planet)', 'Mercury')
     """
-    plain_title = compose(to_plain_text(title))
+    plain_title = to_nfc(to_plain_text(title))
     full_title = (plain_title if _has_initial(plain_title) else _HEADING_NUMBER_PATTERN.sub("", plain_title)).strip(
         " .:;,"
     )

@@ -67,8 +67,8 @@ SEMITIC_RANGE = ("\u0590", "\u06ff")
 _SEMITIC_PATTERN = compile_lazily(f"[{'-'.join(SEMITIC_RANGE)}]")
 
 
-def compose(text: str) -> str:
-    """Return a text with composed letters (NFC), because a combining mark alone is not a character of a word."""
+def to_nfc(text: str) -> str:
+    """Return a text in Unicode normal form C, in which an accented letter is one character, as words need it."""
     return text if text.isascii() else normalize("NFC", text)
 
 

@@ -94,7 +94,7 @@ class ChunkMap:
         return self._layout.method
 
     def _make_labels(self, store: kvstore.Store, ids: Sequence[int], cosines: npt.NDArray[np.float32]) -> list[str]:
-        """Return a label for each cluster, made of the headings and texts of the chunks nearest to its center.
+        """Return a label for each cluster, made of the titles, headings and texts of the chunks nearest to its center.
 
         ``cosines`` has, for each of ``ids``, the cosine of the chunk with the center of its cluster.
         """

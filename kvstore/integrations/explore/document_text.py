@@ -85,8 +85,8 @@ def render_marked_text(
 def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "text") -> Markup:
     """Return the HTML of a passage in which the byte spans ``marks`` are highlighted.
 
-    A passage of a document in ``markdown`` format is rendered. In other formats, the text is unchanged, so that a mark
-    contains exactly the cited text; Markdown syntax is included but hidden.
+    A passage of a document in ``markdown`` format is rendered. In other formats, all of the text is kept, so that a
+    mark contains exactly the cited text. Headings and code in it are styled, and other Markdown syntax is hidden.
     """
     encoded_text = text.encode()
     if format == "markdown":

@@ -22,8 +22,8 @@ def build_content(request: PageRequest) -> PageContent:
     """Return the properties of an entity, its nearest neighbors with their edges, and its most relevant documents.
 
     The request's argument ``limit`` is the number of neighbors, and ``depth`` the maximum distance of the entities in
-    the picture. In the content, ``joins`` are the edges of the picture, and ``places`` the documents. Raises
-    EntityNotFoundError for an unknown entity.
+    the picture. In the content, ``names`` and ``joins`` are the nodes and edges of the picture, and ``places`` the
+    documents. Raises EntityNotFoundError for an unknown entity.
     """
     store = request.store
     if not request.name:
@@ -54,7 +54,7 @@ def build_content(request: PageRequest) -> PageContent:
 def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """Return up to ``_MAX_DOCUMENTS`` documents that mention an entity, the most relevant first, as JSON data.
 
-    Each has the text of its most relevant mention, and the byte span of its first one.
+    Each has the heading and text of its most relevant mention, and the byte span of its first one (None if unknown).
     """
     mentions: dict[str, dict[str, Any]] = {}  # the most relevant one of each document
     # Several mentions can be in the same document.

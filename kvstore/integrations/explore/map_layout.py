@@ -44,9 +44,10 @@ class MapLayout:
     """
 
     def __init__(self, sample: MapVectors) -> None:
-        """Compute the clusters of a sample, shape (vectors, dimension), with their discs and axes.
+        """Compute the clusters of a sample, shape (vectors, dimension), for which an empty sample is valid too.
 
-        If UMAP is installed and the sample is not small, UMAP is fitted to it too, and then places the points.
+        A cluster gets a disc on the map, and two axes, which place its vectors in the disc. If UMAP is installed and
+        the sample is not small, UMAP is also fitted to it, and then places all vectors instead.
         """
         num_vectors, dimension = sample.shape
         self._mean = sample.mean(0) if num_vectors else np.zeros(dimension, np.float32)

@@ -37,8 +37,8 @@ def build_list(request: PageRequest) -> PageContent:
 def build_tree(request: PageRequest) -> PageContent:
     """Return an entity tree, or the subtree below the entity ``under``, as nested rows with numbers of children.
 
-    ``under`` is an argument of the request. Raises EntityNotFoundError for an unknown tree, or an entity that the tree
-    does not contain.
+    ``under`` is an argument of the request; ``path`` are its ancestors, from a root down. Raises EntityNotFoundError
+    for an unknown tree, or an entity that the tree does not contain.
     """
     store, tree = request.store, request.name
     trees = fetch_named_rows(store.query("SELECT name, nodes, source FROM trees WHERE name = ?", (tree,)))

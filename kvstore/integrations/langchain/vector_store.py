@@ -81,7 +81,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Put texts, replacing those with the same ids; return the ids of the stored ones.
+        """Put texts, replacing those with the same ids; return the ids of the stored ones. Blank texts are skipped.
 
         There is one commit per ``batch_size`` texts (None: one in all). A ``title`` or ``source`` in the metadata also
         becomes the title or source of the document. Raises ValueError if the number of ``metadatas`` or ``ids`` is not

@@ -64,7 +64,7 @@ class KvstoreStore(AdapterStore, BaseStore):
     ) -> None:
         """Open the store at ``path``, or use ``store``; a missing one is created.
 
-        A new store has the ``embedder``, or the embedding of LangGraph's configuration ``index``, and the ``settings``.
+        A new store has the ``settings``, and the embedding of LangGraph's configuration ``index`` or else ``embedder``.
         ``fields`` are the paths of the indexed fields of an item (default: those of ``index``, else the whole value).
         ``search`` names the search of a question, and ``ttl`` is LangGraph's configuration of the expiry of items.
         """

@@ -35,7 +35,7 @@ _COMPARISONS = {
 def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
     """Convert LlamaIndex's filters to a kvstore filter; return None without filters.
 
-    Raises InputError for an unknown operator.
+    Raises InputError for an unknown operator, and ArgumentError for anything but MetadataFilters.
     """
     if filters is None:
         return None
