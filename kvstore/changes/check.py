@@ -415,10 +415,10 @@ class _Checker:
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
     def _check_entities(self) -> Iterator[str]:
-        """Yield a sentence if the entities differ from the filter (the index of names) or from sums of earlier checks.
+        """Yield a sentence for each entity that differs from the filter (the index of names) or from earlier checks.
 
-        These sums are over the statements that make each entity known (introductions), and over its addresses (the
-        texts and tree nodes where it occurs).
+        These have summed up the statements that make each entity known (introductions), and its addresses (the texts
+        and tree nodes where it occurs). Also counts the entities.
         """
         state = self._state
 

@@ -171,14 +171,14 @@ def _derive_parts_from_changed_facts(
     embed: Callable[[Sequence[str]], Matrix],
     find_vectors: Callable[[str, Set[str]], TextVectors] | None,
 ) -> dict[str, dict[str, EmbeddedPart]]:
-    """Derive again the parts of stored documents that depend on ``changed_facts``, and embed their texts.
+    """Derive again the existing parts of stored documents that depend on ``changed_facts``, and embed their texts.
 
-    Returns the parts by document key and label (name and options) of the derivation. ``changed_facts`` are the new
-    values by document key and kind of fact, None for a deleted fact. ``find_vectors`` takes a document key and texts,
-    and returns the known vectors of these texts.
+    Returns the parts (what each derivation computes from a document) by document key and label (name and options) of
+    the derivation. ``changed_facts`` are the new values, such as triples, by document key and kind of fact, None for a
+    deleted fact. ``find_vectors`` takes a document key and texts, and returns the known vectors of these texts.
     """
     labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
-    missing_texts: list[dict[str, Sequence[str]]] = []  # of each part, by label
+    part_texts: list[dict[str, Sequence[str]]] = []  # the texts to embed of each part, by label
     known_vectors: TextVectors = {}  # by vector space and text
     for key, document_facts in changed_facts.items():
         record = state.documents.find_by_key(key)
@@ -198,9 +198,9 @@ def _derive_parts_from_changed_facts(
             known_vectors.update(read_derived_vectors(state, record, set(texts)))
             known_vectors.update(find_vectors(key, set(texts)) if find_vectors else {})
             labeled_parts.append((key, stored_derivation.label, part))
-            missing_texts.append({stored_derivation.label: texts})
+            part_texts.append({stored_derivation.label: texts})
     parts: dict[str, dict[str, EmbeddedPart]] = {}
-    vectors_by_part = collect_vectors(missing_texts, embed, known_vectors)
+    vectors_by_part = collect_vectors(part_texts, embed, known_vectors)
     for (key, label, part), vectors in zip(labeled_parts, vectors_by_part, strict=True):
         parts.setdefault(key, {})[label] = EmbeddedPart(part, vectors[label])
     return parts

@@ -198,9 +198,9 @@ class Linker:
     ) -> None:
         """Find all known names in the chunks, title and headings of a new document, and write these mentions.
 
-        Also collects the addresses of the names (where each occurs) for :meth:`flush`, the fingerprints of the texts,
-        and the document for :meth:`build_delta`. ``chunks`` are pairs of text and section. ``parts`` are what
-        derivations computed from the document, by name; ``language`` is the name of its language.
+        Also collects the addresses of the names (where each occurs) for :meth:`flush`, the document for
+        :meth:`build_delta`, and fingerprints, which later rule out that a name occurs in a text. ``chunks`` are pairs
+        of text and section. ``parts`` are what derivations computed from the document, by name.
         """
         occurrences_by_chunk: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}

@@ -66,10 +66,10 @@ class UnlinkedDocument(NamedTuple):
 def iter_unlinked_documents(
     state: State, languages: Mapping[int, str | None], read_derived_parts: Callable[[int], Mapping[str, Any]]
 ) -> Iterator[UnlinkedDocument]:
-    """Yield documents with their texts, which are read together, in the order of ``languages``.
+    """Yield documents as the input for linking them to the names in their texts, in the order of ``languages``.
 
-    ``languages`` has the name of the language of each document, by id. ``read_derived_parts`` takes a document id, and
-    returns what each derivation computed from it, by name.
+    Their texts are read together. ``languages`` has the name of the language of each document, by id.
+    ``read_derived_parts`` takes a document id, and returns what each derivation computed from it, by name.
     """
     records, sections_by_document = state.documents.get_many(languages), state.documents.get_sections_many(languages)
     stored_chunks = iter(state.chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()]))

@@ -90,7 +90,7 @@ def read(
 
     ``kind`` is the name of the index. The ``unchecked_arrays`` are only mapped: the code that searches them verifies
     the rows it visits. ``is_trusted`` returns True if the store's record of the index has the token of the file. Raises
-    FileNotFoundError and IndexUnavailableError.
+    FileNotFoundError if the file is missing, and IndexUnavailableError if it is damaged or not trusted.
     """
     import numpy as np
 

@@ -405,7 +405,7 @@ class SharedOpenLock:
                 )
             yield
         finally:
-            if self._successor is not None:
+            if self._successor is not None:  # the lock on a new data file that has not replaced this one
                 release_lock(self._successor)
                 self._successor = None
             # A failed attempt has lost the shared lock. Only a holder of the writer lock could be in the way now, so

@@ -67,9 +67,10 @@ class TransactionThread:
         self._thread: int | None = None  # its identifier
 
     def run(self, function: Callable[[], Result], undo: Callable[[Result], object] | None = None) -> Result:
-        """Run ``function`` in the thread and return its result, or raise its error.
+        """Run ``function`` in the transaction thread and return its result, or raise its error.
 
-        An interruption (Ctrl-C) is raised once the function has ended; its result is passed to ``undo`` first.
+        An interruption (Ctrl-C) is raised once the function has ended; its result is passed to ``undo`` first. In the
+        transaction thread itself, and while the process is ending, the function is simply called.
         """
         tasks = self._ensure_started()
         if tasks is None:

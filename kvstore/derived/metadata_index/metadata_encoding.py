@@ -159,7 +159,11 @@ def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]
 
 
 def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield the index keys of all values of a document's metadata, or of the object in it at the path ``parents``."""
+    """Yield the index keys of all values in ``fields``, the object at the path ``parents`` in a document's metadata.
+
+    An empty path is the metadata itself. Null values and paths that are too long or deep are skipped. A value that
+    cannot be encoded, such as a long text, has the key :data:`UNCLEAR`.
+    """
     for name, value in fields.items():
         names = (*parents, name)
         field_prefix = encode_field_prefix(FIELD, names)

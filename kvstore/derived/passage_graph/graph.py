@@ -342,11 +342,12 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._link_changes.clear()
 
     def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
-        """Write the changed chunks of entities, and return their new degrees without the link flag, by entity.
+        """Write the changed chunks of entities, and return their new degrees by entity, without LINKED_FLAG.
 
-        A degree is a 64-bit number. It contains the only chunk of an entity, or the number of its chunks, which are
-        then in a block list. ``old_degrees`` are the stored degrees of all changed entities. Raises CorruptionError if
-        a chunk to remove is not stored.
+        A degree is a 64-bit number: the packed edge (chunk id and mention bits) to the only chunk of an entity, 0
+        without chunks, or the counts of its chunks, whose edges are then in a block list. ``old_degrees`` are the
+        stored degrees of all changed entities. Sorts the collected edges in place. Raises CorruptionError if an edge to
+        remove is not stored.
         """
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
@@ -386,8 +387,8 @@ class GraphWriter(ViewWriter, PassageGraph):
         """Write the changes of block lists, and return the new degrees of the entities that had a list before.
 
         ``lists`` has the packed edges (chunk id and mention bits) removed from each entity's list and those added to
-        it. A list that is left with fewer than two edges is deleted; the degree is then the packed edge instead of two
-        counts. Raises CorruptionError if an edge to remove is not stored.
+        it. A list that is left with fewer than two edges is deleted; the degree is then the packed edge, or 0 for an
+        empty list, instead of two counts. Raises CorruptionError if an edge to remove is not stored.
         """
         degrees: dict[int, int] = {}
         short_lists: list[int] = []

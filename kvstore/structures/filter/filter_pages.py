@@ -192,7 +192,8 @@ class FilterPages:
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
         """Read the filter's header, and set up the compiled page tables, which read pages on demand.
 
-        ``hasher`` hashes names with the store's seed. Pages are read from ``view`` while ``lock`` is held.
+        A filter that is not stored yet is empty. ``hasher`` hashes names with the store's seed. Pages are read from
+        ``view`` while ``lock`` is held.
         """
         self._sample_hash = hasher(_SAMPLE_NAME)
         #: Reads the pages from the view.

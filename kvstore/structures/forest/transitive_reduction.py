@@ -128,7 +128,10 @@ class TransitiveReduction:
             self._break_cycles(self._find_component_edges(child))
 
     def remove_edge(self, child: int, parent: int) -> None:
-        """Delete the status of an edge that nothing states now, and update the statuses that this affects."""
+        """Delete the status of an edge that nothing states now, and update the other statuses that depend on it.
+
+        The update is left to :meth:`classify_deferred_trees` if its tree is deferred because of too much work.
+        """
         status = self._forest.get_edge_status(child, parent)
         is_on_cycle = self._forest.is_on_cycle(child, parent)
         is_deferred = self._defer_if_costly(child)
@@ -229,9 +232,10 @@ class TransitiveReduction:
         return [(lower_node, upper_node) for lower_node, upper_node in edges if lower_node in descendants]
 
     def _break_cycles(self, edges: set[Edge]) -> None:
-        """Break the cycles among the edges of a strongly connected component: the weakest edge of a cycle is refused.
+        """Break the cycles among ``edges``, which were a strongly connected component before the last change.
 
-        Stores the new statuses. After the last change, ``edges`` may form several components, or no cycle.
+        They can be several components now, or have no cycle. Edges are accepted from the strongest on; an edge that
+        would close a cycle gets the status CYCLIC. Stores the new statuses and the table of the edges on cycles.
         """
         forest = self._forest
         self._work[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)

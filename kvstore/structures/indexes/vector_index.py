@@ -300,7 +300,8 @@ def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, 
 def _build_graph(rows: CodedRows, base: HnswGraph | None, options: _BuildOptions, tools: BuildTools) -> HnswGraph:
     """Return the HNSW graph of the rows, or of the first rows if the build is cancelled before all are linked.
 
-    ``base`` is the graph of the first rows, which is extended; if it is None, every row is linked.
+    Fewer rows than the option ``exact_below`` are not linked: a search compares all of them. ``base`` is the graph of
+    the first rows, which is extended; if it is None, or the engine is hnswlib, every row is linked.
     """
     total = len(rows.labels)
     if total < int(options["exact_below"]):

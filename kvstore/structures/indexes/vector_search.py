@@ -59,10 +59,11 @@ def find_nearest_chunks(
 def _search_index(
     state: State, index: ChunkSegments, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
 ) -> Ranking | None:
-    """Return the nearest chunks by the index, or None if the index is damaged or does not cover this state.
+    """Return the nearest chunks, or None if the index does not cover this state, or is damaged and so rejected.
 
-    Each segment of the index is a graph of quantized vectors. The search is repeated with more candidates until no
-    unvisited row can be nearer than the last result. ``record`` has the options of the index.
+    Each segment of the index is a graph of quantized vectors; vectors newer than the index are all compared. The search
+    is repeated with more candidates until no unvisited row can be nearer than the last result. ``record`` has the
+    options of the index.
     """
     with index.newer_vectors.lock:
         newer_batches = _update_vectors(state, index.newer_vectors)

@@ -118,7 +118,8 @@ class EntityRecord:
     def add_introduction(self, spelling: str, kind: str) -> int:
         """Count one more statement that makes the entity known (introduces it) with a spelling and a kind.
 
-        Returns the index of the slot that has this count; a missing slot is added.
+        A slot counts the statements with one spelling and kind. Returns the index of the slot; if it is missing, it
+        replaces a slot whose count is 0, or is added.
         """
         kind_number = _KIND_NUMBERS[kind]
         if not self.row:  # a new name

@@ -325,9 +325,9 @@ class VectorWriter(Vectors):
         self._blocks_with_room: list[int] | None = None  # blocks with free rows; None: not listed yet
 
     def add(self, id: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
-        """Store the vector of an id and return its block and row.
+        """Put the vector of an id into a free row of a block, and return the numbers of the block and the row.
 
-        ``next_block`` is the number of the block to create if all are full.
+        ``next_block`` is the number of the block to create if all are full. :meth:`flush` writes the block.
         """
         if self._blocks_with_room is None:
             self._blocks_with_room = self._list_blocks_with_room()

@@ -243,7 +243,11 @@ class NodeLabels(ReadRequest[list[NodeLabel]]):
     nodes: Sequence[LayerNode]
 
     def fetch(self, state: State) -> list[NodeLabel]:
-        """Read for each node the name of its entity, and the title and level of its community."""
+        """Return, for each node (layer, id), the name of its entity, and the title and level of its community.
+
+        A community has no entity name. An entity gets its finest community. The title and level are None if there is no
+        such community, or if it is hidden because all its chunks or members were deleted.
+        """
         communities = require_communities(state)
         entities = [node for layer, node in self.nodes if not layer]
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))

@@ -168,7 +168,10 @@ class ArchragStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(hybrid.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
-        """Return the reports on all communities nearest to the question, as hits: a list for each level."""
+        """Return the reports on the communities nearest to the question, as hits: a list for each level, finest first.
+
+        Reports that cannot be shown are omitted.
+        """
         layers = self._find_nearest_nodes(query)
         candidates = [
             [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]

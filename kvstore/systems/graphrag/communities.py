@@ -465,8 +465,9 @@ class Communities(StoredCommunities):
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Return two arrays: the home community of each chunk, and the fraction of its names' weight that is in it.
 
-        The home is the finest community in which the chunk's names have the most weight; -1 without names. Only
-        names that were in the entity graph at build time count.
+        The home is found level by level, from the coarsest: the community inside the previous one in which the chunk's
+        names have the most weight. It is NO_COMMUNITY if no name is in a community. Only names that were in the entity
+        graph at build time count, without names that the chunk mentions only in lower case.
         """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids

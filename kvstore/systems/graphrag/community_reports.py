@@ -202,8 +202,8 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
 def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     """Return, by community, the indexes of the chunks that its report is made from, ascending.
 
-    They are chunks whose home is the community: the finest community in which their names have the most weight. Only
-    the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in it are returned.
+    They are chunks whose home is the community, found level by level as the one in which their names have the most
+    weight. Only the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in it are returned.
     """
     chunks_by_home: dict[int, list[int]] = {}
     for chunk_index, home in enumerate(tree.homes.tolist()):

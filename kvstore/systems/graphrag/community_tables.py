@@ -176,7 +176,8 @@ def _make_unknown_error(communities: Communities, key: str) -> InputError:
 def load_community_properties(state: State, key: str) -> Mapping[str, Any]:
     """Return the properties of a community, by name, for DESCRIBE and the explorer.
 
-    ``key`` is such as ``1/vienna``. Raises InputError if it is unknown or there is no index.
+    ``key`` is its level and first member, for example ``1/vienna``. Raises InputError if it is unknown or there is no
+    ``communities`` index.
     """
     communities = get_communities(state)
     if communities is None:

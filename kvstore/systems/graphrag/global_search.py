@@ -207,7 +207,7 @@ def _descend(scoring: _CommunityScoring, levels: int) -> tuple[list[ScoredCommun
     """Return the selected and all scored communities, each as a list by level, from the coarsest level.
 
     The selection descends at most ``levels`` levels, to each child that scores at least as high as its parent by
-    ``scoring``.
+    ``scoring``. A community is selected if the selection reaches it and descends to none of its children.
     """
     current_level = scoring.score_children(None)
     selected_levels, scored_levels = list[ScoredCommunities](), [current_level]

@@ -209,7 +209,7 @@ def find_near_entities(
 
 
 def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Container[int]) -> dict[int, float]:
-    """Return the scores of the entities that the chunks of rankings mention in their own text, by entity.
+    """Return the scores of the entities that ranked chunks mention in their text, not only in headings, by entity.
 
     Each mention adds the rarity of the entity times the chunk's score relative to the best of its ranking. Entities in
     ``excluded`` are skipped.

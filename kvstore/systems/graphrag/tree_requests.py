@@ -126,8 +126,9 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
     def fetch(self, state: State) -> ScoredCommunities:
         """Score the child communities of ``parents`` (None: the coarsest communities) by cosine with the question.
 
-        The nearest of them also get a score for the question's words in their reports. These scores replace the ratings
-        by a model in the dynamic community selection of microsoft/graphrag.
+        Only communities in ``allowed`` are scored or, without a condition, those that still have members and chunks. If
+        the question has words with a rarity, the nearest communities also get a score for these words in their reports.
+        These scores replace the ratings by a model in the dynamic community selection of microsoft/graphrag.
         """
         communities = require_communities(state)
         tree = communities.tree

@@ -240,7 +240,7 @@ def combine_searches(
         lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)
         scores = (1 - lexical_weight) * dense_scores + lexical_weight * lexical_scores
         scorer = BonusScorer(query, rarities)
-        num_read = _add_bonuses(query, scorer, weights, chunks, scores)
+        num_read = _add_bonuses(query, scorer, weights, chunks, scores)  # changes ``scores``
         (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = _describe_weights(lexical_weight, reliability, num_read)

@@ -76,10 +76,10 @@ class ChunkAncestors(ReadRequest[AncestorNodes]):
     vector: Vector
 
     def fetch(self, state: State) -> AncestorNodes:
-        """Return some chunks, and the abstracts and topics above them, with their cosines with the question.
+        """Return the request's chunks, and the abstracts and topics above them, with their cosines with the question.
 
         These are the nodes of RAPTOR's collapsed tree (section 3). Abstracts summarize chunks of one document, and
-        topics chunks from all documents. Topics with too many chunks are omitted.
+        topics chunks from all documents. Topics with too many chunks are omitted, but ``node_count`` includes them.
         """
         reader = _NodeReader(state)
         distinct_nodes: dict[NodeId, None] = {}  # a set that preserves the order

@@ -51,8 +51,9 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
     def fetch(self, state: State) -> DocumentCandidates:
         """Read the sentences from which a summary of the documents is selected, and the documents, in order of keys.
 
-        The sentences come from the texts or, if the texts have more than ``max_bytes``, from the abstracts (summaries).
-        With ``near_chunks``, only the documents of these chunks are read.
+        The sentences come from the texts or, if the texts have more than ``max_bytes``, from the lowest abstracts
+        (summaries), or from the highest ones if there are more than ``max_abstracts`` lowest ones. The result also
+        describes its source. With ``near_chunks``, only the documents of these chunks are read.
         """
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
@@ -162,9 +163,10 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     limit: int
 
     def fetch(self, state: State) -> list[list[DocumentPart]]:
-        """Split the documents into at most ``limit`` ranges of chunks if possible; return the ranges of each document.
+        """Split the documents into at most ``limit`` parts if possible; return the parts of each document, in order.
 
-        A part is the range of an abstract, which summarizes consecutive chunks.
+        A part is the range of chunks that one abstract, or several neighboring abstracts, summarize. It also has the
+        headings of the section that contains it.
         """
         sections = state.documents.get_sections_many(record.id for record in self.documents)
         parts: list[list[DocumentPart]] = []
@@ -183,7 +185,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     def _split_documents(self, state: State) -> list[list[_PartChunks]]:
         """Return the parts of each document, in order.
 
-        A part is the range of chunks that an abstract summarizes; the first parts are the whole documents. While there
+        A part is a range of chunks that an abstract summarizes; the first parts are the whole documents. While there
         are fewer than ``limit`` parts, the abstract with the most chunks is split into its children. If there are too
         many children, they are joined into as many parts as still fit.
         """

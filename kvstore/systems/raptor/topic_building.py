@@ -256,7 +256,11 @@ class RelatedTree(_SummarizedTree):
         self._leaves = leaves
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield the topics of a level with their entities; topics of level 0 have summaries already."""
+        """Yield the topics of a level under construction, with the entities of their sentences.
+
+        A topic of level 0 is a leaf (the sentences that mention an entity), and gets its summary here. Coarser topics
+        get theirs later, from their children.
+        """
         level = self._levels[level_index]
         for topic_index in range(len(level)):
             # In this tree, the labels of a level are labels of leaves instead of chunks.

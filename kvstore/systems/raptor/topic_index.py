@@ -64,10 +64,10 @@ class TopicIndex(GenerationIndex[Topics]):
     has_outline = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Cluster the chunks of a snapshot of the store into trees of topics (RAPTOR, section 3); return their rows.
+        """Cluster the chunks of a snapshot of the store into trees of topics (RAPTOR, section 3).
 
-        ``states()`` opens the snapshot, ``record`` has the options of the index, and ``tools`` reports progress. The
-        rows are built one by one as the caller stores them. Vectors are freed as soon as possible.
+        Returns the generation (the table rows of this build); its rows are built one by one as the caller stores them.
+        ``states()`` opens the snapshot, ``record`` has the options of the index, and ``tools`` reports progress.
         """
         has_related_tree, soft = record.get_int_option("relatedness"), record.get_float_option("soft")
         with states() as state:

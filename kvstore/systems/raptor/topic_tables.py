@@ -44,7 +44,8 @@ def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the ``topic_members`` SQL table, in the order of its columns: the chunks of the finest topics.
 
-    The topics of both trees are included. There are no rows without a ``topics`` index.
+    The topics of both trees (of similar chunks, and of related content) are included. ``is_newer`` is True for a chunk
+    added after the build. There are no rows without a ``topics`` index.
     """
     topics = bind_generation(reader.state, TOPICS)
     if topics is None:
