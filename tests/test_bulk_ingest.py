@@ -438,3 +438,12 @@ def test_the_largest_document_is_ingested_whole(make_store: MakeStore, tmp_path:
         assert (report.added, report.failures) == (1, [])
         assert report.chunks == store.statistics()["chunks"] > 20 * BATCH_CHUNKS
         assert store.get("long.txt").text == text
+
+
+def test_a_worker_prints_an_unexpected_error_before_it_ends() -> None:
+    program = "from kvstore.ingest.worker import main; main(4 << 30)"
+    for message, reason in ((frame_message(["not a job"]), b"TypeError"), (b"", b"")):
+        result = subprocess.run([sys.executable, "-c", program], input=message, capture_output=True, timeout=60)
+        assert (result.returncode, result.stdout) == (1, b"")
+        assert reason in result.stderr
+        assert bool(reason) == (b"Traceback" in result.stderr)

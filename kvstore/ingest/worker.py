@@ -107,7 +107,7 @@ class Limits:
 
 
 class WorkerContext(Protocol):
-    """A worker's view of the store and of the files that it reads."""
+    """What a worker can read of the store, and of the files of its tasks."""
 
     def get_digest(self, key: str) -> bytes | None:
         """Return the digest of the stored document with a key, or None."""
@@ -167,11 +167,11 @@ def run_worker(
     *,
     has_one_processor: bool = False,
 ) -> None:
-    """Process one task after another until an error, which is sent to the ingesting process or printed.
+    """Process one task after another until an error, which is sent to the ingesting process or, if unexpected, printed.
 
-    ``send`` sends a message to that process; ``get_task`` waits for the next task, and returns it with the worker's
-    view of the store. ``memory_bytes`` is the limit that the message about a shortage names. With
-    ``has_one_processor``, embedding does not run in parallel with reading.
+    Return silently if that process has closed the pipe. ``send`` sends it a message; ``get_task`` waits for the next
+    task, and returns it with what the worker needs of the store. ``memory_bytes`` is the limit that the message about a
+    shortage names. With ``has_one_processor``, embedding does not run in parallel with reading.
     """
     try:
         worker = Worker(job, send, _SynchronousExecutor() if has_one_processor else ThreadPoolExecutor(1))
@@ -190,7 +190,7 @@ def run_worker(
 
 
 def main(memory_bytes: int) -> None:
-    """Run the job and the tasks that arrive on standard input, and exit the process at its end or after an error.
+    """Run the job and the tasks that arrive on standard input; exit the process when the input ends, or after an error.
 
     The process may use ``memory_bytes`` bytes of private memory; the memory map of the store does not count. The
     messages of the worker, with its results and errors, are written to standard output.
@@ -216,11 +216,14 @@ def main(memory_bytes: int) -> None:
             run_worker(job, send_message, memory_bytes, lambda: (queued_tasks.get(), store))
     except KvstoreError as error:
         send_message(("failed", type(error).__name__, str(error)))
+    except EOFError:
+        pass  # the ingesting process ended before it sent the job
     except Exception as error:
-        if not _is_shortage(error):
-            raise
-        results.write(shortage_message)
-        results.flush()
+        if _is_shortage(error):
+            results.write(shortage_message)
+            results.flush()
+        else:
+            traceback.print_exc()
     finally:
         # Python would wait for its threads, which may hang when memory is short.
         os._exit(1)
