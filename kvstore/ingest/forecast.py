@@ -204,7 +204,7 @@ def _read_sample(
 ) -> _SampleContent:
     """Read and extract files in a worker for up to ``SAMPLE_SECONDS`` seconds, and return what they contain.
 
-    ``format`` and ``options`` say how files are read. The texts of a document are all that its ingest would embed.
+    ``format`` and ``options`` say how files are read. The result has the texts that an ingest would embed.
     """
     content = _SampleContent()
     if not sample:

@@ -32,7 +32,10 @@ _COUNTS = ("added", "changed", "unchanged", "removed", "skipped", "known", "docu
 
 
 def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) -> None:
-    """Add an ingest of ``paths`` with its report to the log in a store's folder; do nothing if that is not writable."""
+    """Append an ingest of ``paths`` with its report to the log in a store's folder, unless that is not writable.
+
+    The log has the last ``_MAX_INGESTS`` ingests. Passwords and query strings of addresses are removed.
+    """
     entry = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "paths": [_remove_secrets(str(path)) for path in paths],

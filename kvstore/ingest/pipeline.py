@@ -88,7 +88,7 @@ def create_ingestion(
     run = _IngestRun(destination, reader, format, include_patterns, exclude_patterns, reading_options)
 
     def run_steps() -> Generator[IngestProgress, None, None]:
-        """Run the ingest and yield its progress; then let the destination finish it."""
+        """Run the ingest and yield its progress; then report its end to the destination."""
         yield from run.iter_steps(path_list, prune)
         destination.finish(path_list, run.report)
 
@@ -250,7 +250,10 @@ class _IngestRun:
         return file if visit.matches_record(file) else None
 
     def _process_item(self, item: FileItem, visit: FileVisit) -> None:
-        """Add a document of the file ``visit`` to the batch, a fact to the facts, and any other item to the report."""
+        """Add a document of the file ``visit`` to the batch, a fact to the facts, and any other item to the report.
+
+        A failure also marks the file as failed: its documents are kept, and the next ingest reads it again.
+        """
         if isinstance(item, RawFact):  # such as triples of a stored document, which can have several lines in a file
             self._facts.setdefault(item.key, []).append(item)
             if len(self._facts) > document_batch.BATCH_DOCUMENTS:
@@ -409,9 +412,9 @@ class _IngestRun:
             self._stored_chunks = None  # read again before the next batch
 
     def _collect_vanished_keys(self) -> list[str]:
-        """Return the keys of the stored documents whose files no longer exist, and count them as removed.
+        """Return the keys of the stored documents that are no longer in the folders that this ingest covers.
 
-        The documents of files that could not be read are stored until these files can be read or no longer exist.
+        They are counted as removed. The documents of files that could not be read are kept.
         """
         vanished_keys: list[str] = []
         coverages_by_root: dict[str, list[Coverage]] = {}

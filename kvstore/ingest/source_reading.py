@@ -147,7 +147,10 @@ class SourceReader:
         self.chosen_settings = self._destination.decide_settings(choose)
 
     def _iter_sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
-        """Read some files, and yield their documents; workers read the files again after the settings are chosen."""
+        """Yield the documents of ``sources``, the first files, from which the settings of a new store are chosen.
+
+        They are read in this process or, if a reader might crash, in a worker. The ingest then reads the files again.
+        """
         if not any(map(self._is_risky, sources)):  # no worker is needed
             for _, item in self._read_sources(sources):
                 if isinstance(item, NewDocument):

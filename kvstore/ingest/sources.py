@@ -260,7 +260,8 @@ class _FileSearch:
     def _add_address(self, address: str) -> None:
         """Add the file at an address, or the files that its folder contains or its pattern matches.
 
-        Raises ReaderError if the address does not exist or cannot be read, or if its pattern matches no file.
+        Also record that the search covers all such files of the folder. Raises ReaderError if the address does not
+        exist or cannot be read, or if its pattern matches no file.
         """
         listing = remote_files.list_remote(address)
         if listing.pattern is None and not listing.is_folder:
@@ -284,7 +285,8 @@ class _FileSearch:
     def _add_folder(self, root: Path) -> None:
         """Add the files of a folder that match the patterns to include or, without patterns, have a known format.
 
-        The other files are counted as skipped. Without patterns, the sources of built pages are skipped too.
+        Also record that the search covers all such files. The other files are counted as skipped; without patterns, the
+        sources of built pages are skipped too.
         """
         real_root = _escape_path(os.path.realpath(root))
         self._add_coverage(real_root, self._accepts)
@@ -305,9 +307,10 @@ class _FileSearch:
         self.coverages.append(Coverage(root, lambda path: accepts(path) and not self._is_excluded(path)))
 
     def _add_matches(self, root: Path, pattern: str, requested_path: str) -> None:
-        """Add the files below a folder that match a pattern; ``requested_path`` is the whole pattern for messages.
+        """Add the files below a folder that match a pattern, and record that the search covers all such files.
 
-        Raises ReaderError if the folder does not exist, or if no file matches.
+        ``requested_path`` is the whole pattern for messages. Raises ReaderError if the folder does not exist, or if no
+        file matches.
         """
         if not os.path.isdir(root):
             raise ReaderError(f"{requested_path!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")

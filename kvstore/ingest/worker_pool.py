@@ -117,7 +117,8 @@ class WorkerPool:
     def _assign_tasks(self) -> None:
         """Start workers up to the number of tasks or the engine's limit, and assign a task to every idle worker.
 
-        Some busy workers get their next task too. No task is assigned while too many messages wait for delivery.
+        While many tasks are left, a busy worker gets its next task too. No task is assigned while too many messages
+        wait for delivery.
         """
         num_busy = len([worker for worker in self._workers if worker.task])
         while len(self._workers) < min(self._engine.workers, num_busy + len(self._tasks)):
@@ -231,10 +232,11 @@ class WorkerPool:
         self._is_done[file_number] = True
 
     def _remove_worker(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:
-        """Remove a worker that ended for a ``reason``, let the file that ended it fail, and reassign its other files.
+        """Remove a worker that ended for a ``reason``, fail the file that ended it, and reassign its other files.
 
         ``culprit`` is the number of that file. None means that it is unknown: each file is then retried in its own
-        task. Raises an error if too many workers ended before they were ready.
+        task, and fails after some attempts. Raises OutOfMemoryError or KvstoreError if too many workers in succession
+        ended before they were ready or while they loaded their models.
         """
         self._workers.remove(worker)
         task, next_task = self._skip_received(worker.task), self._skip_received(worker.next_task)

@@ -191,9 +191,9 @@ def check_format(format: str) -> None:
 
 
 def _get_format(format: str) -> _Format:
-    """Return a format by its name.
+    """Return a format by its name: a built-in format, one that another kvstore package registered, or a plugin's.
 
-    Raises InputError, which suggests the nearest name, for an unknown name, and PluginError if its plugin is broken.
+    Raises InputError, with the nearest name if any, for an unknown name, and PluginError if the plugin is broken.
     """
     if format in _FORMATS:
         return _FORMATS[format]

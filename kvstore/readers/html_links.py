@@ -93,11 +93,12 @@ def has_text_beside_list(node: LexborNode, tag: str, stats: ElementStats, analys
 
 
 def is_pagination(stats: ElementStats, class_match: re.Match[str] | None, in_content: bool) -> bool:
-    """True if an element has links to the previous, next and parent pages, and at most those pages' titles as text.
+    """True if an element turns pages: it has links to the previous, next or parent page, and little other text.
 
-    Links to other standard pages of a site, such as "Contact", count too. ``stats`` are the counts of the text and
-    links of the element. ``class_match`` is the match of a navigation pattern in its class or id, or None.
-    ``in_content``: the element is inside the content.
+    Links to other standard pages of a site, such as "Contact", count too; inside the content (``in_content``), they
+    suffice alone only before its first heading. ``stats`` are the counts of the text and links of the element.
+    ``class_match`` is the match of a navigation pattern in its class or id, or None; with a match, more text is
+    allowed.
     """
     max_prose = _MAX_PAGING_PROSE if class_match is not None else 0
     if not stats.num_navigation_links or stats.prose_length > max_prose or stats.text_length > _MAX_PAGING_CHARACTERS:
@@ -166,8 +167,9 @@ def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
 def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
     """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term.
 
-    For example, the link in ``<h2>History <a>edit</a></h2>`` is standalone. ``stats`` are the counts of its text and
-    links; ``analysis`` has the counts of its neighbors.
+    For example, the link in ``<h2>History <a>edit</a></h2>`` is standalone. Links to page actions or other pages do not
+    count as neighbors. A large element, one with much text for each link, or one in a list item or cell is not
+    standalone. ``stats`` are the counts of its text and links; ``analysis`` has the counts of its neighbors.
     """
     if stats.num_elements > MAX_INSPECTED_ELEMENTS or stats.text_length > _MIN_SENTENCE_CHARACTERS * stats.num_links:
         return False

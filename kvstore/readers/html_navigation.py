@@ -235,11 +235,11 @@ class NavigationFilter:
     def _find_landmark_reason(
         self, node: LexborNode, tag: str, stats: ElementStats, role: str, in_content: bool, in_section: bool
     ) -> str | None:
-        """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it is content.
+        """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it may be content.
 
-        The header of a section or an article (``in_section``) is content; the header of the page is not. ``role`` is
-        its attribute, or empty, and ``stats`` are the counts of its text and links. ``in_content``: it is inside the
-        content of the page.
+        A header or footer is left out if it belongs to the page, not to a section or an article (``in_section``).
+        ``role`` is its attribute, or empty, and ``stats`` are the counts of its text and links. ``in_content``: it is
+        inside the content of the page.
         """
         if role in _CONTENTS_ROLES or (tag == "nav" and is_table_of_contents(stats)):
             return "table of contents"

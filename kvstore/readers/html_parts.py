@@ -73,8 +73,9 @@ class BlockContainer:
     def flush_paragraph(self) -> None:
         """End the current paragraph (``inline``) and add it to ``blocks``, preceded by the ``pending_label``, if any.
 
-        A footnote mark such as ``[1]`` in a paragraph of its own becomes the label of the next paragraph. Images
-        without text around them become blocks of their own, which answers do not quote.
+        A footnote mark such as ``[1]`` in a paragraph of its own becomes a label of the next paragraph. Unless
+        ``keeps_images_inline``, images without text around them become blocks, which answers do not quote. The entries
+        of a table of contents lose their numbers.
         """
         images = [] if self.keeps_images_inline else self.inline.take_lone_images()
         if images:

@@ -324,11 +324,12 @@ def _iter_strings(value: JSON) -> Iterator[str]:
 
 
 def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
-    """Return the document of an object; raises BadLineError if it has no text or a field of the wrong type.
+    """Return the document of an object; its title replaces a missing or blank text.
 
-    Key, title and text are removed from ``fields``. The other fields, and the fields of a ``meta`` object, become the
-    metadata. Without a text field, unless an option names it, the text has a line for each other field.
-    ``default_key`` is the key of an object without a key.
+    Raises BadLineError if it has neither text nor title, or if a field has the wrong type. Key, title and text are
+    removed from ``fields``. The other fields, and the fields of a ``meta`` object, become the metadata. Without a text
+    field, unless an option names it, the text has a line for each other field. ``default_key`` is the key of an object
+    without a key.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)

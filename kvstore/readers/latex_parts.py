@@ -64,7 +64,7 @@ def find_closing_bracket(
 
 
 def split_environment(text: str, start: int, name: str, unclosed_names: set[str]) -> tuple[str, int]:
-    """Return the body of the environment ``name``, which begins at the offset ``start``, and the offset after its end.
+    """Return the body of the environment ``name``, and the offset after its end; the body begins at offset ``start``.
 
     The body of an unclosed environment is empty, except that unclosed verbatim text and comments extend to the end of
     ``text``. ``unclosed_names`` caches the names of unclosed environments, and can be extended.

@@ -174,7 +174,7 @@ class _LatexText(LatexCursor):
     # --- commands -----------------------------------------------------------------------------------------------------
 
     def _read_symbol(self, symbol: str) -> None:
-        """Process a command whose name is one character, ``symbol``, such as ``\\\\`` or ``\\%``."""
+        """Process a command whose name is one character, ``symbol``, such as ``\\%``; drop an unknown one."""
         if symbol == "\\":
             self._offset += self._text.startswith("*", self._offset)  # \\*[2pt]: no page break, extra space
             self._read_option()
@@ -248,7 +248,10 @@ class _LatexText(LatexCursor):
             self._read_inline_command(name)
 
     def _read_inline_command(self, name: str) -> None:
-        """Process a command within a paragraph, such as emphasis, a letter or a line break; skip any other command."""
+        """Process a command within a paragraph, such as emphasis, a letter or a line break; skip any other command.
+
+        The name of a file that the command includes is added to the ``included_files`` of the source.
+        """
         if name == "hline":
             pass  # a rule of a table
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
@@ -321,7 +324,10 @@ class _LatexText(LatexCursor):
             self._source.meta.setdefault(name, line)
 
     def _read_verbatim(self, name: str) -> None:
-        """Add the code after a command such as ``verb``, in braces or between equal characters that are on one line."""
+        """Add the code after a command such as ``verb``, in braces or between two equal characters on one line.
+
+        Add nothing if the second character is missing.
+        """
         if name == "mintinline":
             self._read_argument()  # the language
         if not name.startswith("verb"):
@@ -358,8 +364,8 @@ class _LatexText(LatexCursor):
     def _read_formula(self, opening: str) -> None:
         """Read the formula after the delimiter ``opening`` up to the closing delimiter, and add its source.
 
-        If the formula is not closed, ``$`` or ``$$`` becomes text, and other delimiters are dropped. A formula between
-        single ``$`` must be closed in its paragraph.
+        A displayed formula (``$$`` or ``\\[``) becomes a paragraph. If the formula is not closed, ``$`` or ``$$``
+        becomes text, and other delimiters are dropped. A formula between single ``$`` must be closed in its paragraph.
         """
         closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
         end = self._offset if closing not in self._unclosed_delimiters else -1

@@ -188,7 +188,10 @@ def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
 
 
 def _split_attachments(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
-    """Return the MIME parts that are the text of a message, and its attachments as (unique file name, MIME part)."""
+    """Return the MIME parts that are the text of a message, and its attachments as (unique file name, MIME part).
+
+    Other parts, such as a picture without a file name, are dropped.
+    """
     bodies: list[Message] = []
     attachments: dict[str, Message] = {}
     last_numbers: Counter[str] = Counter()

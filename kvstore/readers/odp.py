@@ -50,8 +50,9 @@ def _build_slide(
 ) -> tuple[str, list[MarkdownBlock]]:
     """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
-    Its date, header, footer and number are added to ``left_out`` instead (None: they become blocks too). ``page`` is
-    the element of the slide, ``number`` its number, from 1, and ``converter`` converts the shapes of the file.
+    The notes of the speaker come last. The date, header, footer and number of the slide are added to ``left_out``
+    instead (None: they become blocks too). ``page`` is the element of the slide, ``number`` its number, from 1, and
+    ``converter`` converts the shapes of the file.
     """
     title = ""
     title_shape: Element | None = None

@@ -225,7 +225,8 @@ class OpenDocumentText:
     def _build_table(self, table: Element) -> list[MarkdownBlock]:
         """Return the table as a list of one block, empty for a table without text.
 
-        A table of one cell becomes the blocks of that cell.
+        A table of one cell becomes the blocks of that cell. Rows and cells with a number of repetitions are repeated,
+        up to ``_MAX_REPETITIONS`` times.
         """
         rows: list[list[str]] = []
         table_rows = list(iter_rows(table))

@@ -158,8 +158,8 @@ class _OrgFile:
     ) -> int:
         """Add the block of ``#+begin_NAME`` to ``builder``, and return the index of the line after ``#+end_NAME``.
 
-        ``begin`` is the match of its first line, ``lines[start]``. An unclosed block extends to the last line. A block
-        inside too many others (``depth``) is added as code.
+        ``begin`` is the match of its first line, ``lines[start]``. An unclosed block extends to the last line. A
+        comment is dropped. A block inside too many others (``depth``) is added as code.
         """
         block_type = begin[1].lower()
         end = _find_end_line(lines, start, f"#+end_{block_type}")

@@ -116,7 +116,7 @@ class PenTracker:
         """Return how far the text that the operator TJ shows moves the pen, in text units.
 
         ``operands`` are strings of codes and numbers; a number moves the pen back by thousandths of the font size.
-        Return None if the font has no widths, or if a string has a part of a code.
+        Return None if the font has no widths, or if a string is empty or ends within a code.
         """
         state = self._state
         if state.font_widths is None:

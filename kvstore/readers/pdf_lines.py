@@ -189,9 +189,10 @@ class _LineCollector:
         self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)
 
     def _add_cell_text(self, text: str, x: float, y: float, size: float) -> None:
-        """Add a text to the open line (after a wide gap, as a new cell), or begin a new line at another height.
+        """Add a text to the open line (after a wide gap, as a new cell), or begin a new line.
 
-        The text begins at (x, y) and has the font size ``size``, in points.
+        A new line begins at another height, and after a line end that pypdf reported unless the text continues the line
+        or is its next cell. The text begins at (x, y) and has the font size ``size``, in points.
         """
         line = self._open_line
         separation = self._separation

@@ -120,9 +120,10 @@ class RoffInterpreter:
         self._characters_left = _MAX_EXPANDED_CHARACTERS
 
     def iter_lines(self) -> Iterator[RoffLine]:
-        """Yield the macros and lines of text, lazily, so that definitions apply to later lines.
+        """Execute the requests, such as definitions and conditions; yield the other macros and the lines of text.
 
-        Raises RoffError if the definitions expand to too many characters.
+        A request applies to the lines after it, so each line must be rendered before the next is taken. Raises
+        RoffError if the definitions expand to too many characters.
         """
         while self._pending_lines:
             line = self._pending_lines.popleft()
@@ -264,7 +265,8 @@ class RoffInterpreter:
         """Read the body of a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line.
 
         The lines of a definition become a macro, the lines of an addition extend a macro, and a comment is dropped.
-        ``request`` is the name of the request, and ``args`` has the macro's name.
+        ``request`` is the name of the request. ``args`` has the macro's name (not for ``.ig``), then perhaps the name
+        of the macro that ends the body; the default end line is ``..``.
         """
         names = _strip_comment(args).split()
         end_names = names[:1] if request == "ig" else names[1:2]

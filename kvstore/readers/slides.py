@@ -79,8 +79,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None) -> tuple[str, list[MarkdownBlock]]:
     """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
-    Its date, footer and number are added to ``left_out`` instead (None: they become blocks too). ``number`` is the
-    number of the slide, from 1.
+    The notes of the speaker come last. The date, footer and number of the slide are added to ``left_out`` instead
+    (None: they become blocks too). ``number`` is the number of the slide, from 1.
     """
     _resolve_alternatives(slide.shapes.element)
     title_shape = slide.shapes.title
@@ -109,7 +109,7 @@ def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None)
 def _resolve_alternatives(shapes: Any) -> None:
     """Replace each group of alternatives in the ``shapes`` element with the first that has text, else with the last.
 
-    A text with a formula has two alternatives; the other one is a picture of it.
+    For example, the alternatives of a text with a formula are the text and a picture of it.
     """
     for alternatives in list(shapes.iter(f"{_COMPATIBILITY_NAMESPACE}AlternateContent")):
         parent = alternatives.getparent()
@@ -163,7 +163,11 @@ def _get_paragraph_text(paragraph: Any) -> str:
 
 
 def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
-    """Return a shape's text as blocks; paragraphs with a bullet or in a list placeholder become nested list items."""
+    """Return the text of a shape as blocks, in which some paragraphs become nested list items.
+
+    These are the paragraphs with a bullet or below the first level, and all paragraphs of a placeholder with several,
+    unless their bullet is switched off.
+    """
     builder = BlockBuilder()  # combines consecutive items to lists
     paragraphs = [(paragraph, _get_paragraph_text(paragraph._p)) for paragraph in shape.text_frame.paragraphs]
     nonblank_paragraphs = [(paragraph, text) for paragraph, text in paragraphs if text.strip()]

@@ -146,7 +146,10 @@ def _format_cell_count(count: int) -> str:
 
 
 def _read_header(rows: Iterator[NumberedRow], origin: Origin) -> list[str]:
-    """Read the first row and return the names of its columns. Raises ReaderError if it is invalid or missing."""
+    """Read the first row and return its cells as the names of the columns; a blank one becomes ``column N``.
+
+    Raises ReaderError if the row is invalid or missing, has too many cells, or names a column twice.
+    """
     row = next(rows, NumberedRow(1, []))
     position = f"{origin.name}:{row.number}"
     if row.error:

@@ -37,7 +37,7 @@ _FEED_NAMES = frozenset("rss feed RDF".split())
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the documents of an XML file: a web page, feed entries, prose such as DocBook, or data.
 
-    A sitemap, a drawing, large data without records, and each external entity (content in another file) become a
+    A sitemap, a drawing, large data without records, and each included file (an external entity) become a
     SkippedPart. Raises ReaderError if the file is empty, not valid XML, or has no text.
     """
     file_bytes = stream.read()

@@ -270,7 +270,7 @@ class _XmlProse:
         return [*leading_blocks, make_list(items)] if items else leading_blocks
 
     def _build_term_list(self, element: Element, level: int) -> list[MarkdownBlock]:
-        """Return the other blocks of a definition list, such as its title, then a list of ``term: definition``.
+        """Return a definition list as a list of ``term: definition``, after its other blocks, such as its title.
 
         ``level`` is the heading level of sections in it.
         """

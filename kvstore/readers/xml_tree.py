@@ -37,10 +37,11 @@ def parse_xml(data: bytes) -> Element:
 
 
 def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[Element, list[str]]:
-    """Return the root element of an XML document with expanded entities, and the names of its external entities.
+    """Return the root element of an XML document with expanded entities, and the names of the files that it includes.
 
-    An undeclared entity is replaced by its HTML character, or by its name. ``encoding`` overrides the declared
-    encoding. Raises XmlError, including when entities add more than ``_MAX_EXPANDED_CHARACTERS`` characters.
+    These are external entities and XInclude elements; the files are not read. An undeclared entity is replaced by its
+    HTML character, or by its name. ``encoding`` overrides the declared encoding. Raises XmlError, including when
+    entities add more than ``_MAX_EXPANDED_CHARACTERS`` characters.
     """
     tree = _TreeParser(encoding, max_characters=len(data) + _MAX_EXPANDED_CHARACTERS)
     external_names: list[str] = []

@@ -304,7 +304,7 @@ class WorkerActor:
         """Run the worker of a job, which may use ``memory_bytes`` bytes, until it ends; then end the process."""
         run_worker(job, self._send_message, memory_bytes, self._get_task, has_one_processor=True)
         with self._changed:
-            # Let the last messages be fetched before the process ends.
+            # Wait until the last messages are fetched.
             self._changed.wait_for(lambda: not self._messages, 10 * _HEARTBEAT_SECONDS)
         os._exit(1)
 
