@@ -77,6 +77,14 @@ def test_a_whole_store_has_all_its_trees(store: Store) -> None:
     assert network.num_omitted == 0 and build_whole_network(store, limit=2).num_omitted == 3
 
 
+def test_a_store_without_trees_counts_the_entities_beyond_the_limit(make_store: Callable[..., Store]) -> None:
+    store = make_store()
+    store.put("saw", "Robert Fortune saw Shanghai. Robert Fortune saw Darjeeling. Shanghai and Darjeeling grew.")
+    num_entities = len(build_whole_network(store, limit=None).nodes)
+    network = build_whole_network(store, limit=1)
+    assert num_entities > 1 and len(network.nodes) == 1 and network.num_omitted == num_entities - 1
+
+
 @pytest.fixture
 def picture_client(store: Store) -> Iterator[Any]:
     pytest.importorskip("starlette")

@@ -58,7 +58,7 @@ class NetworkEdge:
 
 @dataclass(slots=True)
 class EntityNetwork:
-    """Entities and edges, the nearest and strongest first; the limit omitted ``num_omitted`` visited entities."""
+    """Entities and edges, the nearest and strongest first; the limit omitted ``num_omitted`` further entities."""
 
     nodes: list[NetworkNode] = field(default_factory=list)
     edges: list[NetworkEdge] = field(default_factory=list)
@@ -142,7 +142,9 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         neighbors.setdefault(child, []).append(parent)
         neighbors.setdefault(parent, []).append(child)
     names = _order_by_degree(neighbors, limit)
+    num_entities = len(neighbors)
     if not neighbors:
+        ((num_entities,),) = store.execute("SELECT count(*) FROM entities")
         max_names = -1 if limit is None else limit  # LIMIT -1 means no limit
         query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
         names = [name for (name,) in store.execute(query, (max_names,))]
@@ -159,7 +161,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
     children = {edge.source for edge in edges.values() if edge.is_solid}
     roots = {edge.target for edge in edges.values() if edge.is_solid} - children
     nodes = [NetworkNode(name, distance=0 if name in roots else 1) for name in names]
-    return EntityNetwork(nodes, list(edges.values()), num_omitted=max(0, len(neighbors) - len(names)))
+    return EntityNetwork(nodes, list(edges.values()), num_omitted=max(0, num_entities - len(names)))
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
