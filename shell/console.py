@@ -218,8 +218,8 @@ class Console:
     def _execute(self, text: str) -> kvstore.Cursor:
         """Run a statement and return its cursor.
 
-        While the statement runs, its progress is shown, or the answer as a model writes it. On Ctrl-C, report the work
-        that is saved and raise KeyboardInterrupt.
+        While the statement runs, its progress is shown, or the answer as a model writes it, which
+        ``_is_answer_shown`` then records. On Ctrl-C, report the work that is saved and raise KeyboardInterrupt.
         """
         from .interrupts import DeferredInterrupts
         from .progress import ProgressLine

@@ -63,7 +63,7 @@ class PagedStream:
             stream.flush()
 
     def close(self) -> None:
-        """Show the text that is held; if a pager runs, wait until the user leaves it."""
+        """Show the text that was held back, or wait until the user leaves the pager if one runs."""
         if self._pager is None:
             self._flush_pending()
             return

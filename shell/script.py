@@ -90,7 +90,8 @@ def split_items(text: str) -> list[ScriptItem]:
 def expand_questions(text: str) -> str:
     """Return typed or pasted text with each question without ASK replaced by an ASK statement.
 
-    A question ends before a line that begins a statement, a command or, after a question mark, another question.
+    A question ends before a line that begins a statement, a command or, after a question mark, another question. In a
+    text with a question, ``quit``, ``exit`` and ``help`` get the dot of a command. Other texts are unchanged.
 
     >>> expand_questions("who signs\\n it?\\nSELECT 1;"), expand_questions("SELECT 1")
     ("ASK 'who signs it?';\\nSELECT 1;", 'SELECT 1')

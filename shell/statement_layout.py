@@ -32,9 +32,10 @@ _UNLIMITED_ANSWER_WIDTH = 200
 
 
 def render_locations(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
-    """Format the rows of LOOKUP as prose: each entity, the trees and documents where it occurs, and their texts.
+    """Yield the lines of the rows of LOOKUP: each entity, the trees and documents where it occurs, and their texts.
 
-    Asterisks mark the entity in a text, since a terminal gets plain text only. Lines fit ``width`` cells.
+    Asterisks mark the entity in a text, since a terminal gets plain text only; until the text is wrapped, hidden marks
+    (two unused characters) take their place. Lines fit ``width`` cells.
     """
     entity, current_location = None, None
     for index, values in enumerate(rows):
@@ -191,9 +192,10 @@ def _limit_width(text: str, width: int | None) -> str:
 
 
 def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
-    """Format the rows of SEARCH or RETRIEVE as prose: for each hit its rank, document, score, path, and text.
+    """Yield the lines of the hits of SEARCH or RETRIEVE: rank, document, chunk, score and path, and then the text.
 
-    Each paragraph of the text begins a line, and headings are printed without their marks.
+    A hit of another kind has its kind instead of a chunk. Each paragraph of the text begins a line, and headings are
+    printed without their marks. Lines fit ``width`` cells.
     """
     for index, row in enumerate(rows):
         hit = dict(zip(columns, row, strict=True))

@@ -99,6 +99,7 @@ class RelationFilter:
     def is_informative(self, kind: str, child: int, parent: int, confidence: float) -> bool:
         """True if a relation between two names is informative outside the sentence that states it.
 
+        The sentence must be complete prose, and both names must be complete and mean the same in every context.
         ``kind`` is its kind, such as ``IS_A``. ``child`` and ``parent`` are the indexes of its two nouns.
         ``confidence`` (0 to 1) depends on the syntactic form: "X is a Y" is more certain than "Y's X".
         """
@@ -180,9 +181,9 @@ class RelationFilter:
     def _is_instance(self, child: int, parent: int, child_specificity: int, confidence: float) -> bool:
         """True if the sentence clearly states that ``child`` is an instance of the class ``parent``.
 
-        The child must have the same meaning in every context. ``child`` and ``parent`` are indexes of nouns,
-        ``child_specificity`` is ``_EVERYDAY_WORD``, ``_TERM`` or ``_PROPER_NAME``, and ``confidence`` (0 to 1) says how
-        certain the syntactic form is.
+        The child must have the same meaning in every context: a proper name, a plain term, or an everyday word that the
+        sentence defines. ``child`` and ``parent`` are indexes of nouns, ``child_specificity`` is ``_EVERYDAY_WORD``,
+        ``_TERM`` or ``_PROPER_NAME``, and ``confidence`` (0 to 1) says how certain the syntactic form is.
         """
         if confidence < _MIN_PREDICATE_CONFIDENCE:  # "X, a Y", not "X is a Y"
             is_named = child_specificity == _PROPER_NAME and confidence >= _MIN_FORM_CONFIDENCE

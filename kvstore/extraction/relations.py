@@ -103,7 +103,10 @@ class _SentenceRelations:
         self._described_nouns: set[int] = set()
 
     def find_statements(self) -> Iterator[StatedRelation]:
-        """Yield all statements of the sentence, possibly several about the same names. A question states nothing."""
+        """Yield all statements of the sentence, possibly several about the same names. A question states nothing.
+
+        If the parser misread the sentence (tagged its verb as a noun), nouns alone state nothing.
+        """
         if self._words[-1].text == "?":
             return
         for index, word in enumerate(self._words):
@@ -421,7 +424,7 @@ class _SentenceRelations:
         """Yield a statement for each pair of a child and a parent, given by the indexes of nouns, if both have names.
 
         ``kind`` is the relation, such as ``IS_A``, and ``confidence`` is from 0 to 1. The span of a statement is from
-        the first of its nouns to the last.
+        the first of its nouns to the last. It is informative if it also makes sense outside the sentence.
         """
         names_of_parents = ((index, self._phrases.get_name(index)) for index in parents)
         parent_names = [(index, name) for index, name in names_of_parents if name]

@@ -165,7 +165,8 @@ def _is_name(text: str) -> bool:
 def parse_pairs(text: str) -> list[Relation]:
     """Return the relations in a document of format ``pairs``, lines of CSV, in document order and each pair once.
 
-    The span of a relation is its row, without the line end. Raises InputError for a row that is not a pair of names.
+    The span of a relation is its row, without the line end. A pair of two equal names is omitted. Raises InputError for
+    a row that is not a pair of names.
     """
     import csv
 

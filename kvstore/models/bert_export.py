@@ -381,6 +381,7 @@ class QuantizedBertGraph(BertGraph):
     def _add_quantized_activations(self, activations: str, name: str) -> _QuantizedActivations:
         """Add operations that round activations to bytes, with a scale for each row (the vector of a token).
 
+        Before, each channel is divided by its own scale, and the results of GELU are shifted to be positive.
         ``activations`` is the name of an earlier result, and ``name`` the first layer that reads it.
         """
         # A result of GELU is at least _GELU_MINIMUM; the shift makes it positive, so that all 255 steps are used.

@@ -155,8 +155,9 @@ class LanguageModel:
 
         ``messages``, ``response_format`` and ``temperature`` are fields of the OpenAI protocol. ``estimated_tokens`` is
         counted as sent if the server reports fewer (None: an estimate from the messages). ``max_tokens`` limits the
-        answer, and ``may_be_empty`` allows one without text. Closing the generator early stops the server. Raises
-        ModelError, and ModelUnavailableError if the answer breaks off or has no text.
+        answer, and ``may_be_empty`` allows one without text. An answer that repeats itself is ended, and a whole answer
+        is counted in ``self``. Closing the generator early stops the server. Raises ModelError, and
+        ModelUnavailableError if the answer breaks off or has no text.
         """
         # Servers count reasoning as part of the answer.
         optional_fields = {

@@ -210,7 +210,7 @@ class _WrittenStatement:
     must_keep_phrases: bool
 
     def is_supported_by(self, passage: _ParsedPassage) -> bool:
-        """True if a sentence of a passage supports the statement.
+        """True if a sentence of a passage supports the statement: it agrees, and lacks at most ``max_missing`` words.
 
         A sentence with a pronoun may support the statement together with the sentence before it.
         """

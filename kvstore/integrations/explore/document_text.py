@@ -137,7 +137,7 @@ def strip_markdown(text: str) -> str:
 
 
 def _find_syntax(text: bytes) -> list[ByteSpan]:
-    """Return the spans of Markdown syntax in order; code contains none."""
+    """Return the spans of Markdown syntax in order, except in code, whose text is literal."""
     code_matches = list(_CODE_SPAN_PATTERN.finditer(text))
     code_spans = [match.span(2) for match in code_matches]  # groups 1 and 3 are the backticks
     for block in _BLOCK_PATTERN.finditer(text):

@@ -100,8 +100,9 @@ def _parse_facet(text: str) -> tuple[str, Any]:
 def _summarize_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:
     """Return the metadata fields of the matching documents, each with its most frequent values and their counts.
 
-    ``where_clause`` selects the documents. Only the first ``_MAX_COUNTED`` of them are counted, and at most
-    ``_MAX_FIELDS`` fields are returned.
+    ``where_clause``, with its ``parameters``, selects the documents. Only the first ``_MAX_COUNTED`` of them are
+    counted, and at most ``_MAX_FIELDS`` fields are returned. ``different`` is the number of values of a field, and
+    ``facet`` is the argument of a request for the documents with a value. Fields with nested objects are omitted.
     """
     # Fields whose values are all different, such as ids, come last.
     rows = request.store.query(
