@@ -87,7 +87,7 @@ class Changes:
 
     @pause_collection()
     def apply(self, pending: PendingChanges, *, expect_more: bool = False) -> None:
-        """Write pending changes: delete and replace items, and store new documents, edges and aliases.
+        """Write pending changes: delete and replace documents and facts, store new ones, and change metadata.
 
         ``expect_more``: the caller is about to apply further batches. As long as batches only add documents, linking
         them to names then waits for :meth:`write_back`: with all names known, each text is searched for names only
@@ -123,9 +123,10 @@ class Changes:
     def _write_new(
         self, pending: PendingChanges, ids: Mapping[str, int], context: _LinkingContext, names: NameChanges
     ) -> None:
-        """Write and link the new documents, facts, derived parts and records of files.
+        """Write and link the new documents, facts, derived parts and records of files; count new links of trees.
 
-        ``ids`` has the entities of the names that they make known, by key (normal form), and ``names`` their records.
+        ``ids`` has the entities of the names that they make known, by key (normal form). ``names`` has the slots in
+        which the records of these entities count the statements that make them known.
         """
         linker = context.linker
         for new_document in pending.new_documents:
@@ -173,10 +174,11 @@ class Changes:
     def _add_document(
         self, new_document: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> None:
-        """Write a new document, the names that it makes known and its relations, and link it to the names in it.
+        """Write a new document, its introductions and its relations, and link it to the names in it.
 
-        Linking may be deferred. ``ids`` has the entities of the names that it makes known, by key (normal form).
-        ``names`` has the index of the slot of each entity's record that counts these statements.
+        An introduction is a statement that makes a name known. Linking may be deferred. ``ids`` has the entities of the
+        introduced names, by key (normal form). ``names`` has the index of the slot of the entity's record that counts
+        each introduction.
         """
         extracted = new_document.extracted
         record, sections = self._contents.store(new_document)

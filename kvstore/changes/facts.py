@@ -143,7 +143,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         for record in state.documents.scan():
             num_own_vectors += int(record.own_vectors)
             num_partial += int(record.left_out > 0)
-            num_own_chunks += int(isinstance(record.own_chunks, list))  # spans; a statement can express ``"whole"``
+            num_own_chunks += int(isinstance(record.own_chunks, list))  # not "whole", which a statement can express
         if num_own_vectors:
             documents = format_count(num_own_vectors, "document")
             yield f"the dump omits the user's own vectors of {documents}; use EXPORT TO to keep them", ()

@@ -220,7 +220,7 @@ def make_pending(
     ``origin`` is the folder that the document was found in (None: no folder). Raises InputError for an invalid
     document, and for vectors of a wrong number or dimension.
     """
-    chunked_document = chunk_document(document, settings)  # already extracted if it consists of pairs
+    chunked_document = chunk_document(document, settings)  # an ExtractedDocument if it consists of pairs
     if vectors is None:
         return PendingDocument(chunked_document, origin=origin)
     try:

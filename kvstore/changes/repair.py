@@ -139,7 +139,8 @@ class _Rebuilder:
     def run(self) -> RebuildReport:
         """Empty the tables, fill them again in the order of their dependencies, and return the report.
 
-        The order is: settings, indexes, documents, other facts, temperatures (numbers of lookups of entities).
+        The order is: settings, indexes, texts by models, documents, other facts, temperatures (numbers of lookups of
+        entities).
         """
         counters = self._load_counters()
         if not self._view.count(tables.META):  # a new file

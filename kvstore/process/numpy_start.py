@@ -36,7 +36,8 @@ class _NumpyFinder:
     ) -> ModuleSpec | None:
         """Return the specification of numpy, with a loader that limits how long OpenBLAS' threads spin.
 
-        Returns None for every other module. If the environment already has ``_VARIABLE``, the loader is unchanged.
+        Returns None for every other module. If the user has set ``_VARIABLE``, OpenBLAS' limit, the loader is
+        unchanged.
         """
         if fullname != "numpy":
             return None

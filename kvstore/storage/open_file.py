@@ -271,8 +271,9 @@ class OpenFile:
     def begin_transaction(self, *, write: bool) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
         """Begin a transaction, and count it as open; adopt the size of the map if another process has grown it.
 
-        Returns the transaction, and the table handles that it can use, which were opened before it began. Raises
-        ClosedError, TransactionError if too many snapshots are open, and the kvstore errors for errors of LMDB.
+        Returns the transaction, and the table handles that it can use, which were opened before it began. After a
+        failed write of LMDB, the file is opened again first. Raises ClosedError, TransactionError if too many snapshots
+        are open, and the kvstore errors for errors of LMDB.
         """
         has_cleared_readers = has_reopened = False
         while True:

@@ -34,7 +34,7 @@ class EntryCache(Generic[Key, Value]):
         """Return a map from each key to its value, in the order of ``keys``.
 
         ``read`` returns the values of the keys that are not cached. They are then cached, unless they are more than
-        ``max_entries``.
+        ``max_entries``. A full cache is emptied first.
         """
         # Another thread may add entries to the dictionary or replace it, but never removes an entry from it.
         entries = self.entries

@@ -363,8 +363,8 @@ class Evaluation:
     ) -> Bounds:
         """Return the documents with a text of a field for which ``matches`` is true.
 
-        The index keys of the field's values begin with ``field_prefix``. With ``include_numbers``, numbers are matched
-        as texts too. Every matching text begins with one of ``prefixes``.
+        The index keys of the field's values begin with ``field_prefix``, and all matching texts with one of
+        ``prefixes``. With ``include_numbers``, an integer matches as its text, and a float is a possible match.
         """
 
         # SQLite matches a number as its text, which equals Python's text only for integers; a float matches possibly.

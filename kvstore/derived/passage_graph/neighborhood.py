@@ -159,9 +159,10 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
         return ChunkNeighborhood(rows, graph.read_degrees(rows.entities))
 
     def _read_entities(self, state: State) -> EntityNeighborhood:
-        """Read the chunks and links of the entities, and compute the cosines of these chunks with the vector.
+        """Read the chunks and links of the entities, and compute the cosines of these chunks with the vector, if any.
 
-        The cosines of ``known_chunks`` are not computed again.
+        With ``with_synonyms``, links to synonyms are added. Without any link, the links and their degrees are None. The
+        cosines of ``known_chunks`` are not computed again.
         """
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)

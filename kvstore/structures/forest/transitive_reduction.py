@@ -100,7 +100,8 @@ class TransitiveReduction:
     def classify_new_edge(self, child: int, parent: int) -> None:
         """Store the status of an edge that has just been stated for the first time, and of the edges it affects.
 
-        A status is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (the edge closes a cycle).
+        A status is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (the edge closes a cycle). In a deferred tree,
+        the edge is accepted for now, and :meth:`classify_deferred_trees` decides on it.
         """
         forest = self._forest
         if self._defer_if_costly(child):
@@ -121,7 +122,8 @@ class TransitiveReduction:
     def update_strength(self, child: int, parent: int) -> None:
         """Store the new strength (of the evidence) of an edge after it gained or lost one of several assertions.
 
-        If the edge lies on a cycle, decide again which edges of its strongly connected component break the cycles.
+        The strength is stored only if the edge lies on a cycle. Then decide again which edges of its strongly connected
+        component break the cycles. A deferred tree is left to :meth:`classify_deferred_trees`.
         """
         if not self._defer_if_costly(child) and self._forest.is_on_cycle(child, parent):
             self._put_cycle_edge(child, parent)

@@ -115,7 +115,10 @@ def _get_content(open_indexes: OpenIndexes, index_kind: FileIndex[Any, Any], rec
 
 
 def _get_status(open_indexes: OpenIndexes, state: State, index_kind: Index) -> IndexStatus | None:
-    """Return the status of an index in a state, or None if the store does not have it."""
+    """Return the status of an index in a state, or None if the store does not have it.
+
+    The status is exact (searched without a file), building, ready, damaged or absent.
+    """
     record, change = Indexes(state.lmdb).get(index_kind), state.counters.change
     if not isinstance(index_kind, FileIndex):
         return None if record is None else index_kind.get_status(record, state)

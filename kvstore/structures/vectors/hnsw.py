@@ -141,11 +141,11 @@ class HnswGraph:
         return len(self.rows.labels)
 
     def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
-        """Return about ``ef`` labels (chunk ids) of largest cosine with a unit vector, among the ``allowed`` chunks.
+        """Return the ``ef`` labels (chunk ids) of about the largest cosines with a unit vector; all labels if fewer.
 
-        With ``allowed`` None, all chunks are allowed. The search follows links (Malkov and Yashunin 2018) if that is
-        faster than comparing all allowed codes, which are quantized vectors. Raises IndexUnavailableError if a visited
-        node fails its checksum.
+        Only ``allowed`` chunks are returned (None: all chunks are allowed). The search follows links (Malkov and
+        Yashunin 2018) if that is faster than comparing all allowed codes, which are quantized vectors. Raises
+        IndexUnavailableError if a visited node fails its checksum.
         """
         labels = self.rows.labels
         groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None

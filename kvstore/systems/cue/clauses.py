@@ -70,7 +70,8 @@ class _ClauseStart(NamedTuple):
 def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[_ClauseStart]:
     """Return the starts of the coordinate clauses of a sentence, in text order; the first clause starts at word 0.
 
-    Another clause starts with the subtree of a finite verb that is coordinated with an earlier predicate.
+    Another clause starts with the subtree of a finite verb that is coordinated with an earlier predicate. A verb
+    without a subject of its own gets the subject of the predicate; if that has none or a long one, no clause starts.
     """
     clause_starts = [_ClauseStart(0, None)]
     for index, word in enumerate(sentence.words):

@@ -142,7 +142,8 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     def fetch(self, state: State) -> EntityUnitsAnswer:
         """Read the units (sentences or clauses) that mention each entity, with all units of their chunks.
 
-        Only the ``max_chunks`` chunks of an entity that are nearest to the question are read.
+        Only the ``max_chunks`` chunks of an entity that are nearest to the question are read. The units of
+        ``known_chunks`` are listed without their records and vectors.
         """
         units = state.get_part(UNITS)
         edges_to_chunks = [
@@ -288,7 +289,7 @@ class TitleVariantsRequest(ReadRequest[NamedEntities]):
         """Return the entities of each name, and the entities of its variants, each with its key (normal form).
 
         A variant differs only by an addition in parentheses at the end, such as "Paris" and "Paris (film)". A link of
-        the passage graph joins such titles.
+        the passage graph joins such titles. The result also has a flag for a ``synonyms`` index.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.entity_groups)), np.uint32)

@@ -50,10 +50,11 @@ class CommunityIndex(GenerationIndex[Communities]):
     }
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Build the community tree and its reports from a snapshot of the store, and return their rows to be stored.
+        """Build the community tree and its reports from a snapshot of the store.
 
-        ``states()`` opens the snapshot, ``record`` has the options of the index, and ``tools`` reports progress. Raises
-        InputError if the method is ``leiden`` and its library is not installed.
+        Returns the generation (the table rows of this build). ``states()`` opens the snapshot, ``record`` has the
+        options of the index, and ``tools`` reports progress. Raises InputError if the method is ``leiden`` and its
+        library is not installed.
         """
         options = CommunityOptions(
             record.get_str_option("method"),

@@ -124,8 +124,8 @@ def _find_first_members(tree: CommunityTree) -> list[int]:
 def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
     """Return, by community, the chunks whose home it is, as a flat list: chunk, share, chunk, share, …
 
-    The home of a chunk is the finest community in which its names have the most weight. The share is the fraction of
-    the names' weight there, in ten thousandths. The largest share comes first.
+    The home of a chunk is found level by level, as the community in which its names have the most weight. The share is
+    the fraction of the names' weight there, in ten thousandths. The largest share comes first.
     """
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))
@@ -141,7 +141,8 @@ def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
 def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
     """Return the number of chunks in each community and its descendants, and the number of their documents.
 
-    A chunk is in its home, the finest community in which its names have the most weight (:data:`NO_COMMUNITY`: none).
+    A chunk counts for its home, the community to which it is assigned (:data:`NO_COMMUNITY`: none), and for all
+    communities above it.
     """
     chunk_counts: IntArray = np.zeros(len(tree), np.int64)
     document_counts: IntArray = np.zeros(len(tree), np.int64)

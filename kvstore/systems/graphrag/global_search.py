@@ -126,7 +126,11 @@ class _CommunityScoring:
 
     @classmethod
     def from_query(cls, query: Query) -> _CommunityScoring:
-        """Create the scoring for a query: read the rarity of its words, and the chunks that are in no community."""
+        """Create the scoring for a query: read the rarity of its words, and the chunks that are in no community.
+
+        These include chunks that match the query's condition and were added after the build. The mask of the
+        communities that match it is also read.
+        """
         reader = query.reading
         words = parse_question_words(query.question, query.stem)
         with query.trace.step("vector search") as step:

@@ -176,8 +176,8 @@ class StoredCommunities:
     def iter_row_faults(self, *, needs_terms: bool) -> Iterator[str]:
         """Yield an error message for each inconsistency in the stored rows.
 
-        It checks the number of communities, their parents, children, levels and members. If ``needs_terms``, each
-        community must also have the terms of its report, which word search needs.
+        Checks the number of communities and, if it is right, their parents, children, levels and members. If
+        ``needs_terms``, each community must also have the terms of its report, which word search needs.
         """
         stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
         if stored_count != self._count:
@@ -215,7 +215,7 @@ class StoredCommunities:
     def _list_home_chunks(self, community: int) -> list[HomeChunk]:
         """Return the chunks assigned to the community itself, not to its children, at build time, largest share first.
 
-        A chunk is assigned to the finest community in which its names have the most weight.
+        A chunk is assigned level by level, from the coarsest, to the community in which its names have the most weight.
         """
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 

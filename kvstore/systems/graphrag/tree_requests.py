@@ -58,10 +58,11 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
     near_chunks: Sequence[int]
 
     def fetch(self, state: State) -> ChunkPlacement:
-        """Find the chunks in no community, the chunks added after the build, and the communities that may be shown.
+        """Find chunks in no community, then all chunks added after the build, and the communities that may be shown.
 
-        A community may be shown if it has a chunk of a document that matches the query's condition (an allowed
-        document). The mask of these communities is None if the query has no condition.
+        The chunks in no community are selected from ``near_chunks`` and, if the query has a condition, from the chunks
+        of the documents that match it (allowed documents). A community may be shown if it has a chunk of an allowed
+        document. The mask of these communities is None without a condition.
         """
         communities, allowed = require_communities(state), state.allowed
         allowed_chunks: list[int] = []

@@ -37,7 +37,7 @@ class EntityMentions:
 
     @staticmethod
     def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
-        """Read the positions at which the chunks mention the entities of the entity graph, each in several chunks."""
+        """Read the positions at which the chunks mention the nodes of the entity graph: entities in several chunks."""
         graph = build_mention_graph(state)
         display = load_display_entities(state)
         entities = graph.entities.tolist()

@@ -225,7 +225,7 @@ class TopicsWithinLimit(ReadRequest[dict[int, str | None]]):
     limit: int
 
     def fetch(self, state: State) -> dict[int, str | None]:
-        """Return the titles by topic, after replacing the largest topics with their children, within the limit.
+        """Return the titles of ``roots`` by topic, the largest of which are replaced by their children.
 
         A topic is replaced if this leaves at most ``limit`` topics. A topic without a title has None. The result is
         empty if the store has no topics.

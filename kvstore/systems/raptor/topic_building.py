@@ -182,7 +182,10 @@ class _SummarizedTree:
             finer_summaries = summaries
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield the topics of a level; topics of level 0 have summaries already. Implemented by the subclasses."""
+        """Yield the topics of a level under construction; only topics of level 0 have summaries already.
+
+        Implemented by the subclasses.
+        """
         raise NotImplementedError
 
     def _list_child_topics(self, level_index: int, topic_index: int) -> list[int]:
@@ -226,7 +229,10 @@ class TopicTree(_SummarizedTree):
             self._finest = _add_second_topics(self._levels[0], second_topics)
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
-        """Yield the topics of a level; topics of level 0 have summaries and titles already."""
+        """Yield the topics of a level under construction; topics of level 0 get their summaries and titles here.
+
+        Coarser topics get theirs later, from their children.
+        """
         level = self._levels[level_index]
         for topic_index in range(len(level)):
             parent = self._find_parent(level_index, topic_index)

@@ -414,7 +414,7 @@ class Topics:
     def _topic_by_newer_chunk(self) -> Mapping[int, int]:
         """For each chunk added after the build, the finest topic of the nearest chunk that the build included.
 
-        It is a topic of similar content, not one of the sentences about an entity.
+        It is a topic of similar content, not one of the sentences about an entity. A chunk without one is omitted.
         """
         if not self._newer_chunks or not len(self):
             return {}
