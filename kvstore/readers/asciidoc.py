@@ -89,7 +89,10 @@ _PREDEFINED_ATTRIBUTES = {
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert an AsciiDoc file to Markdown, and yield it as one document. Raises ReaderError if it is empty."""
+    """Convert an AsciiDoc file to Markdown, and yield it as one document.
+
+    Raises ReaderError if it is blank, or cannot be decoded.
+    """
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _AsciiDocFile()
     lines = [line.expandtabs(_TAB_WIDTH).rstrip() for line in text.split("\n")]

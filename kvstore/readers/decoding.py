@@ -81,7 +81,7 @@ def decode_text(data: bytes, file_name: str, encoding: str | None = None) -> str
 
 
 def check_nul(text: str, file_name: str) -> None:
-    """Raise ReaderError if ``text`` contains a NUL character, which only binary files do."""
+    """Raise ReaderError if ``text``, the text of a file, contains a NUL: the file is binary, or UTF-16."""
     offset = text.find("\0")
     if offset >= 0:
         raise ReaderError(

@@ -352,7 +352,7 @@ class _ManualPage(ManualBlocks):
             level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.mdoc_list_type == "enum" else "-"))
 
     def _extend_term(self, text: str) -> None:
-        """Append text to the term of the last item; a term in ``Xo`` and ``Xc`` spans several lines."""
+        """Append text to the term of the last item; between ``Xo`` and ``Xc``, the next line is appended too."""
         items = self._levels[-1].items
         if items:
             items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()

@@ -64,7 +64,10 @@ _FOOTNOTE_REFERENCE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]")  # [fn:1]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert an Org file to Markdown, and yield it as one document. Raises ReaderError if it has no text."""
+    """Convert an Org file to Markdown, and yield it as one document.
+
+    Raises ReaderError if it has no text, or cannot be decoded.
+    """
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _OrgFile()
     blocks = parser.parse_blocks([line.expandtabs().rstrip() for line in text.split("\n")], depth=0)

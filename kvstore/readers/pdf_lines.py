@@ -118,7 +118,7 @@ class _LineCollector:
     def track_operator(
         self, operator: bytes, operands: Sequence[Any], transformation: Sequence[float], text_matrix: Sequence[float]
     ) -> None:
-        """Update the pen for an operator of the page, and record the position of the text that it shows.
+        """Update the pen (font and spacing) for an operator of the page, and record the position of the text it shows.
 
         pypdf calls this before it executes the operator, with the current transformation and text matrices. The
         operands of ``TJ`` are changed in place, so that pypdf recognizes the gaps between words.

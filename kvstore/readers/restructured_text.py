@@ -128,7 +128,10 @@ _CODE_ROLES = frozenset(
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert a reStructuredText file to Markdown, and yield it as one document. Raises ReaderError if it is empty."""
+    """Convert a reStructuredText file to Markdown, and yield it as one document.
+
+    Raises ReaderError if it is blank, or cannot be decoded.
+    """
     text = decode_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs().rstrip() for line in text.split("\n")]
     parser = _RestructuredText(_find_substitutions(lines), len(text))

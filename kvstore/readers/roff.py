@@ -295,7 +295,7 @@ class RoffInterpreter:
     def _set_register(self, args: str) -> None:
         """Handle ``.nr``: set a number register (a variable), or change it by a signed amount.
 
-        ``args`` is the name of the register and the amount. An amount that is not a number is ignored.
+        ``args`` is the name of the register and the amount, whose unit is dropped. Without a valid amount, do nothing.
         """
         words = args.split()
         if len(words) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", words[1]):  # 12, +3 or 2m

@@ -43,7 +43,7 @@ SIGNATURE_PATTERN = re.compile(r"--\s?$")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a plain text file as one document. Raises ReaderError if it is empty."""
+    """Yield a plain text file as one document. Raises ReaderError if it is blank, or cannot be decoded."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     title = None if origin.name.lower().endswith(".log") else find_title(text)
     yield RawDocument(origin.key, title, text, meta={}, format="text")

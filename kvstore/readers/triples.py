@@ -20,7 +20,7 @@ _KEY_FIELDS = ("document", "id", "key")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield the triples and entity names of each line as a RawFact, and a failure for its invalid triples.
+    """Yield the triples and entity names of each line as a RawFact, and a failure for invalid triples or lines.
 
     Raises ReaderError if all lines are blank, or if the file is not text.
     """

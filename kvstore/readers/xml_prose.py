@@ -172,7 +172,7 @@ class _XmlProse:
         """Return the blocks of an element's text and of its children, except the children ``excluded``.
 
         ``level`` is the heading level of sections among the children. Adjacent text and inline elements become one
-        paragraph.
+        paragraph. In an element with blocks but without text of its own, each unknown element is a paragraph instead.
         """
         blocks: list[MarkdownBlock] = []
         inline = InlineBuilder()

@@ -149,7 +149,7 @@ def _describe_element(element: Element) -> str:
 def _find_label(element: Element) -> str:
     """Return the name of an element for readers: its title, name, label or id; empty if it has none of them.
 
-    The title, name and label can be an attribute or a child.
+    The title, name and label can be an attribute or a child; one of more than ``_MAX_META_CHARACTERS`` is skipped.
     """
     for name in ("title", "name", "label"):
         texts = (get_text(child) for child in element if get_local_name(child) == name and not len(child))
