@@ -265,8 +265,8 @@ def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None)
 def _take_rows(prefetched_rows: list[_WalkRows], nodes: Nodes) -> list[_WalkRows]:
     """Remove the rows (weighted edges) of ``nodes`` from the prefetched rows in place, and return them.
 
-    Rows of other nodes stay prefetched until the walk needs them: the order in which rows are added to the walk changes
-    the masses by rounding.
+    Rows of other nodes stay prefetched until the walk needs them, because the order in which rows are added to the walk
+    changes the masses.
     """
     taken_rows, remaining_rows = [], []
     for walk_rows in prefetched_rows:

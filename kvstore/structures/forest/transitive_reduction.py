@@ -234,10 +234,10 @@ class TransitiveReduction:
         return [(lower_node, upper_node) for lower_node, upper_node in edges if lower_node in descendants]
 
     def _break_cycles(self, edges: set[Edge]) -> None:
-        """Break the cycles among ``edges``, which were a strongly connected component before the last change.
+        """Break the cycles among ``edges``: from the strongest on, an edge that would close a cycle gets status CYCLIC.
 
-        They can be several components now, or have no cycle. Edges are accepted from the strongest on; an edge that
-        would close a cycle gets the status CYCLIC. Stores the new statuses and the table of the edges on cycles.
+        They are the edges of a strongly connected component, perhaps without an edge that was just removed, so they may
+        form several components, or no cycle. Stores the new statuses, and which of the edges are on a cycle.
         """
         forest = self._forest
         self._work[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)
