@@ -248,10 +248,7 @@ class _LatexText(LatexCursor):
             self._read_inline_command(name)
 
     def _read_inline_command(self, name: str) -> None:
-        """Process a command within a paragraph, such as emphasis, a letter or a line break; skip any other command.
-
-        The name of a file that the command includes is added to the ``included_files`` of the source.
-        """
+        """Process a command within a paragraph, such as emphasis; record an included file; skip any other."""
         if name == "hline":
             pass  # a rule of a table
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
@@ -324,10 +321,7 @@ class _LatexText(LatexCursor):
             self._source.meta.setdefault(name, line)
 
     def _read_verbatim(self, name: str) -> None:
-        """Add the code after a command such as ``verb``, in braces or between two equal characters on one line.
-
-        Add nothing if the second character is missing.
-        """
+        """Add the code after a command such as ``verb``: in braces, or between two equal characters on one line."""
         if name == "mintinline":
             self._read_argument()  # the language
         if not name.startswith("verb"):
