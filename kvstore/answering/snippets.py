@@ -287,7 +287,7 @@ def _read_code_lines(block: PassageBlock) -> list[_CodeLine]:
 
 
 def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
-    """Group lines of code into pieces of at most ``_MAX_CODE_LINES``.
+    """Yield the lines of code in pieces of at most ``_MAX_CODE_LINES``, without blank lines.
 
     A piece has as many whole paragraphs as fit. A longer paragraph is split before the least indented of the lines that
     leave at least half of the maximum in the piece.

@@ -53,7 +53,10 @@ _NORM_NAMES = {"attention.output.LayerNorm": "aln", "output.LayerNorm": "oln"}
 
 
 def write_e5(folder: Path) -> None:
-    """Write the installed model multilingual-e5-small to ``folder`` in ONNX; raises EmbedderError or OSError."""
+    """Write the installed model multilingual-e5-small to ``folder`` in ONNX.
+
+    Raises EmbedderError if its package is missing or damaged, and OSError if ``folder`` cannot be written.
+    """
     weights = E5Weights()
     graph = QuantizedE5Graph(weights, read_smoothing())
     graph.add_bert(CONFIG, use_mean=True)

@@ -68,7 +68,7 @@ def is_installed() -> bool:
 def _write_export(folder: Path) -> None:
     """Export the multilingual model to ``folder``, and add the digest of its files to its description.
 
-    Raises EmbedderError or OSError.
+    Raises EmbedderError if its package is missing or damaged, and OSError if ``folder`` cannot be written.
     """
     from .e5_export import write_e5
 

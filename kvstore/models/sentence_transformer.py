@@ -120,7 +120,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
     def _export_model(self, folder: Path) -> None:
         """Write the model to ``folder``: from its weights if it is a BERT, else by tracing it in torch.
 
-        Raises EmbedderError, or OSError.
+        Raises EmbedderError if it cannot be exported, and OSError if ``folder`` cannot be written.
         """
         try:
             self._write_bert(folder)

@@ -36,7 +36,8 @@ SAMPLES = [
 def export_by_tracing(original: TorchRuntime, folder: Path) -> None:
     """Write the model that torch runs to ``folder`` in ONNX; torch records its operations on sample texts (tracing).
 
-    Raises EmbedderError if it cannot be exported or the export gives other vectors, or OSError.
+    Raises EmbedderError if it cannot be exported or the export gives other vectors, and OSError if ``folder`` cannot be
+    written.
     """
     import torch
 

@@ -236,10 +236,9 @@ def _extract_relation(words: Sequence[str]) -> str:
 
 
 def _group_names(words: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
-    """Divide the words of a phrase into names or terms, and the words between them.
+    """Yield the parts of a phrase: (True, the words of a name or term), or (False, the words before or after a name).
 
-    Yields True and the words of a name, or False and the words between two names. "of" between two names, and an
-    article after it, belong to them, as in "University of the Arts".
+    "of" between two names, and an article after it, belong to them, as in "University of the Arts".
     """
     name_flags = [_can_be_in_name(word) for word in words]
     for position in range(1, len(words) - 1):

@@ -219,9 +219,9 @@ def _find_top_stored(state: State, chunks: Ids, scores: Matrix, top: int, known_
 
 
 def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Split ``positions`` into portions that are looked up together, of more than ``top`` positions each.
+    """Return an iterator over portions of ``positions`` that are looked up together; usually the first is enough.
 
-    Usually the first portion is enough.
+    Each has more than ``top`` positions, except the last one.
     """
     size = top + _NUM_SPARE
     return (positions[start : start + size] for start in range(0, len(positions), size))
