@@ -68,8 +68,8 @@ def needs_stored_value(chain: Chain) -> bool:
 def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview | None) -> memoryview | None:
     """Return the current value of a record, or None if it was removed.
 
-    It is the result of applying the version ``chain`` to ``stored_value``, the record's value in the table (None if it
-    has none). Raises CorruptionError if the patches of the chain do not fit that value.
+    It is the result of applying the version ``chain`` (the buffered changes of the record) to ``stored_value``, its
+    value in the table (None if it has none). Raises CorruptionError if the patches of the chain do not fit that value.
     """
     try:
         value = apply_chain(chain, stored_value)
@@ -236,7 +236,7 @@ class ChangeBuffer:
         """Return a copy that can be changed independently, for a write transaction."""
         other = ChangeBuffer()
         other.segment_keys, other.bytes = self.segment_keys, self.bytes
-        # Other threads may read this buffer meanwhile, and reading a table without changes adds it.
+        # Other threads may read this buffer meanwhile, and reading a table without changes adds it to ``_tables``.
         other._tables = {name: table.copy() for name, table in self._tables.copy().items()}
         return other
 

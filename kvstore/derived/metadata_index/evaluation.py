@@ -202,7 +202,7 @@ class Evaluation:
         return Bounds(certain, possible)
 
     def _find_non_null(self, field: Field) -> _NonNullDocuments | None:
-        """Return the documents whose field is not NULL, or None if the index does not cover the field."""
+        """Return the documents whose field is not NULL, and undecided ones; None if the index lacks the field."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
                 return _NonNullDocuments(self._index.find_key(encode_column_prefix(field.name) + NOT_NULL))

@@ -79,7 +79,7 @@ class MetadataIndex:
         return encoding.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
     def find_matching(self, start: bytes, stop: bytes, accepts: Callable[[bytes], bool]) -> DocumentMask:
-        """Return the documents with a value whose index key ``accepts``, of the keys ``start`` <= key < ``stop``."""
+        """Return the documents with a value whose index key satisfies ``accepts`` and ``start`` <= key < ``stop``."""
         rows = self._view.scan(METADATA_SETS, start, stop)
         # The key of a row is the index key of a value, followed by the index of the container.
         matching_rows = (

@@ -162,7 +162,7 @@ class GenerationRows:
     ) -> tuple[list[int], npt.NDArray[np.int64]]:
         """Return the positions of the existing keys in ``keys``, and the rows of these keys.
 
-        A row has ``num_columns`` integers; -1 represents nil.
+        A row has ``num_columns`` integers; -1 represents a missing value (nil).
         """
         prefixed_keys = [self._prefix + key for key in keys]
         stored_values = self._source.get_many(table, prefixed_keys)

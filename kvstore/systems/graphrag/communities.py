@@ -492,7 +492,7 @@ class Communities(StoredCommunities):
         chunks = self.list_newer_chunks()[:_MAX_ASSIGNED_CHUNKS]
         chunks_by_community: dict[int, list[HomeChunk]] = {}
         if chunks:
-            homes, shares = self._compute_homes(chunks)  # the finest community, and the share of names in it
+            homes, shares = self._compute_homes(chunks)  # the community of each chunk, and the share of names in it
             for chunk, home, share in zip(chunks, homes.tolist(), shares.tolist(), strict=True):
                 for community in self._get_root_path(home):
                     chunks_by_community.setdefault(community, []).append(HomeChunk(chunk, share))

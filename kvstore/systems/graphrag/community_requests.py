@@ -108,7 +108,7 @@ class HierarchySentences(ReadRequest[list[list[str]]]):
     max_relatives: int
 
     def fetch(self, state: State) -> list[list[str]]:
-        """Build sentences about the parents and children of the first ``max_nodes`` forest nodes of each name."""
+        """Return, for each name, sentences about the parents and children of its first ``max_nodes`` forest nodes."""
         hierarchy = Hierarchy(state, self.max_relatives)
         return [
             hierarchy.build_sentences(sort_nodes(state, nodes)[: self.max_nodes])

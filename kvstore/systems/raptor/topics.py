@@ -154,8 +154,9 @@ class Topics:
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
         """Return (topics, chunks) whose vectors add up to the sum of the vectors of a topic's existing chunks.
 
-        The vector of a returned topic is its stored sum, which is valid if none of its chunks changed. A changed topic
-        is therefore replaced by its children if these share no chunk, and else by its chunks.
+        The vector of a returned topic is its stored sum, which is valid if none of its chunks changed. A topic with few
+        chunks has no stored sum, and is replaced by its chunks. A changed topic is replaced by its children if these
+        share no chunk, and else by its chunks.
         """
         topic = int(self.tree.branching_topics[topic])  # skips topics with a single child, which has the same chunks
         if self.tree.sizes[topic] > MAX_SUMMED_CHUNKS:
