@@ -64,9 +64,10 @@ class ParsedPage(NamedTuple):
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Convert an HTML page to Markdown without its navigation, and yield it as one document.
+    """Convert an HTML page to Markdown, and yield it as one document.
 
-    Raises ReaderError if the page has no text, cannot be decoded, or nests elements too deeply.
+    Navigation is omitted, unless the ``navigation`` option is ``keep``. Raises ReaderError if the page has no text,
+    cannot be decoded, or nests elements too deeply.
     """
     page = parse_page(stream.read(), origin.name, options)
     if not page.blocks:

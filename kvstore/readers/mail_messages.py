@@ -318,9 +318,10 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
 
 
 def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of a message with a quoted message above the reply moved below it.
+    """Return the blocks of a message with a quoted message above the reply moved below it, after a line with a colon.
 
-    A reply that quotes in several places is returned unchanged, because it answers each quotation below it.
+    The blocks are unchanged if they do not begin with a quotation, after at most such a line (``Ann wrote:``), or if
+    the reply quotes in several places, because it then answers each quotation below it.
     """
     quote_indexes = [index for index, block in enumerate(blocks) if block.kind == "quote" and not _is_signature(block)]
     if len(quote_indexes) != 1:

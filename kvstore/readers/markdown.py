@@ -39,7 +39,8 @@ _INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield a Markdown file as one document, with the fields of its front matter as metadata.
 
-    Raises ReaderError if the file is empty.
+    Introductions in the front matter are put before the text. Raises ReaderError if the file has no text, or cannot be
+    decoded.
     """
     text = clean_text(decode_file(stream.read(), origin.name, options.encoding))
     meta, text = split_front_matter(text)

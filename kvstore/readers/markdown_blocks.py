@@ -274,7 +274,8 @@ def make_quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
 def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
     """Return a Markdown list of (marker, blocks of the item) pairs, such as :class:`ListItem` objects.
 
-    Lines after an item's first line are indented. If an item has several paragraphs, blank lines separate all items.
+    Lines after an item's first line are indented. If an item has more than a paragraph and a list, blank lines separate
+    all items.
     """
     rendered_items: list[str] = []
     has_long_items = False

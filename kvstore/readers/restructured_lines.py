@@ -183,7 +183,7 @@ class _GridCell(NamedTuple):
 
 
 def _iter_line_cells(line: str, border_offsets: Sequence[int]) -> Iterator[_GridCell]:
-    """Yield the cells on a line of a grid table.
+    """Yield the cells on a line of a grid table; the text of a cell is None if the line is its lower border.
 
     ``border_offsets`` are the offsets of the vertical borders in the whole table. A cell ends at the next border that
     the line has, so it can span several columns.

@@ -73,7 +73,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _split_paragraphs(text: str) -> list[str]:
     """Return the nonblank lines of a text as paragraphs, but the rows of a table as one paragraph.
 
-    Empty cells are omitted.
+    The bars that end cells are removed. Paragraphs without text, such as an empty table, are omitted.
     """
     paragraphs: list[str] = []
     nonblank_lines = [" ".join(line.split()) for line in text.split("\n") if line.strip()]

@@ -106,7 +106,7 @@ def _is_title_like(line: str) -> bool:
 
 
 def _format_title(lines: list[str]) -> str | None:
-    """Join lines to a title, or return None if they are not a title: a sentence, a text in columns, or too long.
+    """Join lines to a title; return None for a sentence, a list item, a text in columns, and a text that is too long.
 
     Lines with an address, a copyright notice or only digits are dropped.
     """
