@@ -314,7 +314,10 @@ def format_value(value: object) -> str:
 
 
 def _find_check(annotation: str) -> ArgumentCheck | None:
-    """Return the check for an annotation, such as ``str | None``, or None if it has a type that is not checked."""
+    """Return a function that checks a value against an annotation, such as ``str | None``.
+
+    Returns None if the annotation has a type that is not checked.
+    """
     while "[" in annotation:  # types in brackets are those of elements, which are not checked
         annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
         if not num_replaced:
@@ -354,7 +357,7 @@ def _describe_text_error(value: Any) -> str | None:
 
 
 def _describe_path_error(value: Any) -> str | None:
-    """Return None if a value is a path that a file can have, else a description of what was expected."""
+    """Return None if a value is a valid path of a file, else a description of what was expected."""
     if not isinstance(value, (str, os.PathLike)):
         return "a path"
     path = os.fspath(value)

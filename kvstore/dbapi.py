@@ -178,7 +178,7 @@ def connect(
     With ``autocommit``, each statement commits its changes, as in :attr:`StoreConnection.autocommit`. ``timeout`` is
     how many seconds a change waits for another writer (default: 5, or that of the open store). Further
     ``options`` for a path are those of :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``,
-    ``durability``). Raises OperationalError or ProgrammingError.
+    ``durability``). Raises OperationalError if the store cannot be opened, and ProgrammingError for an invalid option.
     """
     from .arguments import check_clauses
     from .storage.open_options import check_lock_timeout
@@ -346,10 +346,10 @@ class StoreCursor(ClosedOnExit):
         return self
 
     def _run_statement(self, operation: str, parameters: StatementValues) -> Cursor:
-        """Run one statement, after BEGIN if it is a change outside of a transaction, and return its result.
+        """Run one statement, and return its result.
 
-        The cursor's previous result is closed. If the first statement of a transaction fails, the transaction is rolled
-        back. Raises the errors of this module.
+        Without autocommit, a change outside of a transaction begins one. The cursor's previous result is closed. If the
+        first statement of a transaction fails, the transaction is rolled back. Raises the errors of this module.
         """
         self._require_open()
         if self._result is not None:

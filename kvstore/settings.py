@@ -70,7 +70,7 @@ class FixedSettings:
     hash_seed: int = 0x6B76_7374
 
     def __post_init__(self) -> None:
-        """Raise InputError for an invalid value, and SettingsMismatchError for unknown rules that split texts."""
+        """Raise InputError for an invalid value, and SettingsMismatchError for a tokenizer of another version."""
         for field in fields(self):
             value, kind = getattr(self, field.name), type(field.default)
             if not isinstance(value, kind) or isinstance(value, bool):

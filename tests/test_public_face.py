@@ -37,7 +37,7 @@ def test_only_user_facing_names_are_public() -> None:
         *(
             "begun",
             "committed",
-            "count_hits",
+            "count_lookups",
             "environment",
             "hits",
             "filter_cache",

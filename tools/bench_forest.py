@@ -129,7 +129,9 @@ class StoreSearch:
         ``relatives`` is ignored; the hierarchy always uses RELATIVES.
         """
         nodes = self._hierarchy.find_nodes(names)
-        self._store._session.count_hits([name for name, entity_nodes in zip(names, nodes, strict=True) if entity_nodes])
+        self._store._session.count_lookups(
+            [name for name, entity_nodes in zip(names, nodes, strict=True) if entity_nodes]
+        )
         return self._hierarchy.build_sentences(chain.from_iterable(nodes))
 
 

@@ -295,8 +295,8 @@ class ForeignAnswerType(AnswerType):
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the answer type that is not in the question.
 
-        A reason may also be in the question, because Italian *perché* means both *why* and *because*. False for a type
-        without a form in the language.
+        A reason may also be in the question, because Italian *perché* means both *why* and *because*. Any time counts
+        as a deadline. False for a type without a form in the language.
         """
         vocabulary = self.language_words
         if not vocabulary or self.name not in vocabulary.forms:

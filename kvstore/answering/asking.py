@@ -345,7 +345,7 @@ class Asker:
     def _read_passages(
         self, query: Query, evidence: Evidence, scorer: SnippetScorer, clauses: Clauses, *, is_part: bool = False
     ) -> ReaderResult | None:
-        """Let the answer reader (a neural network) read the passages around the evidence, and return its result.
+        """Run the answer reader (a neural network) on the passages around the evidence, and return its result.
 
         The chunks nearest to the question are read too, unless ``clauses`` choose a strategy or a token limit. Returns
         None if the reader is switched off or not installed, or if the question is not in English. It also returns None

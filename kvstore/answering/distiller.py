@@ -91,7 +91,7 @@ class ModelDistiller:
         return batches
 
     def extract_points(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
-        """Let the model extract points (statements with a score) that help to answer a question from passages.
+        """Have the model extract points (statements with a score) that help to answer a question from passages.
 
         Only the passages that fit in one prompt are read. The result also has up to ``num_questions`` further questions
         that the model would ask. It is empty if the model gave no usable answer.
@@ -199,7 +199,7 @@ class ModelDistiller:
         schema: dict[str, Any],
         parse: Callable[[Any], Result],
     ) -> Result | None:
-        """Let the model do a task with passages, and return its parsed answer, or None if it gave no valid answer.
+        """Have the model do a task with passages, and return its parsed answer, or None if it gave no valid answer.
 
         ``task`` is the instruction, and ``name`` identifies the kind of prompt. ``parse`` converts the model's JSON,
         which satisfies ``schema``, to the result.

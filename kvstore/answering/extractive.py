@@ -247,7 +247,10 @@ class _SnippetFeatures:
         self._outdated_passages = _find_outdated_passages(question, passages)
 
     def compute(self, position: SnippetPosition) -> dict[str, float]:
-        """Return the features of the snippet at a position, by name. The snippet must begin in a hit."""
+        """Return the features of the snippet at a position, by name: the numbers whose weighted sum is its score.
+
+        The snippet must begin in a hit. Its cosines are added by the caller.
+        """
         passage_index, index = position
         passage, snippet = self._passages[passage_index], get_snippet(self._passages, position)
         assert snippet.hit is not None

@@ -181,8 +181,8 @@ def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     """Return the passage of a group of adjacent chunks, divided into snippets (sentences, list items, table rows).
 
-    Each snippet records the hit that it begins in. A snippet that is the title of the document becomes not selectable.
-    If the passage is a whole document without sentences, its paragraphs are the snippets.
+    Each snippet records the hit that it begins in. A snippet that is the title of the document cannot be selected as an
+    answer. If the passage is a whole document without sentences, its paragraphs are the snippets.
     """
     start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
     record = state.documents.get(group.document)
@@ -322,7 +322,11 @@ class _ContextAnnotator:
         self._section += 1
 
     def annotate(self, snippet: Snippet) -> None:
-        """Set the fields of the next snippet of the text: its section, heading and caption, and what it needs."""
+        """Set the fields of the next snippet of the text: its section, heading and caption, and whether it is readable.
+
+        Also sets whether an answer must display it with the snippet before it (``needs_previous``) or the subject of
+        its pronoun (``needs_subject``). Snippets must be given in order.
+        """
         previous = self._previous
         opens_block = previous is None or previous.block_index != snippet.block_index
         snippet.is_question |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
@@ -371,7 +375,8 @@ class _ContextAnnotator:
 def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
     """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the block index of the mail.
 
-    ``elements`` are the snippets and headings of ``text``, in order. The snippets of such a line become not selectable.
+    ``elements`` are the snippets and headings of ``text``, in order. The snippets of such a line are modified: answers
+    can no longer select them.
     """
     attributions: dict[int, str] = {}
     attribution = ""

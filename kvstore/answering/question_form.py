@@ -202,7 +202,7 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
 
     A pronoun in ``part`` is replaced by the subject of ``first_part``, or by ``first_answer`` if it means the person
     that the first part asks for. ``first_answer`` is empty if the first part was not answered. The words of the first
-    part are appended to a part that is short or refers to it in another way.
+    part are appended to a part that is short or refers to it in another way. The result need not be grammatical.
 
     >>> complete_part("when was it first lit?", "Who built the tower of Inner Skerry?", "Wrexham")
     'when was the tower of Inner Skerry first lit?'

@@ -139,7 +139,8 @@ class PassageWords:
     def _is_followed_by(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
         """True if ``words``, pairs of a stem and the form in the question, follow the word at ``position`` in order.
 
-        At most ``_MAX_WORDS_BETWEEN`` other words precede each of them.
+        At most ``_MAX_WORDS_BETWEEN`` other words precede each of them. A word with the stem counts only if it is
+        written as in the question or as part of a name, or is one of the ``function_words``.
         """
         for stem, form in words:
             candidates = range(position + 1, min(position + 2 + _MAX_WORDS_BETWEEN, len(self.words)))
@@ -171,7 +172,8 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     """Return the names and technical tokens (``pg_dump``) of a question in a language (None: English), in order.
 
     Titles between Chinese and Japanese title marks come last. In German, which capitalizes all nouns, a single
-    capitalized word is not a name unless it has a digit or an inner capital.
+    capitalized word is not a name unless it has a digit or an inner capital. In a question in title case ("What Is the
+    Best Way to Make Tea?"), capitals mark no names.
 
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]

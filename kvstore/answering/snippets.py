@@ -240,7 +240,8 @@ def _blank_out(match: re.Match[str]) -> str:
 def split_code(block: PassageBlock) -> Iterator[Snippet]:
     """Yield a block of code in pieces of a few lines, without its fences.
 
-    The first piece needs the snippet before the block, which introduces the code.
+    Code is not selectable as an answer by itself. The first piece needs the snippet before the block, which introduces
+    the code.
     """
     lines = _read_code_lines(block)
     margin = min((line.indent for line in lines if line.text.strip()), default=0)
@@ -289,8 +290,8 @@ def _read_code_lines(block: PassageBlock) -> list[_CodeLine]:
 def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
     """Yield the lines of code in pieces of at most ``_MAX_CODE_LINES``, without blank lines.
 
-    A piece has as many whole paragraphs as fit. A longer paragraph is split before the least indented of the lines that
-    leave at least half of the maximum in the piece.
+    A piece has as many whole paragraphs as fit, without the blank lines between them. A longer paragraph is split
+    before the least indented of the lines that leave at least half of the maximum in the piece.
     """
     piece: list[_CodeLine] = []
     for is_blank, group in groupby(lines, key=lambda line: not line.text.strip()):

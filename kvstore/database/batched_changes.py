@@ -295,9 +295,10 @@ class BatchedChanges:
         self._session.store.fingerprint_cache.commit(self._changes.counters)
 
     def replay(self, transaction: WriteTransaction, lookup_counts: Mapping[str, int]) -> None:
-        """Apply all batches, and numbers of lookups by entity key, to another transaction, which the caller commits.
+        """Apply all applied batches again, to another transaction, which the caller commits.
 
-        Raises TransactionError if another writer has changed a document whose metadata or facts the batches change.
+        Also adds ``lookup_counts``, the numbers of lookups by entity key, to the temperatures of the entities. Raises
+        TransactionError if another writer has changed a document whose metadata or facts the batches change.
         """
         changes = self._open_changes(transaction)
         for pending in self._applied_batches:

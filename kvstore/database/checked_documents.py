@@ -43,9 +43,10 @@ class CheckedDocument:
 
 
 def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
-    """Return validated documents in the same order, each from a mapping of the arguments of the ``put`` method.
+    """Return validated documents in the same order, each from a mapping of the arguments of ``put``.
 
-    Raises TypeError for unknown or missing arguments, InputError for an invalid document; both name its position.
+    ``put`` is the method that stores one document; its annotations are the types of these arguments. Raises TypeError
+    for unknown or missing arguments, InputError for an invalid document; both name its position.
     """
     if isinstance(documents, Mapping):
         raise ArgumentError("put_many(): documents must be a sequence of mappings, not one; put() stores one document")

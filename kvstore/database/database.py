@@ -219,7 +219,7 @@ class Database(Handle):
         model: str | None = None,
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Let a language model write texts about passages of documents, such as ``units`` (statements), and store them.
+        """Have a model write texts about passages of documents, such as ``units`` (statements), and store them.
 
         ``share`` (a fraction of all tokens to send) or ``within`` (a number of tokens) limits what is sent. ``by`` then
         names the method that selects the passages: ``confusability`` (default), ``bleu``, ``pagerank`` or ``random``.
@@ -462,7 +462,7 @@ class Database(Handle):
             self._record_spending("REFRESH", language_model)
 
     def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
-        """Return what :meth:`refresh` would let a model write, by kind of index; changes nothing and calls no model.
+        """Return what :meth:`refresh` would have a model write, by kind of index; changes nothing and calls no model.
 
         Raises InputError if the index does not exist.
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def find_all_locations(
-    state: State, names: Sequence[str], limit: int, count_hits: Callable[[Iterable[str]], None]
+    state: State, names: Sequence[str], limit: int, count_lookups: Callable[[Iterable[str]], None]
 ) -> list[Location]:
     """Return the locations of entities, at most ``limit`` per name.
 
-    ``count_hits`` is called with the key (normal form) of each entity that has a location, to count the lookup.
+    ``count_lookups`` is called with the key (normal form) of each entity that has a location, to count the lookup.
     """
     from ..retrieval.lookup import iter_locations
 
@@ -31,7 +31,7 @@ def find_all_locations(
     for name in names:
         name_locations = list(iter_locations(state, name, limit))
         if name_locations:
-            count_hits([to_entity_key(name_locations[0].entity)])
+            count_lookups([to_entity_key(name_locations[0].entity)])
         locations += name_locations
     return locations
 

@@ -270,7 +270,10 @@ class _Importer(_ExportReader):
                 self._batch.facts.setdefault(fact_kind.name, []).append(_NumberedFact(line_number, key, value))
 
     def _add_document(self, key: str, document_fields: SourceDocument) -> None:
-        """Validate the fields of a document, cut it into chunks, and add it to the batch."""
+        """Validate the fields of a document, cut it into chunks, and add it to the batch.
+
+        Raises InputError if a field is invalid.
+        """
         valid_document = validate(
             key,
             document_fields.text,

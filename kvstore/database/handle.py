@@ -72,7 +72,8 @@ class Handle(ClosedOnExit, Queryable):
     ) -> None:
         """Open a handle of ``store``; ``session`` are the initial settings of its session (None: the defaults).
 
-        Its changes wait at most ``lock_timeout`` seconds for another writer (None: the store's lock timeout).
+        Its changes wait at most ``lock_timeout`` seconds for another writer (None: the store's lock timeout). Raises
+        ArgumentError for a path, and ClosedError if the store is closed.
         """
         if isinstance(store, (str, os.PathLike)):  # a likely mistake: kvstore.Store(path)
             raise ArgumentError(f"{type(self).__name__}() takes no path; open a store with kvstore.open(path)")

@@ -185,7 +185,7 @@ class ModelExtraction:
         model: LanguageModel,
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Let the model write texts, store them, and return a report; stop early at the token limit.
+        """Have the model write texts, store them, and return a report; stop early at the token limit.
 
         Raises the model's errors, and InvalidAnswerError after several consecutive unusable answers; texts written
         before an error are kept.

@@ -37,20 +37,23 @@ if TYPE_CHECKING:
     from .index_worker import IndexManager
 
 #: The maximum number of names whose counts are written in one commit.
-_MAX_HITS_PER_COMMIT = 10_000
+_MAX_NAMES_PER_COMMIT = 10_000
 
 
-class HitCounts:
-    """Hits (lookups) of names, not yet added to their temperatures in the filter; shared by the threads of a store."""
+class LookupCounts:
+    """Numbers of lookups of names, not yet added to their temperatures; shared by the threads of a store.
+
+    The temperature of a name is its number of lookups in the entity filter, which is stored.
+    """
 
     def __init__(self) -> None:
         """Create an empty collection of counts."""
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self._thread = threading.local()  # ``paused``: do not count the hits of this thread
+        self._thread = threading.local()  # ``paused``: do not count the lookups of this thread
 
     def add(self, keys: Iterable[str]) -> None:
-        """Count a hit (lookup) of each name (normal form), unless this thread has paused counting."""
+        """Count a lookup of each name (normal form), unless this thread has paused counting."""
         if getattr(self._thread, "paused", False):
             return
         with self._lock:
@@ -58,7 +61,7 @@ class HitCounts:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Ignore the hits (lookups) of this thread within the ``with`` block."""
+        """Ignore the lookups of this thread within the ``with`` block."""
         self._thread.paused = True
         try:
             yield
@@ -69,11 +72,11 @@ class HitCounts:
     def take_batch(self) -> Iterator[Mapping[str, int]]:
         """Remove some counts and yield them, for the ``with`` block to write; add them again if the block raises.
 
-        There are at most ``_MAX_HITS_PER_COMMIT``. Only one caller gets a count, so it is written once, even if other
+        There are at most ``_MAX_NAMES_PER_COMMIT``. Only one caller gets a count, so it is written once, even if other
         threads commit meanwhile.
         """
         with self._lock:
-            counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _MAX_HITS_PER_COMMIT))}
+            counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _MAX_NAMES_PER_COMMIT))}
         try:
             yield counts
         except BaseException:
@@ -82,7 +85,7 @@ class HitCounts:
             raise
 
     def __len__(self) -> int:
-        """Return the number of names with hits."""
+        """Return the number of names with lookups."""
         return len(self._counts)
 
 
@@ -118,7 +121,7 @@ class OpenStore:
         self.settings = settings
         #: Settings of a newly created store that will be chosen by the language of its first documents.
         self._undecided_settings = undecided_settings
-        self.hits = HitCounts()
+        self.lookups = LookupCounts()
         #: The use of language models that is not recorded in the store yet.
         self.spending: deque[Spending] = deque()
         self.open_indexes = OpenIndexes(environment)
@@ -209,18 +212,18 @@ class OpenStore:
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Write the counted lookups of entities to their temperatures, and record the use of language models.
+        """Add the counted lookups to the stored temperatures of names, and record the use of language models.
 
-        Writes at most ``_MAX_HITS_PER_COMMIT`` counts. Waits at most ``timeout`` seconds for another writer (None: the
-        store's lock timeout).
+        At most ``_MAX_NAMES_PER_COMMIT`` counts are written, and the others stay counted. Waits at most ``timeout``
+        seconds for another writer (None: the store's lock timeout).
         """
         if self.spending:
             self._flush_spending(timeout)
-        if not len(self.hits):
+        if not len(self.lookups):
             return
         from ..changes.changes import Changes
 
-        with self.hits.take_batch() as lookup_counts:
+        with self.lookups.take_batch() as lookup_counts:
 
             def write_lookup_counts(view: WriteTransaction) -> None:
                 """Add the counted lookups of entities to the entity filter within a write transaction."""

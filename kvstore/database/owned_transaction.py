@@ -109,7 +109,7 @@ class OwnedTransaction(Queryable):
             if not self._changes.has_applied:
                 self._close()
                 return
-            with self._session.store.hits.take_batch() as lookup_counts:
+            with self._session.store.lookups.take_batch() as lookup_counts:
                 self._write_changes(lookup_counts, is_applied)
         except BaseException:
             self._close()

@@ -189,7 +189,7 @@ class Queryable(ABC):
             raise InputError("LOOKUP needs at least one name; name an entity")
         check_integer("limit", limit, 1)
         with self.state() as state:
-            locations = entity_reading.find_all_locations(state, names, limit, self._session.count_hits)
+            locations = entity_reading.find_all_locations(state, names, limit, self._session.count_lookups)
         self._session.last_lookup = names
         return locations
 

@@ -72,12 +72,11 @@ def prepare_query(
 ) -> tuple[Strategy, Query]:
     """Return the strategy for a question, and the query to run it with, from the clauses of a statement or method.
 
-    For several questions, the strategy fuses their results. The clauses are those of
-    :class:`~kvstore.retrieval.question_clauses.Clauses`; without ``using``, ``top`` or ``depth``, the session's setting
-    applies. The query reads only the documents that satisfy ``where``, and words that no document has are respelled.
-    ``within`` limits the tokens of all hits, and ``as_segments`` merges neighboring chunks. With ``allow_empty``, the
-    question can be empty if a vector is given and the strategy is not lexical. Raises InputError for an invalid
-    question or clause, and RerankerError.
+    The clauses are those of :class:`~kvstore.retrieval.question_clauses.Clauses`; without ``using``, ``top``, ``depth``
+    or ``reranker``, the session's setting applies. For several questions, the strategy fuses their results. Words of
+    the question that no document has are respelled. With ``allow_empty``, the question can be empty if a vector is
+    given and the strategy is not lexical. Raises InputError for an invalid question or clause and for a strategy
+    without its index, and RerankerError for an invalid reranker.
     """
     settings = session.settings
     strategy = get_strategy(using or settings.strategy)
@@ -109,7 +108,7 @@ def prepare_query(
         depth=settings.depth if depth is None else depth,
         within=within,
         options=parsed_options.own_options,
-        count_hits=session.count_hits,
+        count_lookups=session.count_lookups,
         rerank=session.load_reranker(reranker or parsed_options.reranker),
         segments="only" if as_segments else "none",
         fill=parsed_options.fill,

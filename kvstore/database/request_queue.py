@@ -50,8 +50,9 @@ class RequestQueue:
         """Adapt the maximum size of a request to its answer, which has texts for some of the passages.
 
         ``answered_digests`` are the digests of these passages. If most texts are missing, the maximum becomes half the
-        size of the request. After several complete answers in a row to requests of the maximum size, it is doubled. The
-        passages without a text are queued again, unless the request had only one passage.
+        size of the request. After several complete answers in a row to requests of the maximum size, it is doubled;
+        each time it was halved, twice as many are needed. The passages without a text are queued again, unless the
+        request had only one passage.
         """
         unanswered_passages = {digest: key for digest, key in request.items() if digest not in answered_digests}
         if 2 * len(unanswered_passages) > len(request) > 1:

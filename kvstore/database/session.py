@@ -113,20 +113,20 @@ class Session:
             self._cached_reranker = reranker_name, reranker
         return reranker
 
-    def count_hits(self, keys: Iterable[str]) -> None:
+    def count_lookups(self, keys: Iterable[str]) -> None:
         """Add 1 to the temperature (number of lookups) of each of these entities, with the next commit.
 
         Does nothing in a read-only session.
         """
         if not self.readonly:
-            self.store.hits.add(keys)
+            self.store.lookups.add(keys)
 
     @contextmanager
     def pause_recording(self) -> Iterator[None]:
         """Do not count this thread's lookups in the ``with`` block; restore ``last_lookup``, for EXPAND, at its end."""
         last_lookup = self.last_lookup
         try:
-            with self.store.hits.pause():
+            with self.store.lookups.pause():
                 yield
         finally:
             self.last_lookup = last_lookup

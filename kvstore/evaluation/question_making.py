@@ -322,8 +322,8 @@ def _is_name(subject: str) -> bool:
 def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -> list[Question]:
     """Return at most ``limit`` near misses: questions that resemble answerable ones, but that no document answers.
 
-    A fact is an attribute of a subject, such as "price of tea". Each near miss joins the attribute of a fact with the
-    subject of a fact from another document.
+    A fact is an attribute of a subject, such as "price of tea", or the definition of a subject. Each near miss joins
+    the attribute of a fact with the subject of a fact from another document, or the names of two defined subjects.
     """
     questions: list[Question] = []
     texts: set[str] = set()
@@ -344,7 +344,8 @@ def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -
 def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, number: int) -> Question | None:
     """Return a near miss: the question about the attribute of ``fact``, but with the subject of ``other``.
 
-    ``number`` selects the phrase. Returns None if the two do not combine, or if a document may answer the question.
+    A definition has no attribute, so its question asks for a name combined from those of the two subjects. ``number``
+    selects the phrase. Returns None if the two do not combine, as statements never do, or if a document may answer.
     """
     if fact.source == "definition":
         subject, attribute = _combine_names(fact.subject, other.subject), ""

@@ -133,10 +133,11 @@ class _RunningQuery:
             self._condition.notify_all()
 
     def run_in_thread(self, deadline: float | None, timeout: float | None) -> Any:
-        """Run the query in its own thread, and return its result. Raises the query's error, or QueryInterruptedError.
+        """Run the query in its own thread, and return its result. Raises the query's error.
 
-        ``deadline`` is a time of ``time.monotonic`` (None: no limit). ``timeout`` is the number of seconds from which
-        it was computed, for the error message. The start waits while ``MAX_ABANDONED`` interrupted queries still run.
+        Raises QueryInterruptedError at the deadline or if the query is interrupted; its thread then stops in the
+        background. ``deadline`` is a time of ``time.monotonic`` (None: no limit). ``timeout`` is the number of seconds
+        from which it was computed, for the error message. The start waits while ``MAX_ABANDONED`` such threads run.
         """
 
         def get_seconds_left() -> float | None:
@@ -196,7 +197,10 @@ class _RunningQuery:
 
 
 def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
-    """Return the single reading statement of ``sql``, with its parameters. Raises StatementError for any other text."""
+    """Return the statement of ``sql`` with its parameters.
+
+    Raises StatementError unless ``sql`` is exactly one statement, and one that only reads.
+    """
     parsed_statements = parse(sql, parameters)
     if len(parsed_statements) != 1:
         raise StatementError(
@@ -215,7 +219,8 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
     """Return a new cursor with at most ``max_rows`` rows (None: all) of ``cursor``, which is closed.
 
-    Raises KvstoreError if the texts and binary values together are longer than :data:`MAX_RESULT_BYTES`.
+    If there are more rows, the message of the new cursor says so. Raises KvstoreError if the texts and binary values
+    together are longer than :data:`MAX_RESULT_BYTES`.
     """
     rows: list[Row] = []
     total_length = 0

@@ -146,8 +146,8 @@ class Builder:
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
         """Return the value of a clause, given as its parse tree, whose ``data`` is the name of its grammar rule.
 
-        It is True for a keyword without a value. A keyword that is itself the value is returned in lower case, and a
-        condition as its text.
+        It is True for a keyword without a value. A keyword that is itself the value is returned in lower case, a
+        condition as its text, the names after USING as one text with commas, and options as a mapping.
         """
         if tree.data == "with_options":
             return self._build_options(tree)

@@ -249,7 +249,7 @@ def _list_terminals_after(text: str, tokens: list[Token], *, has_more_tokens: bo
     """Return the terminals that may follow ``tokens``, the beginning of a statement.
 
     For invalid tokens the result is empty, except in a condition, whose text may continue. ``has_more_tokens`` is True
-    if the statement goes on after ``tokens``. Returns None if the rest decides which terminals may follow.
+    if the statement goes on after ``tokens``; the result is then None if these are valid, because the rest decides.
     """
     parser: Any = _load_grammar().parse_interactive()
     parameters = {token.start: Parameter("", None) for token in tokens}  # their values do not matter here

@@ -256,7 +256,10 @@ def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.i
 
 
 def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return pairs of a chunk and one of its nearest chunks by BM25 of its rarest terms, as indexes, shape (n, 2)."""
+    """Return pairs of a chunk and one of its nearest chunks by BM25 of its rarest shared terms, as indexes, (n, 2).
+
+    A term is shared if several chunks have it. ``chunks`` are the ids of all chunks of the store.
+    """
     order = np.argsort(chunks)
     pairs: list[tuple[int, int]] = []
     for index, chunk in enumerate(chunks.tolist()):

@@ -65,9 +65,9 @@ class BlockFinder:
     def _narrow_range(self, document: int, start: int, end: int, offset: int) -> tuple[int, int]:
         """Return the byte range (start, end) to parse around ``offset`` in a long section of a document.
 
-        ``start`` and ``end`` are the bytes of the section. The returned range begins and ends at the blank lines that
-        are nearest to ``offset`` but ``_CONTEXT_BYTES`` away, or at the borders of the section. If it would begin
-        inside fenced code, it begins at the fence instead.
+        ``start`` and ``end`` are the bytes of the section. The returned range begins and ends at the nearest blank
+        lines that are at least ``_CONTEXT_BYTES`` away from ``offset``, or at the borders of the section. If it would
+        begin inside fenced code, it begins at the fence instead.
         """
         text = self._documents.read_text(document)
         blank_line_before = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES))

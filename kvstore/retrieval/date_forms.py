@@ -196,7 +196,10 @@ def _list_numeric_forms(year: int, month: int, day: int) -> list[str]:
 
 
 def _iter_dates(text: str, language: str | None) -> Iterator[_WrittenDate]:
-    """Yield the dates in a text in a language (None: English). A date such as ``03/04`` is ambiguous."""
+    """Yield the valid dates in a text in a language (None: English). A date such as ``03/04`` has two interpretations.
+
+    A year of two digits is in this century; a date can also have no year.
+    """
     month_names = list_month_names(language)
     for match in _compile_date_pattern(language).finditer(text):
         groups = match.groupdict()
@@ -211,7 +214,6 @@ def _iter_dates(text: str, language: str | None) -> Iterator[_WrittenDate]:
         else:  # 2026-03-04, 3月4日
             month, day = groups["iso_month"] or groups["cjk_month"], groups["iso_day"] or groups["cjk_day"]
             interpretations = [_MonthDay(int(month), int(day))]
-        # A year of two digits is in this century.
         year = None if written_year is None else int(written_year) + (2000 if len(written_year) == 2 else 0)
         valid_interpretations = [
             interpretation for interpretation in dict.fromkeys(interpretations) if _is_valid(year, interpretation)

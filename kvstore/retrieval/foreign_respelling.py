@@ -149,7 +149,8 @@ def _divide_compound(word: str, state: State, stem: Callable[[str], str]) -> lis
 def list_corrections(word: str) -> list[str]:
     """Return the words that differ from a word by one typing error, but not in the first letter. The result is cached.
 
-    Shorter words are assumed to have fewer kinds of errors; one with fewer than ``_MIN_SWAPPED`` letters has none.
+    Shorter words are assumed to have fewer kinds of errors; a word with fewer than ``_MIN_SWAPPED`` letters has none,
+    and neither has a word that is in neither ASCII nor Cyrillic letters.
 
     >>> list_corrections("rekotr"), "estacionamento" in list_corrections("estacionamneto")
     (['rkeotr', 'reoktr', 'rektor', 'rekort'], True)

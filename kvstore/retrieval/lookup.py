@@ -136,8 +136,8 @@ def _build_abstract_location(state: State, address: AbstractAddress, display_nam
 def _find_mention_sentence(state: State, document: int, leaf: int, entities: list[int]) -> str | None:
     """Return the first sentence that mentions one of ``entities`` in the chunks that a leaf abstract summarizes.
 
-    Returns the first heading that mentions one if no sentence does, or else None. ``document``, ``leaf`` and
-    ``entities`` are ids.
+    If the sentence is in a table, only the row is returned. If no sentence mentions one, the first heading that does so
+    is returned, or else None. ``document``, ``leaf`` and ``entities`` are ids.
     """
     heading = None
     chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)  # the chunk ids below a leaf abstract

@@ -59,8 +59,8 @@ class Query:
     ``NUM_RERANK_CANDIDATES`` of a ranking. ``segments`` says if neighboring chunks are merged into segments, and
     ``segment_tokens`` limits the tokens of segments that are added to the hits. ``abstracts`` requests the abstracts
     (summaries of a few chunks) above the hits. ``fill`` names the strategy that adds hits if there are too few.
-    ``count_hits`` counts a use of each entity key, which raises the entity's temperature. ``original_question`` is the
-    question as the user wrote it if it was respelled (:mod:`.respelling`). ``vectors`` has the vectors of the texts
+    ``count_lookups`` counts a use of each entity key, which raises the entity's temperature. ``original_question`` is
+    the question as the user wrote it if it was respelled (:mod:`.respelling`). ``vectors`` has the vectors of the texts
     embedded so far; copies of the query share it.
 
     The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
@@ -79,7 +79,7 @@ class Query:
     allowed: AllowedDocuments | None = None
     within: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    count_hits: Callable[[Iterable[str]], None] = lambda keys: None
+    count_lookups: Callable[[Iterable[str]], None] = lambda keys: None
     rerank: Callable[[Query, Ranking], Ranking] | None = None
     user_vector: Vector | None = None
     segments: SegmentUse = "none"
@@ -227,10 +227,10 @@ def get_choice_option(query: Query, strategy: Strategy, name: str) -> str:
 
 
 def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool = False) -> None:
-    """Raise InputError if ``options`` has a name that the strategy does not have, or an invalid value.
+    """Raise InputError if the strategy has no option of a name in ``options``, or if a value is invalid.
 
-    The options of segments (merged neighboring chunks) are valid if ``as_segments`` is True. An option that was removed
-    from kvstore is accepted with a warning.
+    Every strategy has the option ``fill`` and, if ``as_segments`` is True, the options of segments (merged neighboring
+    chunks). A removed option is accepted with a warning. The value of ``reranker`` is checked by ``get_reranker``.
     """
     if not options:
         return
@@ -238,7 +238,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
 
     all_options = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL_OPTION}
     for name, value in options.items():
-        if name == RERANKER_OPTION:  # checked by `get_reranker`
+        if name == RERANKER_OPTION:
             continue
         option = all_options.get(name)
         if option is None:

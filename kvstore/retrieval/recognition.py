@@ -60,7 +60,7 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
         """Return the entities that the question names, the rarest first.
 
         An entity is rare if few places in documents and trees name it. Entities that no place names, and function
-        words, are omitted.
+        words, are omitted, and so are names without a capital or a digit if ``capitalized_only`` is set.
         """
         folded = fold(self.question)  # the normal form, which maps its offsets to those of the question
         matches = state.filter.recognize(folded, state.settings.name_words)
@@ -113,7 +113,7 @@ def record_recognized_entities(query: Query, entities: Sequence[QuestionEntity],
 
     The number of lookups of an entity is its temperature in CFT-RAG (section 3).
     """
-    query.count_hits(entity.key for entity in entities)
+    query.count_lookups(entity.key for entity in entities)
     step.detail = ", ".join(f"{entity.key} ({entity.count})" for entity in entities) or "none known"
     step.count = len(entities)
 
@@ -187,7 +187,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(question: str, entities: Sequence[QuestionEntity]) -> Decomposition:
-    """Return the names that a question compares, and its other words (``remainder``).
+    """Return the names that a question compares, and the question without any recognized name (``remainder``).
 
     ``entities`` are the recognized names. Two names joined by "or" are compared. Two names joined by "and" are compared
     only in a yes/no question, or in a question with a word such as "both" or "same". If no words remain, the remainder

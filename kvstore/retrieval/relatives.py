@@ -39,7 +39,8 @@ class Relatives(Columnar, list[Relative]):
 def render_relatives(relatives: Iterable[Relative]) -> str:
     """Return the HTML of relatives (ancestors and descendants): a nested list for each entity in each of its trees.
 
-    If several edges reach a relative, only its first occurrence is followed by its own relatives.
+    If several edges reach a relative, only its first occurrence is followed by its own relatives. A remark reports that
+    a limit left out relatives.
     """
     groups: dict[tuple[str, str], list[Relative]] = {}
     for relative in relatives:

@@ -60,11 +60,11 @@ def _path_exists(name: str) -> bool:
 
 
 def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
-    """Reorder the first 50 chunks of a ranking by cosine, BM25 and the strategy's own rank, each scaled to 0 to 1.
+    """Reorder the first 50 chunks of a ranking by a weighted sum of cosine, BM25 and the reciprocal of their rank.
 
-    This is a convex combination with min-max normalization (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for
-    Hybrid Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part. The other chunks follow in
-    their order.
+    This is a convex combination with min-max normalization of the first two (Bruch, Gai and Ingber, "An Analysis of
+    Fusion Functions for Hybrid Retrieval", TOIS 2023, section 4); the third is the rank by the strategy itself. The
+    other chunks follow in their order.
     """
     candidates = ranking[:NUM_RERANK_CANDIDATES]
     if not candidates:

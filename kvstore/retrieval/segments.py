@@ -221,7 +221,10 @@ class _SegmentBuilder:
         self._ranked_chunks = chunks
 
     def list_ranges(self) -> list[_ChunkRange]:
-        """Return the best ranges of adjacent chunks of all documents, in the order of their best-ranked chunks."""
+        """Return the best ranges of adjacent chunks of all documents, in the order of their best-ranked chunks.
+
+        Only the first ``NUM_JOINABLE`` chunks of the ranking are joined. Each later chunk is a range of its own.
+        """
         values_by_document: dict[int, dict[int, float]] = {}
         relevances = compute_relevances(self._ranking[:NUM_JOINABLE], self._plan)
         for chunk, relevance in zip(self._ranked_chunks[:NUM_JOINABLE], relevances, strict=True):

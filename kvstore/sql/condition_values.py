@@ -94,7 +94,8 @@ def parse_json_key(text: str) -> tuple[str, ...]:
 def parse_path(text: str) -> tuple[str, ...]:
     """Return the names of a path such as ``$.a."b c"``.
 
-    Raises InvalidPath, or UnsupportedForm for a path with an array index or without a name.
+    Raises InvalidPath for a path that is invalid in SQLite, and UnsupportedForm for one with an array index or without
+    a name.
     """
     if not _PATH_PATTERN.fullmatch(text):
         raise InvalidPath

@@ -79,9 +79,10 @@ class _TableScan:
         self.Next()
 
     def _find_rows(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
-        """Return the rows that a plan may select for ``arguments``, the values of its parameters. SQLite checks them.
+        """Return the rows to read for a plan and ``arguments``, the values of its parameters.
 
-        A plan is one or two comparisons of one column, such as ``key >= ? AND key < ?`` or ``text MATCH ?``.
+        A plan is one or two comparisons of one column, such as ``key >= ? AND key < ?`` or ``text MATCH ?``. There are
+        no rows for NULL, and all rows for a value of another type than the column: SQLite checks each row once more.
         """
         operands: dict[str, SqlValue] = {}  # by the first character of the operator: "=", "<", ">" or "M" of MATCH
         for comparison, value in zip(plan.split(" AND "), arguments, strict=True):

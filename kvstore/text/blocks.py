@@ -194,6 +194,7 @@ class _MarkdownSplitter:
     def _add_line(self, line: str, next_line: str, position: int, start: int, end: int) -> None:
         """Add a line to the block that is being read, or close that block and begin a new one with the line.
 
+        A fence that can only be a closing one makes all lines so far code, which began in an earlier chunk.
         ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
         ``next_line`` is the line below it, empty for the last line.
         """

@@ -167,9 +167,10 @@ class CapitalNames:
                 yield _APOSTROPHE_PATTERN.sub(r"\1", " ".join(name.written_words))
 
     def _iter_runs(self, tokens: Sequence[str]) -> Iterator[_CapitalizedRun]:
-        """Yield the runs of capitalized words of a sentence (``tokens``), without function words at their beginning.
+        """Yield the runs of capitalized words of a sentence (``tokens``).
 
-        A run includes the particles between its words (*Ludwig van Beethoven*).
+        A run includes the particles between its words (*Ludwig van Beethoven*). Function words and determiners at its
+        beginning are dropped, and so are words at its end that begin the next line of the text.
         """
         start = 0
         while start < len(tokens):
@@ -271,9 +272,10 @@ class CapitalNames:
 
         The whole run is the name of a company if it ends with a word such as *GmbH*. Titles before a name are dropped
         (*Bundeskanzler Scholz*), and so are nouns for persons if a determiner precedes them or two other capitalized
-        words follow. A single noun is a name after a title, in capitals, with the ending of a street, or with two
-        hyphens and the ending of a compound name. Any other noun is a name only if it is not a common noun, and if it
-        has a preposition before it or is part of a name elsewhere in the document.
+        words follow. Several remaining nouns are judged by :meth:`_is_german_name_of_several_words`. A single noun is a
+        name after a title, in capitals, with the ending of a street, or with two hyphens and the ending of a compound
+        name. Any other noun is a name only if it is not a plural or common noun, has no determiner, and either follows
+        a preposition or is part of a name elsewhere in the document.
         """
         words = self._words
         if run.keys[-1] in words.company_forms and len(run.written_words) > 1:  # a company: "Rieger GmbH"

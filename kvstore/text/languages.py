@@ -136,8 +136,8 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
 def detect_script_language(text: str) -> str | None:
     """Return the language that the script of a text identifies, or None if it identifies none.
 
-    A text in the script of Arabic or Russian is in that language unless it has a letter that only other languages in
-    the script have. A long text is Russian only if it also has a letter that is typical of Russian.
+    A text in Arabic or Cyrillic script is in Arabic or Russian unless it has a letter that only other languages in the
+    script use. A long text is in Russian only if it also has a letter that is typical of Russian.
 
     >>> detect_script_language("图书馆什么时候闭馆？"), detect_script_language("Когда выходной?")
     ('chinese', 'russian')

@@ -275,9 +275,10 @@ def _build_phrase_pattern(
 ) -> tuple[str, dict[str, _SplitPhrase]]:
     """Return (pattern for the phrases of questions, phrase by the name of its group in the pattern).
 
-    At the same offset, a phrase for a deadline takes precedence, and then the phrase with the most words before its
-    ``…``. A match ends before the ``…``. Each phrase has a group, whose name begins with ``name``. ``has_spaces``: the
-    language separates words by spaces. ``max_gap_words`` is the maximum number of words in place of a ``…``.
+    A ``…`` in a phrase matches a gap of at most ``max_gap_words`` words (or a few characters, without spaces between
+    words). A match ends before it. At the same offset, a phrase for a deadline takes precedence, and then the phrase
+    with the most words before its ``…``. Each phrase has a group, whose name begins with ``name``. ``has_spaces`` is
+    True if the language separates words by spaces.
     """
     phrases: list[_SplitPhrase] = []
     for kind, kind_phrases in phrases_by_kind.items():

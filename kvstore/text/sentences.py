@@ -83,8 +83,8 @@ class _SentenceRules(NamedTuple):
     def is_number_or_title(self, text: str) -> bool:
         """True if a text is only the number of an item (*7*), or an article's number (*Art. 7*, *Art. 7. Voting*).
 
-        An article's number can have a title after it. The text, which has no period at its end, is part of the sentence
-        after it.
+        An article's number can have a title after it. ``text`` is what precedes a period that could end a sentence; if
+        True, it does not, and the text is part of the next sentence.
         """
         label, *words = text.strip("*_ \n").split() or [""]
         if not words:

@@ -200,7 +200,10 @@ class _Parser:
         return kind == "string" or token == "(" or (kind == "word" and token not in ("AND", "OR", "NOT"))
 
     def _parse_operand(self) -> TextQuery:
-        """Parse a query in parentheses, NEAR, or a phrase. Raises InputError for too many nested parentheses."""
+        """Parse a query in parentheses, NEAR, or a phrase.
+
+        Raises InputError for anything else, an unclosed parenthesis and too many nested parentheses.
+        """
         if self._accept("("):
             self._depth += 1
             if self._depth > _MAX_DEPTH:

@@ -263,8 +263,8 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
     """Return the text that the reader reads for the snippet at ``index``, and the snippet's character offset in it.
 
     The title, the headings and a sentence that the snippet refers to precede it, and a list that it introduces follows.
-    The file name is first if it has one of the reference ``numbers`` of the question. A heading with the date of a
-    version, and the sender or date of a mail, are read as sentences.
+    The file name is first if it has one of the reference ``numbers`` of the question. The sender or date of a mail is
+    rewritten as a sentence. For a heading with the date of a version, the text is only such a sentence.
     """
     snippets = passage.snippets
     snippet = snippets[index]
@@ -385,7 +385,10 @@ class AnswerReader:
             return list(pool.map(self._run, pairs))
 
     def _run(self, tokens: PairTokens) -> ReaderOutput:
-        """Run the network on the tokens of the question and a window; return its logit and the likeliest answer."""
+        """Run the network on the tokens of a question and a window (a snippet with its context).
+
+        Return the logit that the window answers the question, and the span of the likeliest answer in the window.
+        """
         ids = np.array([tokens.ids], np.int64)
         inputs = {
             "input_ids": ids,

@@ -162,7 +162,7 @@ class ReaderResult(NamedTuple):
 def read_passages(
     reader: AnswerReader, passages: Sequence[Passage], scorer: SnippetScorer, *, may_be_chain: bool
 ) -> ReaderResult | None:
-    """Let the answer reader read the likeliest snippets (sentences, items, rows) of passages, and return its results.
+    """Run the answer reader on the likeliest snippets (sentences, items, rows) of passages, and return its results.
 
     Returns None if no snippet can be read. ``scorer`` has the question, and scores snippets by rules. The reader gets
     only the sentence in the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
