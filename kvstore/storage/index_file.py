@@ -144,7 +144,8 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
     """Return the parts, additional files with arrays, that the head of an index file names, in its order.
 
-    Raises IndexUnavailableError, and FileNotFoundError if another file with other parts has replaced this one.
+    Raises IndexUnavailableError if a part is damaged, and FileNotFoundError if one is missing, because another file
+    with other parts has replaced this one.
     """
     parts = []
     for name in head.get(_PARTS_KEY, ()):

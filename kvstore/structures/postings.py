@@ -170,7 +170,7 @@ class Postings(ViewReader):
         return chunks
 
     def find_chunks_by_prefix(self, prefix: str) -> Ids:
-        """Return the chunks with a term that begins with ``prefix``, ascending."""
+        """Return the chunks with a term that begins with ``prefix``, ascending; too many for a very long prefix."""
         # Keys have only the first bytes of a long term, so a longer prefix can yield too many chunks.
         blocks = self._view.scan_prefixes(tables.POSTINGS, [prefix.encode()[:_MAX_TERM_BYTES]])
         chunk_arrays = [_decode_block(key, value).chunks for key, value in blocks]

@@ -295,7 +295,7 @@ class _WeightedRows:
     """A reader of rows of one snapshot's graph that computes the weights of their edges."""
 
     def __init__(self, reader: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
-        """Prepare the weights of all kinds of edges; ``bias`` is the bias of the walk, or None if it has none."""
+        """Prepare the weights of all kinds of edges; ``bias`` draws the walk toward some chunks (None: no bias)."""
         self._reader = reader
         self._bias = bias
         self._num_chunks = max(1, reader.counters.chunks)

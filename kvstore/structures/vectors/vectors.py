@@ -348,7 +348,7 @@ class VectorWriter(Vectors):
         return block_number, row
 
     def _list_blocks_with_room(self) -> list[int]:
-        """Return the numbers of the blocks with free rows; the last block of the list is filled first.
+        """Return the numbers of the blocks with free rows, in reverse of the order in which they are filled.
 
         Blocks that this transaction has changed are filled first, then the blocks with the lowest numbers.
         """

@@ -111,7 +111,7 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
 
 
 def _iter_hits(reader: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
-    """Yield tree nodes (chunks, abstracts and topics) as hits, read in batches.
+    """Yield tree nodes (chunks, abstracts and topics) as hits, read in batches; nodes that cannot be shown are skipped.
 
     The first batch has ``batch_size`` nodes, and each further one is twice as large, which limits the number of reads.
     """
