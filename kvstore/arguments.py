@@ -104,8 +104,7 @@ def warn_if_retired(owner: str, name: str) -> bool:
     if name not in RETIRED_OPTIONS.get(owner, ()):
         return False
     warnings.warn(
-        f"{owner}: the option {name} is a constant now and its value has no effect; remove it, because kvstore 0.5 "
-        "rejects it",
+        f"{owner}: the option {name} no longer has any effect; remove it, because kvstore 0.5 will reject it",
         FutureWarning,
         stacklevel=2,
     )
@@ -193,7 +192,7 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
         is_too_large = isinstance(value, int) and not is_representable(value)
         if is_too_large or not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
             raise ArgumentError(
-                f"{name} must be texts and numbers by name, not {format_value(key)}: {format_value(value)}"
+                f"{name} must map names to text or numbers, not {format_value(key)}: {format_value(value)}"
             )
 
 
@@ -362,7 +361,7 @@ def _describe_path_error(value: Any) -> str | None:
         return "a path"
     path = os.fspath(value)
     if not isinstance(path, str):
-        return "a path as text"
+        return "a path string"
     if not path:
         return "a path that is not empty"
     if "\0" in path:

@@ -188,7 +188,7 @@ def connect(
     with _ErrorTranslation():
         if isinstance(store, Store):
             if options:
-                raise errors.InputError(f"an open store takes no further options, such as {next(iter(options))}")
+                raise errors.InputError(f"connect() accepts no options for an open store; omit {next(iter(options))}")
             if timeout is not None:
                 check_clauses("connect", {"timeout": timeout}, {"timeout": "float"})
                 check_lock_timeout(timeout)
@@ -426,7 +426,7 @@ def _parse_first_words(operation: str) -> list[str]:
         if token.kind in ("space", "comment"):
             continue
         if has_ended and token.kind != "semicolon":
-            raise errors.StatementError("execute() takes one statement; call it once for each")
+            raise errors.StatementError("execute() takes one statement; call it once per statement")
         has_ended = has_ended or (token.kind == "semicolon" and bool(words))
         if len(words) < 2 and token.kind != "semicolon":
             words.append(token.text.upper())

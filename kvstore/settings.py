@@ -78,7 +78,7 @@ class FixedSettings:
         if self.tokenizer not in (TOKENIZER, ENGLISH_TOKENIZER):
             raise SettingsMismatchError(
                 f"the rules that split texts are {TOKENIZER!r} in this version of kvstore, not {self.tokenizer!r}; "
-                "make a new store and ingest the documents again"
+                "create a new store and ingest the documents again"
             )
         _check_range("chunk_tokens", self.chunk_tokens, 16, 2000)
         _check_range("name_words", self.name_words, 1, 32)
@@ -106,7 +106,7 @@ class FixedSettings:
             if stored[name] != value:
                 raise SettingsMismatchError(
                     f"{path} was created with {name} = {stored[name]!r}, not {value!r}; "
-                    f"open it without that setting, or make a new store and ingest the documents again"
+                    f"open it without that setting, or create a new store and ingest the documents again"
                 )
 
 
@@ -158,7 +158,7 @@ class SessionSettings:
         kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         if name == "temperature_sort":
             warnings.warn(
-                "the setting temperature_sort has no effect; remove it, because kvstore 0.5 rejects it",
+                "the setting temperature_sort has no effect; remove it, because kvstore 0.5 will reject it",
                 FutureWarning,
                 stacklevel=2,
             )
@@ -168,7 +168,7 @@ class SessionSettings:
         if name not in kinds:
             suggestion = suggest(name, kinds)
             hint = f"did you mean {suggestion}?" if suggestion else f"the settings are {', '.join(sorted(kinds))}"
-            raise InputError(f"there is no setting {name!r} to SET; {hint}")
+            raise InputError(f"there is no session setting {name!r}; {hint}")
         default = getattr(SessionSettings(), name)
         return replace(self, **{name: default if value is None else _convert_value(name, value, kinds[name])})
 

@@ -52,7 +52,7 @@ class StorePath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert an argument to a path, for click; an empty string is an error."""
         if value == "":
-            self.fail("the path is empty; write . for the current folder", param, ctx)
+            self.fail("the path is empty; use . for the current folder", param, ctx)
         return super().convert(value, param, ctx)
 
 

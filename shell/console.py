@@ -115,7 +115,9 @@ class Console:
         if isinstance(self._store, StoreOpener):
             if not self._store.is_started:
                 if self.path.is_file():
-                    raise NotAStoreError(f"{self.path}: a store is a directory, and this is a file; name another path")
+                    raise NotAStoreError(
+                        f"{self.path}: a store is a directory, and this is a file; choose another path"
+                    )
                 raise StoreNotFoundError(
                     f"{self.path}: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, or with "
                     f"kvstore ingest {self.path} FOLDER"

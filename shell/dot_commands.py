@@ -253,7 +253,7 @@ def _edit_statement(console: Console, arguments: list[str]) -> None:
     if arguments:
         path = Path(arguments[0])
         if path.exists() and not path.is_file():
-            raise ValueError(f"{arguments[0]} is not a regular file; name a text file")
+            raise ValueError(f"{arguments[0]} is not a regular file; specify a text file")
         text = path.read_text(encoding="utf-8")
     try:
         edited = click.edit(text, extension=".sql")

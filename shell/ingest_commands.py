@@ -106,7 +106,7 @@ def ingest(
     reader_options = _parse_reader_options(options)
     new_settings = parse_settings(settings, language, stemmer)
     if not all(paths):
-        raise click.BadParameter("a path is empty; write . for the current folder", param_hint="PATH")
+        raise click.BadParameter("a path is empty; use . for the current folder", param_hint="PATH")
     with convert_to_option_errors():
         check_engine(engine)
         list_ingest_patterns(include, exclude)
@@ -266,7 +266,7 @@ def watch(
 
     for folder in folders:
         if not folder.is_dir():
-            raise click.BadParameter(f"{folder} is not a folder; name an existing one", param_hint="FOLDER")
+            raise click.BadParameter(f"{folder} is not a folder; specify an existing folder", param_hint="FOLDER")
     reader_options = _parse_reader_options(options)
     new_settings = parse_settings(settings, language, stemmer)
     reported_failures: set[str] = set()  # those of the previous ingest

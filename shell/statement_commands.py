@@ -76,7 +76,7 @@ def _list_strategies() -> list[str]:
 @click.option(
     "--no-warn",
     is_flag=True,
-    help="Do not ask for confirmation before DELETE FROM or an UPDATE documents without WHERE.",
+    help="Do not ask for confirmation before DELETE FROM, or before UPDATE documents without WHERE.",
 )
 def shell(
     store: Path | None,
@@ -112,7 +112,10 @@ def shell(
             TemporaryDirectory(prefix="kvstore-", dir=memory) as folder,
             click.get_current_context().scope() as context,
         ):
-            report_message("this store is in memory and ends with the shell; kvstore shell PATH keeps one")
+            report_message(
+                "this store is in memory and is deleted when the shell exits; kvstore shell PATH creates a permanent "
+                "store"
+            )
             context.meta[_IN_MEMORY] = True
             return int(context.invoke(shell, **{**context.params, "store": Path(folder) / "memory"}))
     new_settings = parse_settings(settings, language, stemmer)

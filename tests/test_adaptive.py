@@ -54,7 +54,7 @@ def test_the_search_that_separates_its_best_hits_counts_more(store: kvstore.Stor
     def compute_share(question: str, similar_question: str, **options: float) -> int:
         vector = store.embedder.embed_query(similar_question)
         evidence = store.retrieve(question, using="hybrid", options=options, vector=vector)
-        detail = next(step.detail for step in evidence.steps if step.name == "resemblance")
+        detail = next(step.detail for step in evidence.steps if step.name == "combine scores")
         return int(detail.partition("% BM25")[0].rpartition(" ")[2])
 
     keel, tide = "Was the keel of a sloop laid here?", "When does the tide of the sea come to the quay?"
@@ -112,8 +112,10 @@ def test_dense_search_has_no_weight_if_the_embedder_does_not_know_the_language(
             evidence = store.retrieve(question, using=strategy, top=1, options=options)
             num_correct[strategy] += evidence.hits[0].document == key
             if strategy == "adaptive":
-                detail = next(step.detail for step in evidence.steps if step.name == "resemblance")
-                weightless += "chunks with the question's words are hardly nearer to it than others" in detail
+                detail = next(step.detail for step in evidence.steps if step.name == "combine scores")
+                weightless += (
+                    "chunks with the question's words are hardly nearer to the question than other chunks" in detail
+                )
     if known_share:
         assert weightless <= 0.05 * len(texts)
     else:

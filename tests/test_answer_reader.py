@@ -702,7 +702,7 @@ def test_a_short_number_in_a_column_of_phones_is_a_telephone_number(reader: Answ
         answer = store.ask("What is the phone number of Tom Quill?")
         mail = store.ask("What is the e-mail address of Tom Quill?")
     assert answer.outcome == "answered" and "Phone: 27" in answer.text.partition("\n")[0], answer.text
-    assert mail.outcome == "nearest" and "No passage found has any e-mail address." in mail.text
+    assert mail.outcome == "nearest" and "No passage contains any e-mail address." in mail.text
 
 
 @pytest.mark.parametrize(

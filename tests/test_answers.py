@@ -201,7 +201,7 @@ def test_a_missing_fact_is_not_answered(store: kvstore.Store) -> None:
     store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
     answer = store.ask("Which volcano erupted near Grindavik in Iceland?")
     assert answer.abstained and answer.confidence < 0.5
-    assert answer.text.startswith("The documents do not say this. No document names Grindavik or Iceland.")
+    assert answer.text.startswith("The documents do not say this. No document mentions Grindavik or Iceland.")
     assert {citation.document for citation in answer.citations} == {hit.document for hit in answer.evidence.hits}
     assert answer.outcome == "nearest"
     excluded = store.ask("How long does Maria Jensen grant leave?", where="key = 'hours'")
@@ -264,7 +264,7 @@ def test_german_nouns_are_not_names(store: kvstore.Store) -> None:
     foreign = store.ask("Wann fiel die Mauer in der Hauptstadt?")
     assert foreign.abstained and "names" not in foreign.text
     foreign = store.ask("Wann fiel die Berliner Mauer?")
-    assert foreign.abstained and "names Berliner Mauer" in foreign.text
+    assert foreign.abstained and "mentions Berliner Mauer" in foreign.text
     for question, names in (
         ("Wann war die Main-Brücke der DB fertig?", ["DB"]),
         ("Wo wurde Elise Wagenbach geboren?", ["Elise Wagenbach"]),
@@ -339,7 +339,7 @@ def test_an_unknown_name_is_reported_next_to_an_answer(store: kvstore.Store) -> 
     store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
     store.set("least_confidence", 0)
     answer = store.ask("How long does parental leave last, says Gretel?")
-    assert answer.remarks == ["no document names Gretel; the answer may be about something else"]
+    assert answer.remarks == ["no document mentions Gretel; the answer may be about something else"]
 
 
 def test_confidence_does_not_depend_on_the_size_of_the_store(make_store: Callable[..., kvstore.Store]) -> None:
@@ -696,9 +696,9 @@ def test_an_identifier_that_no_passage_contains_is_not_answered(
     store.delete("card")
     answer = store.ask("What is the phone number of Harbour Mutual?")
     assert answer.abstained and answer.confidence == 0
-    assert "No passage found has any telephone number." in answer.text
-    assert "no passage has any telephone number" in str(answer.weighed)
-    assert "has any e-mail address." in store.ask("What is the e-mail address of Harbour Mutual?").text
+    assert "No passage contains any telephone number." in answer.text
+    assert "no passage contains any telephone number" in str(answer.weighed)
+    assert "contains any e-mail address." in store.ask("What is the e-mail address of Harbour Mutual?").text
     assert store.ask("What is Harbour Mutual's website address?").abstained
 
 

@@ -113,7 +113,7 @@ def test_a_strategy_that_needs_words_requires_them(filled_store: kvstore.Store) 
         lambda: filled_store.weigh("", vector=vector),
         lambda: filled_store.prompt("", vector=vector),
     ):
-        with pytest.raises(errors.InputError, match="the question is empty; ask something"):
+        with pytest.raises(errors.InputError, match="the question is empty; enter a question"):
             refused()
 
 
@@ -202,7 +202,7 @@ def test_own_chunks_are_exported_imported_repaired_and_dumped(
     [
         ("hole", "document 'tea': chunks must be 'whole' or a list of"),
         ([], "document 'tea': the list of chunks is empty"),
-        ([(0, 3), (2, 9)], "document 'tea': chunk 1 is .2, 9., not between 3 and 109: chunks are in order"),
+        ([(0, 3), (2, 9)], "document 'tea': chunk 1 is .2, 9., not between 3 and 109: chunks must be in order"),
         ([(0, 300)], "document 'tea': chunk 0 is .0, 300., not between 0 and 109"),
         ([(5, 5)], "document 'tea': chunk 0 is .5, 5."),
         ([(5, 7)], "document 'tea': chunk 0, .5, 7., is blank; remove it"),
@@ -307,10 +307,10 @@ def test_stored_vectors_are_a_column_that_must_be_named(filled_store: kvstore.St
         ({"format": "tex"}, "document 3 of 4: document 'doc/2': its format must be one of"),
         (
             {"meta": {"a": object()}},
-            "document 3 of 4: document 'doc/2': its title, source and metadata must be",
+            "document 3 of 4: document 'doc/2': its title and source must be strings",
         ),
         ({"vectors": [[1.0, 2.0]]}, "document 3 of 4: document 'doc/2': the store's vectors have 256 dimensions"),
-        ({"vectors": np.ones((2, 256))}, "document 3 of 4: document 'doc/2': give one vector, or one for each"),
+        ({"vectors": np.ones((2, 256))}, "document 3 of 4: document 'doc/2': pass one vector, or one for each"),
         ({"chunks": [(0, 99)]}, "document 3 of 4: document 'doc/2': chunk 0 is"),
     ],
 )

@@ -153,9 +153,9 @@ def test_with_links_the_same_is_found_as_without(themed_store: Store, make_store
 
 def test_the_file_cannot_be_created_by_itself(make_store: MakeStore) -> None:
     store = make_store()
-    with pytest.warns(FutureWarning, match="communities: the option m is a constant now"):
+    with pytest.warns(FutureWarning, match="communities: the option m no longer has any effect"):
         store.execute("CREATE INDEX communities WITH (m = 3)")
-    with pytest.raises(InputError, match="dropped with communities; name communities"):
+    with pytest.raises(InputError, match="dropped together with communities; use communities"):
         store.execute("CREATE INDEX community_graph")
 
 

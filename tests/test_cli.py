@@ -560,7 +560,7 @@ def test_bad_files_are_reported_and_the_rest_continues(run_kvstore: Run, folder:
     assert status == 1
     messages = error.splitlines()
     assert any("bad.txt: " in line for line in messages)
-    assert "docs/twice.csv:1: the header names the column 'a' twice; rename one" in messages
+    assert "docs/twice.csv:1: the header contains the column 'a' twice; rename one of them" in messages
     assert any(line.startswith("missing.txt: ") for line in messages)
     assert "Traceback" not in error
     status, out, error = run_kvstore("ingest", "s", "docs", "missing.txt", "--json", "--quiet")

@@ -54,14 +54,18 @@ def test_the_suffix_decides_the_format_of_a_file(
     filled_store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for statement, message in (
-        ("EXPORT TO '{}/x.csv'", r"JSON lines, to a file that ends in .jsonl or .ndjson; one table .* \.parquet or"),
+        (
+            "EXPORT TO '{}/x.csv'",
+            r"unsupported file type; export a whole store to a file that ends in .jsonl or .ndjson, "
+            r"or one table .* \.parquet or",
+        ),
         ("EXPORT TO '{}/x.jsonl' TABLE chunks", r"unsupported file type; .* ends in \.parquet or \.arrow"),
         ("EXPORT TO '{}/x' TABLE chunks", r"ends in \.parquet or \.arrow"),
         ("EXPORT TO '{}/x.parquet' TABLE chunk", "there is no table chunk; did you mean chunks"),
     ):
         with pytest.raises(errors.InputError, match=message):
             filled_store.execute(statement.format(tmp_path))
-    with pytest.raises(errors.InputError, match=r"one table is exported to a file that ends in \.parquet"):
+    with pytest.raises(errors.InputError, match=r"or one table to a file that ends in \.parquet"):
         filled_store.export(tmp_path / "x.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pandas", None)

@@ -147,7 +147,7 @@ def test_an_invalid_parquet_file_is_reported(store: kvstore.Store, tmp_path: Pat
     parquet.write_table(pyarrow.table({"text": ["Tea is hot."]}), tmp_path / "whole.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:size])
     (problem,) = store.ingest(tmp_path / "cut.parquet", workers=0).problems
-    assert "cut.parquet: is no valid Parquet file" in problem
+    assert "cut.parquet: is not a valid Parquet file" in problem
 
 
 def make_schema(pa: Any) -> Any:

@@ -697,8 +697,8 @@ def make_nested_mail(depth: int) -> str:
         (f"Subject: x\nContent-Disposition: attachment; filename={chr(34) * 30_000}\n\nHello.\n", "4,096; shorten it"),
         (f"Subject: {'=?utf-8?q?a?= ' * 15_000}\n\nHello.\n", "4,096; shorten it"),
         (f"Subject: x\nTo: {', '.join(f'a{n}@b.c' for n in range(200_000))}\n\nHello.\n", "262,144; shorten it"),
-        (make_mail_parts(10_001), "more than 10,000 parts, the limit of a message; split it"),
-        (make_nested_mail(51), "nests parts more than 50 deep, the limit of a message; unpack it"),
+        (make_mail_parts(10_001), "more than 10,000 parts, the limit for a message; split it"),
+        (make_nested_mail(51), "nests parts more than 50 levels deep, the limit for a message; unpack it"),
     ],
     ids=["Content-Type", "Content-Disposition", "Subject", "To", "parts", "depth"],
 )

@@ -317,7 +317,7 @@ def test_an_opendocument_that_is_another_or_locked_is_refused(suffix: str) -> No
         read_text(samples.make_opendocument("chart", ""), f"a{suffix}")
     parts = samples.unpack_zip(samples.make_opendocument("text", "<text:p>x</text:p>"))
     locked = parts["META-INF/manifest.xml"].replace(b"/>", b"><manifest:encryption-data/></manifest:file-entry>", 1)
-    with pytest.raises(ReaderError, match="is locked with a password"):
+    with pytest.raises(ReaderError, match="is protected by a password"):
         read_text(samples.pack_zip({**parts, "META-INF/manifest.xml": locked}), f"a{suffix}")
 
 

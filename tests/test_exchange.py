@@ -210,12 +210,12 @@ BAD = [
     ([HEADER, {**TEA, "titel": "x"}], "line 2: the field 'titel' is missing, unknown or of a wrong type; a line"),
     ([HEADER, {**TEA, "text": " "}], "line 2: document 'tea' is empty"),
     ([HEADER, {**TEA, "format": "html"}], "line 2: .*format must be one of"),
-    ([HEADER, {**TEA, "meta": {"n": 2**70}}], "line 2: .*must be plain data"),
+    ([HEADER, {**TEA, "meta": {"n": 2**70}}], "line 2: .*must be strings, and its metadata must be JSON values"),
     (
         [HEADER, b'{"document": "tea", "format": "text", "text": "x", "meta": {"n": Infinity}}'],
-        "line 2: .*must be plain data",
+        "line 2: .*must be strings, and its metadata must be JSON values",
     ),
-    ([HEADER, {**TEA, "title": "\ud800"}], "line 2: .*must be plain data"),
+    ([HEADER, {**TEA, "title": "\ud800"}], "line 2: .*must be strings, and its metadata must be JSON values"),
     ([HEADER, {**TEA, "left_out": 2**70}], "line 2: left_out takes 0 to"),
     (
         [HEADER, {**TEA, "format": "pairs", "text": "x" * 200_000}],
@@ -244,7 +244,7 @@ def test_bad_lines_are_named(store: kvstore.Store, tmp_path: Path, lines: list, 
 
 
 def test_a_file_of_one_table_is_not_imported(store: kvstore.Store, tmp_path: Path) -> None:
-    with pytest.raises(errors.InputError, match=r"the export of one table .* name a file that EXPORT TO"):
+    with pytest.raises(errors.InputError, match=r"the export of a single table .* use a file that EXPORT TO"):
         store.import_(tmp_path / "chunks.parquet")
 
 
@@ -264,7 +264,7 @@ def test_a_line_beyond_the_limit_is_not_read_to_its_end(
     monkeypatch.setattr("kvstore.database.exchange._MAX_LINE", 1000)
     path = write_lines(tmp_path / "in.jsonl", HEADER, {**TEA, "text": "a" * 2000})
     with pytest.raises(
-        errors.InputError, match=r"line 2: has more than 1,000 bytes, the limit of a line; .*imported\)$"
+        errors.InputError, match=r"line 2: has more than 1,000 bytes, the limit for a line; .*imported\)$"
     ):
         store.import_(path)
     path.write_bytes(b"\0" * 2000)

@@ -197,12 +197,12 @@ def test_ask_reports_that_the_store_has_no_answer(filled_store: kvstore.Store) -
     cursor = filled_store.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
     ((answer, citations, _, model, _, confidence, abstained, outcome, span, *_),) = cursor.fetchall()
     assert (outcome, span) == ("nearest", None)
-    assert answer.startswith("The documents do not say this. No document names Iceland or Grindavik.")
+    assert answer.startswith("The documents do not say this. No document mentions Iceland or Grindavik.")
     assert abstained and model is None and confidence < 0.5
     assert [citation["number"] for citation in citations] == list(range(1, len(citations) + 1))
     filled_store.execute("SET least_confidence = 0")
     cursor = filled_store.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
-    assert cursor.message == "no document names Iceland or Grindavik; the answer may be about something else"
+    assert cursor.message == "no document mentions Iceland or Grindavik; the answer may be about something else"
     assert cursor.fetchall()[0][6] is False
 
 
@@ -347,8 +347,8 @@ def test_an_update_of_documents_evaluates_expressions(store: kvstore.Store) -> N
         ("title = 'x' whre WHERE key = 'hr/pay'", 13, "whre is not valid here"),
         ("title = 'x' || , meta = '{}'", 15, "the value ends too early"),
         ("title = 'x' WHERE key =", 24, "the condition ends too early"),
-        ("title = SELECT 'x'", 9, "put a query in it into parentheses"),
-        ("title = 'x' WHERE SELECT 1", 19, "put a query in it into parentheses"),
+        ("title = SELECT 'x'", 9, "put parentheses around a query in it"),
+        ("title = 'x' WHERE SELECT 1", 19, "put parentheses around a query in it"),
         ("title = max(key)", 9, "misuse of aggregate"),
         ("meta = '{}', title = 'x' || count(*) WHERE 1", 29, "misuse of aggregate"),
         ("title = 'x', WHERE 1", 14, "expected an assignment"),

@@ -405,9 +405,9 @@ def test_a_missing_model_or_wrong_limits_are_reported(filled_store: kvstore.Stor
     for statement, message in {
         "EXTRACT unit": "no kind of texts to EXTRACT called 'unit'; did you mean units?",
         "EXTRACT UNITS SHARE 1.5": "SHARE must be more than 0 and at most 1",
-        "EXTRACT UNITS SHARE 0.5 WITHIN 10 TOKENS": "give one of them",
+        "EXTRACT UNITS SHARE 0.5 WITHIN 10 TOKENS": "use only one of them",
         "EXTRACT UNITS WITHIN 0 TOKENS": "within",
-        "EXTRACT UNITS BY chance": "there is no method 'chance' of selecting passages; BY takes confusability",
+        "EXTRACT UNITS BY chance": "there is no selection method 'chance'; BY takes confusability",
     }.items():
         with pytest.raises(errors.KvstoreError, match=re.escape(message)):
             filled_store.execute(statement)

@@ -101,7 +101,7 @@ def test_errors_name_the_question_the_strategy_and_the_option(theme_store: Store
         theme_store.retrieve([HARBOUR, " "])
     with pytest.raises(InputError, match="a question is empty"):
         theme_store.retrieve([])
-    with pytest.raises(InputError, match="a question must be text"):
+    with pytest.raises(InputError, match="a question must be a string"):
         theme_store.retrieve([HARBOUR, 1])  # type: ignore[list-item]
     with pytest.raises(InputError, match="a vector belongs to a single question"):
         theme_store.retrieve([HARBOUR, ORCHARD], vector=[1.0] * 384)

@@ -265,7 +265,7 @@ def test_its_companion_tables_are_created_and_dropped_with_it(toy_store: kvstore
     toy_store.execute("REFRESH INDEX toy_groups")
     assert get_lengths() == [1, 1]
     for statement in ("CREATE INDEX toy_lengths", "REFRESH INDEX toy_lengths", "DROP INDEX toy_lengths"):
-        with pytest.raises(errors.InputError, match="with toy_groups; name toy_groups"):
+        with pytest.raises(errors.InputError, match="together with toy_groups; use toy_groups"):
             toy_store.execute(statement)
     toy_store.drop_index("toy_groups")
     assert get_lengths() is None
@@ -334,7 +334,7 @@ def test_one_at_a_time(toy_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 
     def check_during_build(states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         assert show_index(toy_store) == ("building", 1, TOY.building_detail)
-        with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
+        with pytest.raises(errors.IndexUnavailableError, match="wait until it has finished"):
             toy_store.refresh("toy_groups")
         return build(states, record, tools)
 
@@ -423,7 +423,7 @@ def test_statements_report_the_cost_before_they_ask_a_model(toy_store: kvstore.S
     steps = list(toy_store.execute(f"EXPLAIN REFRESH {clauses}"))
     assert steps == [
         ("group", "toy_groups: 2 groups, 0 written", None),
-        ("keep", "texts that are already written, of unchanged groups", 0),
+        ("keep", "texts that already exist, because their groups have not changed", 0),
         (
             "ask model",
             f"scribe: about {tokens} tokens to send, of which at most {tokens - 1} would be sent, for the largest "
@@ -452,7 +452,7 @@ def test_statements_report_the_cost_before_they_ask_a_model(toy_store: kvstore.S
 
 
 def test_without_a_model_no_request_is_sent(toy_store: kvstore.Store) -> None:
-    with pytest.raises(errors.InputError, match="no language model is named"):
+    with pytest.raises(errors.InputError, match="no language model is set"):
         toy_store.refresh("toy_groups", within=100)
     with pytest.raises(errors.ArgumentError, match="within"):
         toy_store.refresh("toy_groups", within="all")  # type: ignore[arg-type]

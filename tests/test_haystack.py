@@ -213,7 +213,7 @@ def test_documents_are_embedded_before_the_writers_lock_is_taken(
 
 def test_invalid_filters_and_fields_are_named(document_store: KvstoreDocumentStore) -> None:
     filters: list[tuple[str, Any]] = [
-        ("the field of a filter must be a text", {"field": 3, "operator": "==", "value": 1}),
+        ("the field of a filter must be a string", {"field": 3, "operator": "==", "value": 1}),
         ("the conditions of AND must be a list", {"operator": "AND", "conditions": 3}),
     ]
     for message, wrong in filters:

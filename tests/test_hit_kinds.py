@@ -63,7 +63,7 @@ def test_chunk_is_the_deprecated_name_of_ordinal(overview_store: kvstore.Store) 
     (hit, *_), (citation, *_) = answer.evidence.hits, answer.citations
     for place in (hit, hit.spans[0], citation, citation.spans[0]):
         name = type(place).__name__
-        expected = rf"{name}\.chunk is deprecated and is removed in kvstore 0\.5; use {name}\.ordinal"
+        expected = rf"{name}\.chunk is deprecated and will be removed in kvstore 0\.5; use {name}\.ordinal"
         with pytest.warns(DeprecationWarning, match=expected) as warnings:
             assert place.chunk == place.ordinal
         assert warnings[0].filename == __file__

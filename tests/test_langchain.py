@@ -524,7 +524,7 @@ def test_wrong_arguments_are_named(make_store: Any) -> None:
         ("query must be text", lambda: vectors.similarity_search(3)),
         ("the metadata of a text must be a mapping", lambda: vectors.add_texts(["a"], ["b"])),
         ("a text must be text", lambda: vectors.add_texts([3])),
-        ("use add_texts for texts", lambda: vectors.add_documents(["a"])),
+        ("to add strings, use add_texts", lambda: vectors.add_documents(["a"])),
         ("ids must be a sequence", lambda: vectors.get_by_ids(3)),
     ]
     for message, call in calls:

@@ -147,7 +147,7 @@ def test_an_item_can_be_longer_than_a_chunk(memory: KvstoreStore, index: Any) ->
 @pytest.mark.parametrize(
     ("value", "options", "message"),
     [
-        ({"fact": "x"}, {"index": "fact"}, r"index must be a list of fields, not the text 'fact'; write \['fact'\]"),
+        ({"fact": "x"}, {"index": "fact"}, r"index must be a list of fields, not the string 'fact'; write \['fact'\]"),
         ({"fact": "x"}, {"ttl": float("inf")}, "ttl must be a number of minutes, not inf"),
         ({"fact": "x"}, {"ttl": "5"}, "ttl must be a number of minutes, not '5'"),
         (["x"], {}, "item 'key': its value must be a mapping, not list"),

@@ -389,13 +389,13 @@ def test_a_mode_can_be_a_text_and_wrong_arguments_are_named(lamps: KvstoreVector
         )
     wrong: list[tuple[str, dict[str, Any]]] = [
         ("does not support the query mode 'nosuch'", {"mode": "nosuch"}),
-        ("a query in the mode 'default' needs a vector", {"mode": "default", "query_embedding": None}),
-        ("a query in the mode 'sparse' needs a text", {"mode": "sparse", "query_str": None}),
+        ("the query mode 'default' needs a vector", {"mode": "default", "query_embedding": None}),
+        ("the query mode 'sparse' needs text", {"mode": "sparse", "query_str": None}),
         ("similarity_top_k must be a whole number", {"mode": "mmr", "similarity_top_k": "3"}),
         ("alpha must be a number", {"mode": "hybrid", "alpha": "1"}),
         ("mmr_threshold must be a number", {"mode": "mmr", "mmr_threshold": "1"}),
         ("filters must be MetadataFilters", {"filters": {"kind": "gas"}}),
-        ("ids must be a list of texts", {"node_ids": "oil"}),
+        ("ids must be a list of strings", {"node_ids": "oil"}),
     ]
     for message, fields in wrong:
         with pytest.raises(errors.InputError, match=message):

@@ -250,7 +250,7 @@ def test_an_invalid_citation_is_dropped_and_reported(filled_store: kvstore.Store
     server.planned_responses = [stream_answer("Twenty weeks [9].")]
     cursor = filled_store.execute(f"ASK '{QUESTION}' MODEL 'other'")
     assert cursor.message is not None and cursor.message.splitlines() == [
-        "the model cited no passage; the citations are those that its sentences match",
+        "the model cited no passages; kvstore added the citations by comparing its sentences with the passages",
         "removed [9]: the model was given no passage with this number",
     ]
     ((text, citations, *row, confidence, abstained, _, _, _, _),) = cursor.fetchall()
@@ -307,7 +307,10 @@ def test_white_space_without_a_citation_is_checked_in_linear_time() -> None:
         ([PlannedResponse([b": waiting\n\n", HANG])], "timed out"),
         ([PlannedResponse([encode_delta(content="Twenty "), HANG])], "timed out"),
         ([PlannedResponse([encode_delta(content="Twenty weeks"), b""])], "the stream ended before the answer did"),
-        ([PlannedResponse([encode_delta(content="Twenty weeks"), b"data: {broken\n\n"])], "not JSON of the protocol"),
+        (
+            [PlannedResponse([encode_delta(content="Twenty weeks"), b"data: {broken\n\n"])],
+            "not JSON that follows the protocol",
+        ),
         (
             [
                 PlannedResponse(
@@ -326,8 +329,8 @@ def test_white_space_without_a_citation_is_checked_in_linear_time() -> None:
             [make_refusal(500, "no memory"), make_refusal(503, "still none")],
             "after 2 attempts (status 503: still none)",
         ),
-        ([make_refusal(429, "slow down", Retry_After="3600")], "the server asks to wait 3600 s"),
-        ([make_refusal(400, "the prompt exceeds the context")], "SET prompt_tokens to less"),
+        ([make_refusal(429, "slow down", Retry_After="3600")], "the server asked kvstore to wait 3600 s"),
+        ([make_refusal(400, "the prompt exceeds the context")], "SET a lower prompt_tokens"),
         ([make_refusal(400, "request (9 tokens) exceeds the context size (8 tokens)")] * 2, "context size (8 tokens)"),
     ],
 )
@@ -359,7 +362,7 @@ def test_a_closed_port(filled_store: kvstore.Store, server: Server) -> None:
         cursor = filled_store.execute(f"ASK '{QUESTION}'")
     assert cursor.message is not None
     assert "no answer after 3 attempts" in cursor.message
-    assert "check that the server runs, or SET base_url" in cursor.message
+    assert "check that the server is running, or SET base_url" in cursor.message
     assert not cursor.failed
     assert [row[2:4] for row in cursor] == [(True, None)]
 
@@ -392,10 +395,10 @@ def test_a_busy_server_is_asked_again_until_a_token_came(filled_store: kvstore.S
             PlannedResponse([b"<html>welcome</html>"], kind="text/html"),
             "of type text/html, not JSON or an event stream",
         ),
-        (PlannedResponse([b"{broken"], kind="application/json"), "not JSON of the protocol"),
-        (PlannedResponse([b'{"choices": 7}'], kind="application/json"), "not JSON of the protocol"),
-        (PlannedResponse([encode_event(b"[1]")]), "not JSON of the protocol"),
-        (PlannedResponse([encode_delta(content=7)]), "must be text and is not"),  # type: ignore[arg-type]
+        (PlannedResponse([b"{broken"], kind="application/json"), "not JSON that follows the protocol"),
+        (PlannedResponse([b'{"choices": 7}'], kind="application/json"), "not JSON that follows the protocol"),
+        (PlannedResponse([encode_event(b"[1]")]), "not JSON that follows the protocol"),
+        (PlannedResponse([encode_delta(content=7)]), "must be text, but is not"),  # type: ignore[arg-type]
         (PlannedResponse([encode_event({"error": {"message": f"key {KEY} spent"}})]), r"key \*\*\* spent"),
         (PlannedResponse([b"{}"], 307, headers={"Location": "http://127.0.0.1:9/"}), "status 307"),
     ],
@@ -464,7 +467,7 @@ def test_a_model_that_repeats_itself_is_stopped(filled_store: kvstore.Store, ser
     ] * 2
     for _ in range(2):  # nor is it kept
         answer = filled_store.ask(QUESTION)
-        assert answer.problem == "this answer was ended because the model repeated itself"
+        assert answer.problem == "this answer was cut off because the model repeated itself"
         assert answer.text.count("or so") < 20
     assert server.client_left.wait(5)
 
@@ -588,7 +591,7 @@ def test_a_key_that_cannot_be_sent_is_named_by_its_variable(
 ) -> None:
     # An environment cannot hold a NUL, but what an application puts into os.environ's place can.
     monkeypatch.setattr(os, "environ", {**os.environ, llm.KEY_VARIABLE: key})
-    with pytest.raises(errors.ModelError, match=f"{llm.KEY_VARIABLE}: the key contains a line end") as raised:
+    with pytest.raises(errors.ModelError, match=f"{llm.KEY_VARIABLE}: the key contains a space, line break") as raised:
         filled_store.ask(QUESTION)
     assert KEY[:6] not in format_error_chain(raised.value)
     assert server.requests == []
@@ -631,11 +634,11 @@ def test_no_key_is_ever_shown(filled_store: kvstore.Store, server: Server, monke
         (f"http://user:{KEY}@host/v1", no_user),
         (f"http://host/v1?key={KEY}", no_user),
         (f"http://host/v1#{KEY}", no_user),
-        (f"http:/user:{KEY}@host/v1", "is not an address"),
-        (f"http://user:{KEY}@[host/v1", "is not an address"),
-        (f"http://user:{KEY}\u2100@host/v1", "is not an address"),
-        (f"http://host:{KEY}/v1", "is not an address"),
-        (KEY, "is not an address"),
+        (f"http:/user:{KEY}@host/v1", "is not the URL of an endpoint"),
+        (f"http://user:{KEY}@[host/v1", "is not the URL of an endpoint"),
+        (f"http://user:{KEY}\u2100@host/v1", "is not the URL of an endpoint"),
+        (f"http://host:{KEY}/v1", "is not the URL of an endpoint"),
+        (KEY, "is not the URL of an endpoint"),
     ):
         with pytest.raises(errors.InputError, match=f"base_url.*{why}") as raised:
             filled_store.set("base_url", address)
@@ -644,7 +647,7 @@ def test_no_key_is_ever_shown(filled_store: kvstore.Store, server: Server, monke
         with pytest.raises(errors.ModelError, match=f"{llm.URL_VARIABLE}.*{why}") as refused:
             filled_store.ask(QUESTION)
         assert KEY not in format_error_chain(refused.value)
-    with pytest.raises(errors.InputError, match="is not an address"):
+    with pytest.raises(errors.InputError, match="is not the URL of an endpoint"):
         filled_store.set("base_url", "localhost:11434")
     monkeypatch.setenv(llm.URL_VARIABLE, server.url)
     server.planned_responses = [stream_answer("Twenty weeks [1].")] * 2
@@ -711,8 +714,8 @@ def test_a_prompt_keeps_whole_passages_in_order_of_rank_within_its_budget(texts:
     try:
         prompt = build_prompt(evidence, budget)
     except errors.InputError as error:
-        assert f"prompt_tokens = {budget} has no room" in str(error)
-        least = int(str(error).rpartition("= ")[2].partition(",")[0])
+        assert f"prompt_tokens = {budget} leaves no room" in str(error)
+        least = int(str(error).rpartition("= ")[2].removesuffix(" or more"))
         assert build_prompt(evidence, least).passages
         return
     assert prompt.tokens <= budget
@@ -804,11 +807,14 @@ def test_an_answer_without_citations_gets_those_that_its_sentences_match(
     server.planned_responses = [stream_answer("Parental leave lasts for twenty weeks. The weather is fine.")]
     answer = filled_store.ask(QUESTION)
     assert [citation.document for citation in answer.citations] == ["leave"] and not answer.extractive
-    assert answer.problem == "the model cited no passage; the citations are those that its sentences match"
+    assert (
+        answer.problem
+        == "the model cited no passages; kvstore added the citations by comparing its sentences with the passages"
+    )
     server.planned_responses = [stream_answer("Ships sail across the stormy ocean.")]
     answer = filled_store.ask(QUESTION, model="other")
     assert answer.extractive and answer.citations and answer.problem is not None
-    assert "its answer cites no passage, and no sentence of it matches one ('Ships sail across" in answer.problem
+    assert "the answer cites no passages, and none of its sentences matches one ('Ships sail across" in answer.problem
 
 
 def test_explain_shows_the_prompt_and_analyze_sends_it(filled_store: kvstore.Store, server: Server) -> None:

@@ -261,18 +261,18 @@ def get_filter_step(store: kvstore.Store, where: str) -> tuple[int | None, str]:
 def test_explain_shows_how_documents_were_found_and_sees_changes(store: kvstore.Store) -> None:
     for number in range(6):
         store.put(str(number), "Tea is drunk hot.", meta={"n": number, "long": "l" * (100 * number)})
-    assert get_filter_step(store, "meta ->> 'n' < 3") == (3, "by the index of values")
+    assert get_filter_step(store, "meta ->> 'n' < 3") == (3, "by the metadata index")
     assert get_filter_step(store, "meta ->> 'n' < 3") == (3, "from the cache")
     assert get_filter_step(store, "length(meta) < 230") == (3, "6 documents read")
     assert get_filter_step(store, "meta ->> 'n' < 5 AND length(meta) > 230") == (
         2,
-        "by the index of values, 5 documents read",
+        "by the metadata index, 5 documents read",
     )
-    assert get_filter_step(store, "meta ->> 'long' >= 'l'") == (5, "by the index of values, 3 documents read")
+    assert get_filter_step(store, "meta ->> 'long' >= 'l'") == (5, "by the metadata index, 3 documents read")
     for _ in range(2):
         assert get_filter_step(store, "changed > datetime('now', '-1 day')") == (6, "6 documents read")
     store.delete("1")
-    assert get_filter_step(store, "meta ->> 'n' < 3") == (2, "by the index of values")
+    assert get_filter_step(store, "meta ->> 'n' < 3") == (2, "by the metadata index")
 
 
 def test_select_enters_documents_by_title_and_source(store: kvstore.Store) -> None:
@@ -361,7 +361,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
                 numbers_in_range = document_filter.allowed.documents[document_filter.allowed.documents < documents]
                 assert (numbers_in_range.tolist(), document_filter.detail) == (
                     expected_numbers.tolist(),
-                    "by the index of values",
+                    "by the metadata index",
                 )
                 assert document_filter.allowed.num_chunks == int((document_filter.allowed.documents % 5).sum())
 

@@ -244,12 +244,12 @@ def test_unusable_plugins_are_named_and_stop_nothing(
     )
     install("poetical", "suffixes = ['.poem']\nread = print\n", readers={"poems": "poetical"})
     assert find_problems() == {
-        "hashing": "kvstore itself has this name",
+        "hashing": "kvstore itself already uses this name",
         "soup": "AttributeError: module 'faulty' has no attribute 'gone'",
         "nothing": "it must be a class or function that returns an embedder, not 1",
         "ink": "ModuleNotFoundError: No module named 'missing_module'",
         "bare": "its suffixes must be a tuple of lowercase suffixes such as '.adoc', not None",
-        "poems": "kvstore-poems and poetical each add this name",
+        "poems": "kvstore-poems and poetical all add this name",
         "one": "it makes 1, which is not a strategy: it has no name and no description and no options and no retrieve",
         "ends": "SystemExit: 3",
         "kvstore.painters": "kvstore has no such entry points; there are kvstore.embedders, kvstore.readers, "
@@ -328,7 +328,7 @@ def test_a_failing_plugin_is_named_in_the_error(
     whose = "of the package failing 1.0"
     for name, message in (
         ("failing:none", rf"the embedder 'failing' {whose} failed \(RuntimeError: no model\)"),
-        ("failing:other", rf"{whose} has the name 'other', under which no store can open it again"),
+        ("failing:other", rf"{whose} has the name 'other', by which no store could find it again"),
         ("failing", rf"{whose} failed \(RuntimeError: out of order\)"),
         ("failing:flat", rf"{whose} returned vectors of shape \(1, 2\).*must be \(1, 4\)"),
         ("failing:large", rf"{whose} returned no vectors, but .*\(OverflowError: .*must be \(1, 4\)"),

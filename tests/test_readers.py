@@ -114,7 +114,7 @@ def test_an_empty_file_is_passed_over(format: str, data: bytes) -> None:
 def test_unknown_suffixes_are_sniffed() -> None:
     assert read_one("plain", "README").format == "text"
     assert read_one("plain".encode("utf-16"), "a.dat").text == "plain"
-    assert "name its format with AS" in read_refused(b"\x7fELF\0\0", "program")
+    assert "specify its format with AS" in read_refused(b"\x7fELF\0\0", "program")
     assert read_one("# Not a heading", "a.md", "text").format == "text"
 
 
@@ -1003,7 +1003,7 @@ def test_pdf_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, capfd: pytest.
     writer.encrypt("secret", algorithm="RC4-128")
     locked = io.BytesIO()
     writer.write(locked)
-    assert "locked with a password" in read_refused(locked.getvalue(), "a.pdf")
+    assert "protected by a password" in read_refused(locked.getvalue(), "a.pdf")
     assert "run OCR first" in read_refused(make_pdf([[], []]), "a.pdf")
     assert "damaged" in read_refused(b"%PDF-1.4\n" + b"junk" * 100, "a.pdf")
     assert "damaged" in read_refused(good[: len(good) // 3], "a.pdf")
@@ -1123,7 +1123,9 @@ def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "has no text" in read_refused(empty, "a.docx")
     assert "damaged or not DOCX" in read_refused(empty[: len(empty) // 2], "a.docx")
     assert "damaged or not DOCX" in read_refused(b"PK\x03\x04 not a zip", "a.docx")
-    assert "old .doc file or locked" in read_refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx")
+    assert "old .doc file or protected by a password" in read_refused(
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx"
+    )
     monkeypatch.setitem(sys.modules, "docx", None)
     assert "pip install 'kvstore-db[documents]'" in read_refused(empty, "a.docx")
 
@@ -1171,7 +1173,7 @@ def test_a_bad_row_does_not_lose_the_others() -> None:
 
 
 def test_csv_that_cannot_be_read() -> None:
-    assert "names the column 'a' twice" in read_refused("a,a\n1,2\n", "a.csv")
+    assert "the header contains the column 'a' twice" in read_refused("a,a\n1,2\n", "a.csv")
     assert "no rows" in read_refused("a,b\n", "a.csv")
 
 
@@ -1359,7 +1361,7 @@ def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
         (b'{"text": "x", "n": 123456789012345678901}', "64 bits"),
         (b'{"text": "x\\ud800"}', "surrogate"),
         (b'{"text": "x", "m": {"\\u0000": 1}}', "not valid text"),
-        (b'{"text": "\xff"}', "byte 0xFF at offset 26 is not valid UTF-8; name the encoding"),
+        (b'{"text": "\xff"}', "byte 0xFF at offset 26 is not valid UTF-8; specify the encoding"),
     ],
 )
 def test_a_bad_line_does_not_lose_the_others(line: bytes, reason: str) -> None:

@@ -118,7 +118,7 @@ def test_within_limits_the_tokens_of_all_hits(filled_store: kvstore.Store) -> No
 
 def test_a_retired_option_warns_and_has_no_effect(filled_store: kvstore.Store) -> None:
     hits = filled_store.retrieve("London engine").hits
-    with pytest.warns(FutureWarning, match="adaptive: the option words is a constant now"):
+    with pytest.warns(FutureWarning, match="adaptive: the option words no longer has any effect"):
         assert filled_store.retrieve("London engine", options={"words": 1}).hits == hits
     with pytest.raises(errors.InputError, match="no option 'wrods'"):
         filled_store.retrieve("London engine", options={"wrods": 1})
@@ -134,7 +134,7 @@ def test_options_are_checked(filled_store: kvstore.Store) -> None:
             filled_store.retrieve("x", **wrong)
     with pytest.raises(errors.InputError, match="empty"):
         filled_store.ask("  ")
-    with pytest.raises(errors.InputError, match="SEARCH uses"):
+    with pytest.raises(errors.InputError, match="SEARCH supports"):
         filled_store.search("x", using="bridge")
 
 

@@ -1163,7 +1163,7 @@ def test_a_shell_without_a_store_has_an_empty_one_that_it_deletes(
     before = set(Path("/dev/shm").glob("kvstore-*")) if Path("/dev/shm").exists() else set()
     assert cli.run(["shell", "--embedder", "hashing", *statements]) == 0
     out, error = capsys.readouterr()
-    assert out == "key\na\n" and "in memory and ends with the shell" in error
+    assert out == "key\na\n" and "in memory and is deleted when the shell exits" in error
     assert "the store is empty" not in error
     assert cli.run(["shell", "--embedder", "hashing", "-c", "SEARCH 'one'"]) == 0
     assert "the store is empty; INGEST 'FOLDER'; stores the files of a folder" in capsys.readouterr().err

@@ -102,8 +102,8 @@ def test_a_file_of_questions_is_read_as_it_was_written(harbor_store: kvstore.Sto
         ("{", "questions.jsonl:1: is not JSON"),
         ('{"answer": "x"}', "questions.jsonl:1: has no question"),
         ('{"question": "x", "kind": "y"}', "the kind 'y' is not one of answerable, near, foreign"),
-        ('{"question": "x", "start": 1, "end": 2}', "start and end are bytes of one document"),
-        ('{"question": "x", "gold": "key"}', "answers and gold are lists"),
+        ('{"question": "x", "start": 1, "end": 2}', "start and end must be byte offsets in one document"),
+        ('{"question": "x", "gold": "key"}', "answers and gold must be lists of strings"),
     ],
 )
 def test_an_invalid_file_of_questions_is_named(text: str, message: str, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_report_compares_strategies_and_settings(harbor_store: kvstore.Store) 
 
 
 def test_a_store_without_documents_has_no_questions(store: kvstore.Store) -> None:
-    with pytest.raises(InputError, match="no questions can be made from its documents"):
+    with pytest.raises(InputError, match="no questions can be generated from its documents"):
         evaluate_store(store)
 
 
@@ -183,7 +183,7 @@ def test_gold_documents_that_the_store_does_not_have_are_reported(
     questions.write_text("".join(json.dumps({"question": text, "document": key}) + "\n" for text, key in rows))
     command = ["evaluate", str(harbor_store.path), "--strategy", "lexical", "--no-chunk-sizes", "--questions"]
     assert run([*command, str(questions)]) == 0
-    message = "the store does not have 2 gold documents of the questions, so no hit can count: 'Pier.md', 'tower.md'"
+    message = "the store lacks 2 gold documents, so their questions cannot get a hit: 'Pier.md', 'tower.md'"
     assert message in capfd.readouterr().err
     assert run([*command, str(questions), "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["missing_documents"] == ["Pier.md", "tower.md"]

@@ -192,7 +192,7 @@ def test_a_long_document_is_read_in_parts(voyages_store: kvstore.Store) -> None:
         ("drop", {}, "there is no tool 'drop'; tools are retrieve, ask, lookup"),
         ("put", {"key": "a", "text": "b"}, "there is no tool 'put'"),
         ("retrieve", {}, "retrieve needs the argument question"),
-        ("retrieve", {"question": ["a"]}, "question must be a text"),
+        ("retrieve", {"question": ["a"]}, "question must be a string"),
         (
             "retrieve",
             {"question": "a", "limit": 3},
@@ -207,7 +207,7 @@ def test_a_long_document_is_read_in_parts(voyages_store: kvstore.Store) -> None:
         ("ask", {"question": "a", "where": "1 MODEL 'dear'"}, "MODEL"),
         ("ask", {"question": "a", "where": "nope = 1"}, "there is no column nope"),
         ("expand", {"name": "India", "direction": "sideways"}, "direction must be one of up, down, both"),
-        ("select", {"sql": "DELETE FROM documents WHERE 1"}, "this tool runs SELECT, WITH, VALUES"),
+        ("select", {"sql": "DELETE FROM documents WHERE 1"}, "this tool runs only SELECT, WITH, VALUES"),
         ("select", {"sql": "/* */ ASK 'a' MODEL 'dear'"}, "not 'ASK'"),
         ("select", {"sql": "SELECT 1; SELECT 2"}, "exactly one statement"),
         ("select", {"sql": "SELECT nme FROM entities"}, "(?s)did you mean name.*\n +\\^"),

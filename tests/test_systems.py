@@ -268,7 +268,7 @@ def test_unmaintained_structures_are_not_changed(make_store: MakeStore, set_toy_
             fill_store(newer)
         set_toy_version(1)
         older = make_store()
-        with pytest.raises(ReadOnlyError, match=r"it keeps toy \(version 2\), which .*; update kvstore"):
+        with pytest.raises(ReadOnlyError, match=r"it contains toy \(version 2\), which .*; upgrade kvstore"):
             older.put("milk", "Milk.")
         older.close()
     unknowing = make_store()
@@ -279,12 +279,12 @@ def test_unmaintained_structures_are_not_changed(make_store: MakeStore, set_toy_
         lambda: unknowing.create_index("vectors"),
         lambda: unknowing.execute("BACKUP TO 'copy'"),
     ):
-        with pytest.raises(ReadOnlyError, match="update kvstore"):
+        with pytest.raises(ReadOnlyError, match="upgrade kvstore"):
             change()
     assert unknowing.check() == []
     assert unknowing.retrieve("Who brought tea to Darjeeling?").hits[0].document == "tea"
     unknowing.close()
-    with pytest.raises(StoreFormatError, match="update kvstore"):
+    with pytest.raises(StoreFormatError, match="upgrade kvstore"):
         kvstore.migrate(store.path)
 
 
@@ -295,7 +295,7 @@ def test_a_writer_opened_before_another_added_a_structure_is_refused(make_store:
     store.put("milk", "Milk.")
     with store._session.environment.write() as view:
         view.put("meta", b"structures", records.pack({"passage_graph": 1, "later": 1}))
-    with pytest.raises(StoreFormatError, match=r"it keeps later \(version 1\)"):
+    with pytest.raises(StoreFormatError, match=r"it contains later \(version 1\)"):
         store.put("tea", "Tea.")
     store.close()
 
@@ -311,9 +311,9 @@ def set_toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 def test_unregistered_systems_are_unknown_and_names_are_unique(make_store: MakeStore) -> None:
     take_back = register(TOY)
-    with pytest.raises(InputError, match="there is a system 'toy' already"):
+    with pytest.raises(InputError, match="a system 'toy' already exists"):
         register(TOY)
-    with pytest.raises(InputError, match="there is a strategy 'graph' already"):
+    with pytest.raises(InputError, match="a strategy 'graph' already exists"):
         register(System("other", "", strategies=(type("Graph", (LongWords,), {"name": "graph"})(),)))
     store = make_store()
     assert store.execute("SELECT * FROM word_lengths").fetchall() == []
@@ -354,7 +354,7 @@ def test_the_tables_of_a_system_are_described(make_store: MakeStore, toy: System
         store.execute("DESCRIBE length '99'")
     with pytest.raises(InputError, match="no kind of thing to DESCRIBE 'lenght'; did you mean length"):
         store.execute("DESCRIBE lenght '5'")
-    with pytest.raises(InputError, match="there is a kind of thing to DESCRIBE 'entity' already"):
+    with pytest.raises(InputError, match="a kind of thing to DESCRIBE 'entity' already exists"):
         register(System("other", "", descriptions=(Description("entity", get_length),)))
 
 

@@ -107,7 +107,7 @@ def test_a_condition_composes_with_every_statement(leave_store: kvstore.Store) -
 
     phrase = """content MATCH '"parental leave"'"""
     ((_, detail, count),) = list_rows(f"EXPLAIN SEARCH 'leave' USING lexical WHERE {phrase}")[:1]
-    assert (detail, count) == ("by the postings of words and the index of values, 2 documents read", 1)
+    assert (detail, count) == ("by the word index and the metadata index, 2 documents read", 1)
     for using in ("lexical", "vector", "hybrid", "adaptive"):
         assert {row[2] for row in list_rows(f"RETRIEVE 'leave' USING {using} WHERE {phrase}")} == {"a"}
     assert list_rows("SELECT key FROM documents WHERE NOT content MATCH 'parental'") == [("c",)]

@@ -232,7 +232,7 @@ def test_invalid_files_are_reported_and_the_rest_continues(tea_store: kvstore.St
     assert (report.changed, report.unchanged) == (1, 1)
     reasons = {failure.place.removeprefix(f"{path}:"): failure.reason for failure in report.failures}
     assert set(reasons) == {"1", "2", "3", "4", "5", "6", "7", "8"}
-    assert reasons["1"].startswith("triples 1, 3 were left out; write each triple as three nonempty texts")
+    assert reasons["1"].startswith("triples 1, 3 were left out; write each triple as three nonempty strings")
     assert "there is no document 'nowhere'" in reasons["2"]
     assert "must be the key of a document" in reasons["3"]
     assert "must be lists" in reasons["4"]

@@ -162,7 +162,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.put("a", "b", titel="c"), "put() has no argument 'titel'; did you mean 'title'?"),
         (lambda store: store.get(ids=["a"]), "get() has no argument 'ids'; its argument is key"),
         (lambda store: store.delete(where="1"), "delete() has no argument 'where'; its argument is key"),
-        (lambda store: store.set("tops", 3), "there is no setting 'tops' to SET; did you mean top?"),
+        (lambda store: store.set("tops", 3), "there is no session setting 'tops'; did you mean top?"),
         (lambda store: store.put("a"), "put() is missing the argument 'text'"),
         (
             lambda store: store.vectors(["a"]),
@@ -180,7 +180,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.get("a", "b"), "get() takes 1 value without a name (key), not 2; remove the others"),
         (
             lambda store: store.put_many({"key": "a", "text": "A."}),
-            "put_many(): documents must be a sequence of mappings, not one; put() stores one document",
+            "put_many(): documents must be a sequence of mappings, not one mapping; put() stores one document",
         ),
         (
             lambda store: store.keys(where="topic = 'tea'"),
@@ -221,7 +221,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
             "limit must be a whole number of at most 308 digits, not an int",
         ),
         (lambda store: store.ingest("x", time_limit=10**5000), "time_limit must be a number of at most 308 digits"),
-        (lambda store: store.ingest("x", options={"a": 10**5000}), "options must be texts and numbers by name"),
+        (lambda store: store.ingest("x", options={"a": 10**5000}), "options must map names to text or numbers"),
         (
             lambda store: store.retrieve("x", options={"fill": 10**76}),
             "option fill must be one of none, hybrid, not 1000",
@@ -239,7 +239,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.execute("SELECT 1").fetchmany(10**76), "size takes 0 to 9,223,372,036,854,775,807"),
         (lambda store: store.execute("SELECT 1").fetchmany(-1), "size takes 0 or more, not -1"),
         (lambda store: store.execute("LOOKUP 'x' LIMIT ?", (10**76,)), "from 0 to 10^18 - 1, but the value"),
-        (lambda store: store.execute("SET top = ?", (10**5000,)), "a number of more than 308 digits; give it as text"),
+        (lambda store: store.execute("SET top = ?", (10**5000,)), "a number of more than 308 digits; pass it as text"),
         (lambda store: store.execute("SET top = ?", (10**76,)), "top must be between"),
         (lambda store: store.get(5), "get(): key must be text, not int 5"),
         (lambda store: store.lookup("x", 5), "lookup(): names must be text, not int 5"),
@@ -252,7 +252,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
             "keys must be a sequence, such as a list, not str",
         ),
         (lambda store: store.ingest(["a\0b"]), "a path to ingest must be a path without NUL characters"),
-        (lambda store: store.ingest("x", options={1: 2}), "options must be texts and numbers by name"),
+        (lambda store: store.ingest("x", options={1: 2}), "options must map names to text or numbers"),
         (lambda store: kvstore.open("x", embedder=5), "embedder must be a name, or an object"),
         (lambda store: store.execute(5), "execute(): sql must be text, not int 5"),
     ],

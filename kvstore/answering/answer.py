@@ -113,7 +113,7 @@ class Answer(Columnar):
             remarks.append(f"removed {numbers}: the model was given no passage with {ending}")
         if self.weighed is not None and self.weighed.unknown and not self.abstained:
             names = " or ".join(self.weighed.unknown)
-            remarks.append(f"no document names {names}; the answer may be about something else")
+            remarks.append(f"no document mentions {names}; the answer may be about something else")
         return remarks
 
 
@@ -254,11 +254,13 @@ def _describe_problems(response: ModelAnswer, *, is_cited: bool) -> str | None:
     """
     problems = []
     if response.is_loop:
-        problems.append("this answer was ended because the model repeated itself")
+        problems.append("this answer was cut off because the model repeated itself")
     elif response.is_truncated:
         problems.append("this answer is incomplete because the model reached its token limit")
     if not is_cited:
-        problems.append("the model cited no passage; the citations are those that its sentences match")
+        problems.append(
+            "the model cited no passages; kvstore added the citations by comparing its sentences with the passages"
+        )
     return "; ".join(problems) or None
 
 
@@ -274,7 +276,7 @@ def _match_passages(text: str, passages: Sequence[Hit], model: LanguageModel) ->
         model.num_refused += 1
         shown_text = f"{text[:_MAX_SHOWN_CHARACTERS]}{'...' if len(text) > _MAX_SHOWN_CHARACTERS else ''}"
         raise ModelUnavailableError(
-            f"language model {model.name!r}: its answer cites no passage, and no sentence of it matches one "
-            f"({shown_text!r}); use another model"
+            f"language model {model.name!r}: the answer cites no passages, and none of its sentences matches "
+            f"one ({shown_text!r}); use another model"
         )
     return numbers

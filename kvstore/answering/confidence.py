@@ -124,7 +124,7 @@ class Confidence:
         if self.overview:
             return f"{self.value:.2f}: the question asks for an overview, and the hits are one"
         if self.formless:
-            return f"{self.value:.2f}: no passage has any {self.formless}"
+            return f"{self.value:.2f}: no passage contains any {self.formless}"
         cosines = (("similarity", self.similarity), ("nearby", self.nearby))
         similarities = "".join(f"{name} {value:.2f}, " for name, value in cosines if value is not None)
         if self.reading is not None:

@@ -87,7 +87,7 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         passage_sizes = (token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) for hit in hits)
         min_tokens = fixed_tokens + 1 + min(passage_sizes)
         raise InputError(
-            f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {min_tokens}, or more"
+            f"prompt_tokens = {budget} leaves no room for a passage; SET prompt_tokens = {min_tokens} or more"
         )
     points = [line for line in map(to_one_line, evidence.points) if token_budget.try_add(line)]
     relations = [line for line in map(to_one_line, evidence.context) if token_budget.try_add(line)]

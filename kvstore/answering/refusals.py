@@ -44,9 +44,9 @@ def build_refusal(
         return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
     heading = NO_ANSWER
     if confidence.unknown:
-        heading += f" No document names {' or '.join(confidence.unknown)}."
+        heading += f" No document mentions {' or '.join(confidence.unknown)}."
     if confidence.formless:
-        heading += f" No passage found has any {confidence.formless}."
+        heading += f" No passage contains any {confidence.formless}."
     if any(hit.kind in ("summary", "report") for hit in evidence.hits):
         citations = [cite_hit(number, hit) for number, hit in enumerate(evidence.hits[:MAX_NEAREST], 1)]
         paragraphs = [

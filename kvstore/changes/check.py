@@ -430,7 +430,7 @@ class _Checker:
             lambda: ((key, entry.entity) for key, entry in state.filter.iter_entries()), state.entities.iter_names
         )
         for key in sorted({key for (key, _), _ in differences})[:_MAX_REPORTED_NAMES]:
-            yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
+            yield f"entity {key!r} is in the entity filter or in the table of entities, but not in both"
         if any(find_differences(iter_record_names, state.entities.iter_names)):
             yield "the index of names does not agree with the entities"
         stated_kinds = {kind for fact in list_stated_fact_kinds() for kind in fact.kinds}

@@ -306,8 +306,8 @@ class BatchedChanges:
                 record = changes.documents.find_by_key(key)
                 if record is None or record.digest != digest:
                     raise TransactionError(
-                        f"another transaction changed document {key!r} while the store grew, and nothing of this one "
-                        "was stored; run it again"
+                        f"another transaction changed document {key!r} while the store was growing, so this "
+                        "transaction was not committed; run it again"
                     )
             # Derive the data again: another process may have changed which derived data the store keeps.
             complete_pending(pending, changes.state, self._session.store.embedder.embed)

@@ -49,7 +49,9 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
     for unknown or missing arguments, InputError for an invalid document; both name its position.
     """
     if isinstance(documents, Mapping):
-        raise ArgumentError("put_many(): documents must be a sequence of mappings, not one; put() stores one document")
+        raise ArgumentError(
+            "put_many(): documents must be a sequence of mappings, not one mapping; put() stores one document"
+        )
     parameters = {name: type for name, type in put.__annotations__.items() if name != "return"}
     mappings = list(documents)
     checked_documents = []
@@ -57,7 +59,7 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
         with _locate_errors(position, len(mappings)):
             if not isinstance(arguments, Mapping):
                 raise ArgumentError(
-                    f"it must be a mapping of the arguments of put() by their names, not {format_value(arguments)}"
+                    f"it must map the names of put() arguments to values, not {format_value(arguments)}"
                 )
             arguments = _drop_missing_values(arguments)
             check_clauses("put", arguments, parameters)

@@ -229,14 +229,14 @@ class Database(Handle):
 
         >>> store.extract("units", model="none")
         Traceback (most recent call last):
-        kvstore.errors.InputError: EXTRACT needs a language model; name one with MODEL (model=), or SET model
+        kvstore.errors.InputError: EXTRACT needs a language model; specify one with MODEL (model=), or SET model
         """
         from .model_extraction import ModelExtraction
 
         self._require_writable("open it for writing to extract")
         language_model = self._session.get_language_model(model)
         if language_model is None:
-            raise InputError("EXTRACT needs a language model; name one with MODEL (model=), or SET model")
+            raise InputError("EXTRACT needs a language model; specify one with MODEL (model=), or SET model")
         extraction = ModelExtraction(self, kind, where=where, parameters=parameters, share=share, within=within, by=by)
         try:
             return extraction.run(language_model, progress)
@@ -455,7 +455,7 @@ class Database(Handle):
 
         language_model = self._session.get_language_model(model)
         if language_model is None:
-            raise InputError("no language model is named; give MODEL 'name', or SET model = 'name'")
+            raise InputError("no language model is set; specify MODEL 'name', or SET model = 'name'")
         try:
             return self._session.store.index_manager.refresh(kind, progress, StructuredModel(language_model, within))
         finally:

@@ -58,8 +58,8 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
     if target.suffix.lower() not in SUFFIXES:
         tables = " or ".join(TABLE_SUFFIXES)
         raise InputError(
-            f"{target}: a whole store is exported as JSON lines, to a file that ends in .jsonl or .ndjson; "
-            f"one table is exported to a file that ends in {tables}"
+            f"{target}: unsupported file type; export a whole store to a file that ends in .jsonl or .ndjson, "
+            f"or one table to a file that ends in {tables}"
         )
     counts = dict.fromkeys((fact_kind.plural for fact_kind in facts.list_fact_kinds()), 0)
     with create_file_atomically(target) as partial_path, partial_path.open("w", encoding="utf-8", newline="\n") as file:
@@ -97,8 +97,8 @@ def _parse_export_path(path: str | os.PathLike[str]) -> Path:
     source = Path(path)
     if source.suffix.lower() in TABLE_SUFFIXES:
         raise InputError(
-            f"{source}: the export of one table is for other programs and cannot be imported; name a file that EXPORT "
-            "TO 'everything.jsonl' wrote"
+            f"{source}: the export of a single table cannot be imported; use a file that "
+            "EXPORT TO 'everything.jsonl' wrote"
         )
     return source
 
@@ -145,7 +145,7 @@ class _ExportReader:
         try:
             if not stat.S_ISREG(self._path.stat().st_mode):
                 raise InputError(
-                    f"{self._path}: cannot be read (a folder, a device or a pipe); name a file that EXPORT wrote"
+                    f"{self._path}: cannot be read (a folder, a device or a pipe); use a file that EXPORT wrote"
                 )
             return self._path.open("rb")
         except OSError as error:
@@ -159,7 +159,7 @@ class _ExportReader:
         line = file.readline(_MAX_LINE + 1)
         if len(line) > _MAX_LINE:
             raise self._make_error(
-                line_number, f"has more than {_MAX_LINE:,} bytes, the limit of a line; name a file that EXPORT wrote"
+                line_number, f"has more than {_MAX_LINE:,} bytes, the limit for a line; use a file that EXPORT wrote"
             )
         return line
 
@@ -171,7 +171,7 @@ class _ExportReader:
         header = self._parse_line(1, self._read_line(file, 1))
         if header.get("format") != FORMAT:
             raise self._make_error(
-                1, f'an export begins with {{"format": "{FORMAT}", ...}}; name a file that EXPORT wrote'
+                1, f'an export begins with {{"format": "{FORMAT}", ...}}; use a file that EXPORT wrote'
             )
         if header.get("version") != VERSION:
             raise self._make_error(
@@ -187,7 +187,7 @@ class _ExportReader:
             raise self._make_error(
                 1,
                 f"the export wrote {expected_lines:,} lines after this one, but the file has {num_lines:,}, so it was "
-                'cut off; copy it again (if you deleted lines on purpose, delete "lines" from this one)',
+                'cut off; copy it again (if you deleted lines on purpose, also delete "lines" from this line)',
             )
 
     def _parse_line(self, line_number: int, line: bytes) -> dict[str, Any]:

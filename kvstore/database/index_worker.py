@@ -275,7 +275,8 @@ def _get_named_index(kind: str) -> Index:
     index = get_index(kind)
     if isinstance(index, FileIndex) and index.companion_of:
         raise InputError(
-            f"index {index.name} is created, refreshed and dropped with {index.companion_of}; name {index.companion_of}"
+            f"index {index.name} is created, refreshed and dropped together with {index.companion_of}; use "
+            f"{index.companion_of}"
         )
     return index
 

@@ -159,13 +159,13 @@ class ModelExtraction:
     ) -> None:
         """Validate the arguments of :meth:`.Database.extract`; raise InputError if they are invalid."""
         if share is not None and within is not None:
-            raise InputError("SHARE and WITHIN both limit the tokens to send; give one of them")
+            raise InputError("SHARE and WITHIN both limit the tokens to send; use only one of them")
         if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
             raise InputError(f"SHARE must be more than 0 and at most 1, not {share!r}")
         if within is not None:
             check_integer("within", within, 1)
         if by is not None and by.lower() not in SCORE_FUNCTIONS:
-            raise InputError(f"there is no method {by!r} of selecting passages; BY takes {', '.join(SCORE_FUNCTIONS)}")
+            raise InputError(f"there is no selection method {by!r}; BY takes {', '.join(SCORE_FUNCTIONS)}")
         self._handle = handle
         self._text_kind: WrittenFact = get_written_fact(kind)
         self._share = share

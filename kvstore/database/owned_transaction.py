@@ -248,7 +248,8 @@ class OwnedTransaction(Queryable):
             if is_other_thread and not self._use_ended.wait_for(lambda: self._num_uses == 0, max_wait):
                 raise TransactionError(
                     f"{self._session.environment.path}: thread {self._thread.name!r} is executing a method of a "
-                    "transaction, or has not finished its dump(), so the store cannot be closed; close it after that"
+                    "transaction, or has not finished its dump(), so the store cannot be closed; wait for the thread, "
+                    "then close the store"
                 )
             if self._is_open:
                 self._closed_message = "the store was closed, which rolled this transaction back; open the store again"

@@ -186,7 +186,7 @@ class Queryable(ABC):
         [('places', 'India')]
         """
         if not names:
-            raise InputError("LOOKUP needs at least one name; name an entity")
+            raise InputError("LOOKUP needs at least one name; specify an entity")
         check_integer("limit", limit, 1)
         with self.state() as state:
             locations = entity_reading.find_all_locations(state, names, limit, self._session.count_lookups)
@@ -222,7 +222,7 @@ class Queryable(ABC):
         """
         names = (entity,) if entity is not None else self._session.last_lookup
         if not names:
-            raise InputError("EXPAND without an entity expands the last LOOKUP, but none was run; name an entity")
+            raise InputError("EXPAND without an entity expands the last LOOKUP, but none was run; specify an entity")
         check_integer("depth", depth, 0)
         check_integer("limit", limit, 1)
         with self.state() as state:
@@ -304,7 +304,7 @@ class Queryable(ABC):
         check_integer("depth", depth, 1, MAX_ROWS)
         index = get_index(kind)
         if not isinstance(index, GenerationIndex) or not index.has_outline:
-            raise InputError(f"index {index.name} has no groups; name an index such as topics")
+            raise InputError(f"index {index.name} has no groups; use an index such as topics")
         with self.state() as state:
             generation = bind_generation(state, index)
             if generation is None:
@@ -368,7 +368,7 @@ class Queryable(ABC):
         ['coffee']
         """
         if using.lower() not in ("vector", "lexical", "hybrid"):
-            raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
+            raise InputError(f"SEARCH supports vector, lexical and hybrid, not {using!r}; for others, use RETRIEVE")
         from .question_retrieval import prepare_query
 
         with self.state() as state:

@@ -94,7 +94,7 @@ def prepare_query(
         )
     accepts_vector = allow_empty and strategy.name != "lexical"
     if not question.strip() and not (accepts_vector and vector is not None):
-        raise InputError(f"the question is empty; ask something{' or give a vector' if accepts_vector else ''}")
+        raise InputError(f"the question is empty; enter a question{' or pass a vector' if accepts_vector else ''}")
     for name, value in (("top", top), ("depth", depth)):
         if value is not None:  # otherwise, the setting is used, which is valid
             check_integer(name, value, *RANGES[name])
@@ -176,9 +176,9 @@ def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.Ar
     from ..retrieval.fused_strategy import FusedStrategy
 
     if not all(isinstance(question, str) for question in questions):
-        raise InputError("a question must be text; give one text or a list of texts")
+        raise InputError("a question must be a string; pass a string or a list of strings")
     if not questions or not all(question.strip() for question in questions):
-        raise InputError("a question is empty; ask something")
+        raise InputError("a question is empty; enter a question")
     if vector is not None:
         raise InputError("a vector belongs to a single question; pass one question, or omit the vector")
     strategies = getattr(strategy, "strategies", (strategy,))

@@ -109,7 +109,9 @@ def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matri
     records = [state.chunks.find(_find_chunk_id(state, chunk)) for chunk in chunks]
     missing_chunks = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
     if missing_chunks:
-        raise InputError(f"there is no chunk {missing_chunks[0]}; SELECT id, document, ordinal FROM chunks lists them")
+        raise InputError(
+            f"there is no chunk {missing_chunks[0]}; SELECT id, document, ordinal FROM chunks lists the chunks"
+        )
     return state.vectors.gather([(record.block, record.row) for record in records if record is not None])
 
 

@@ -136,7 +136,7 @@ class Transaction(OwnedTransaction):
         for key, origin in origins.items():
             check_text("a key", key)
             if not isinstance(origin, str | None):
-                raise ArgumentError(f"an origin is a text or None, not {origin!r}")
+                raise ArgumentError(f"an origin must be a string or None, not {origin!r}")
             num_moved += int(self._changes.set_origin(key, origin))
         return num_moved
 
@@ -397,7 +397,7 @@ class Transaction(OwnedTransaction):
                 raise make_document_error(state, key)
         if document.format == PAIRS_FORMAT:
             raise InputError(
-                f"document {key!r} consists of pairs and cannot have {fact_kind.plural}; name a document with a text"
+                f"document {key!r} consists of pairs and cannot have {fact_kind.plural}; use a document that has text"
             )
 
     @in_owner_thread

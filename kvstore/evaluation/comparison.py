@@ -87,7 +87,7 @@ class Advice:
         gain = f"{self.gain:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
         if self.is_certain:
             return f"{self.compared}: {self.name} is better than {self.current}: {gain}"
-        return f"{self.compared}: keep {self.current}; {self.name} is not certainly better: {gain}"
+        return f"{self.compared}: keep {self.current}; {self.name} is not significantly better: {gain}"
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def evaluate_store(
         questions = make_questions(store, limit)
         if not questions:
             raise InputError(
-                f"{store.path}: no questions can be made from its documents; ingest more, or name a file of questions"
+                f"{store.path}: no questions can be generated from its documents; ingest more documents, or specify a "
+                "question file"
             )
     current_settings = {name: value for name, value, _ in store.settings_table()}
     strategy, reranker = str(current_settings["strategy"]), str(current_settings["reranker"])

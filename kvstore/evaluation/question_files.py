@@ -104,9 +104,9 @@ def read_questions(path: Path) -> list[Question]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); name a file of questions") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}); specify a question file") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text ({error}); name a file of questions") from error
+        raise InputError(f"{path}: is not UTF-8 text ({error}); specify a question file") from error
     are_objects = path.suffix in (".jsonl", ".ndjson") or next(iter(lines), "").startswith("{")
     questions = []
     for number, line in enumerate(lines, 1):
@@ -140,7 +140,9 @@ def _parse_line(line: str, location: str) -> Question:
     are_texts = all(isinstance(text, str) for text in (*answers, *gold))
     is_valid_span = span is None or (len(gold) == 1 and all(isinstance(offset, int) for offset in span))
     if not are_texts or not is_valid_span or isinstance(answers, str) or isinstance(gold, str):
-        raise InputError(f"{location}: answers and gold are lists of texts; start and end are bytes of one document")
+        raise InputError(
+            f"{location}: answers and gold must be lists of strings; start and end must be byte offsets in one document"
+        )
     return make_question(
         row["question"], cast("Kind", kind), answers=answers, gold=gold, span=span, part=str(row.get("part") or "")
     )

@@ -123,10 +123,10 @@ class PluginGroup(Generic[Converted]):
         Raises PluginError for a name that is reserved or ambiguous, and any exception of the package.
         """
         if plugin.name in self._get_reserved_names():
-            raise PluginError("kvstore itself has this name")
+            raise PluginError("kvstore itself already uses this name")
         if len(entry_points) > 1:
             packages = " and ".join(package for package, _ in map(_get_package, entry_points))
-            raise PluginError(f"{packages} each add this name")
+            raise PluginError(f"{packages} all add this name")
         (entry_point,) = entry_points
         return self._convert(plugin, entry_point.load())
 

@@ -51,7 +51,8 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]], text: str)
         if not previous_end <= start < end <= len(text):
             raise InputError(
                 f"document {key!r}: chunk {ordinal} is ({start:,}, {end:,}), not between {previous_end:,} and "
-                f"{len(text):,}: chunks are in order and do not overlap; store overlapping texts as separate documents"
+                f"{len(text):,}: chunks must be in order and must not overlap; store overlapping texts as separate "
+                "documents"
             )
         chunk = text[start:end]
         if not chunk.strip():
@@ -194,7 +195,7 @@ def validate(
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
-            f"document {key!r}: its title, source and metadata must be plain data, texts and JSON values: "
+            f"document {key!r}: its title and source must be strings, and its metadata must be JSON values: "
             f"{_REASONS.get(type(error), error)}"
         ) from None
     return ValidDocument(key, title, source, format, metadata, encoded, digest, left_out, own_spans)
@@ -236,7 +237,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"two of its keys are the text {repeated!r} in JSON; rename one")
+        raise ValueError(f"two of its keys are the same string {repeated!r} in JSON; rename one")
     return values
 
 
@@ -263,8 +264,8 @@ def _encode_value(value: object) -> str | int | float | None:
 _PLAIN_TYPES = frozenset((int, bool, type(None)))
 #: The reasons of errors whose own messages name no limit.
 _REASONS = {
-    OverflowError: "a whole number does not fit into 64 bits; give it as text",
-    RecursionError: f"lists and objects are nested more than {MAX_METADATA_DEPTH} deep; flatten them",
+    OverflowError: "a whole number does not fit into 64 bits; store it as a string",
+    RecursionError: f"lists and objects are nested more than {MAX_METADATA_DEPTH} levels deep; flatten them",
 }
 #: The values of JavaScript's constants. Infinities are not JSON values; compute_digest rejects them.
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -342,7 +343,8 @@ def _validate_and_encode(key: str, text: str, format: str) -> bytes:
         encoded = text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"document {key!r}: character {error.start:,} is half of a surrogate pair, which is not text; remove it"
+            f"document {key!r}: character {error.start:,} is half of a surrogate pair, which is not valid text; remove "
+            "it"
         ) from None
     if len(encoded) > MAX_TEXT_BYTES:
         raise InputError(

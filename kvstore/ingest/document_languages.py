@@ -98,7 +98,7 @@ class DocumentLanguages:
             options = [f"--{setting}" for setting in chosen_settings]
             yield (
                 f"{observation}, so the store was created with {_join_with_and(assignments)}; to choose others, create "
-                f"it with {_join_with_and(options)}"
+                f"the store with {_join_with_and(options)}"
             )
         stemmed = get_main_language(settings.stemmer, languages={})  # None for `multilingual`
         if language is not None and stemmed not in (language, None) and language in list_stemmed_languages():
@@ -109,8 +109,8 @@ class DocumentLanguages:
         if self._is_mostly_non_english and is_english_only(settings.embedder):
             installation = "" if is_multilingual_embedder_installed() else f"run {INSTALL_LANGUAGES}, and "
             yield (
-                f"the embedder {settings.embedder} knows English only, so texts in {name} are found by their words, "
-                f"but rarely by their meaning; {installation}create a new store with embedder = {MULTILINGUAL_EMBEDDER}"
+                f"the embedder {settings.embedder} supports only English, so kvstore finds texts in {name} by words, "
+                f"but rarely by meaning; {installation}create a new store with embedder = {MULTILINGUAL_EMBEDDER}"
             )
 
 

@@ -227,6 +227,6 @@ def _list_patterns(option: str, value: str | Sequence[str]) -> list[str]:
     patterns = [value] if isinstance(value, str) else list(value)
     if not all(isinstance(pattern, str) and pattern.strip("/") for pattern in patterns):
         raise InputError(
-            f"a pattern of file names to {option} must be a text such as '*.adoc', not {format_value(value)}"
+            f"a pattern of file names to {option} must be a string such as '*.adoc', not {format_value(value)}"
         )
     return patterns

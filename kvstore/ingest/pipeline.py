@@ -376,8 +376,8 @@ class _IngestRun:
             num_more = len(self._duplicate_keys) - _MAX_DUPLICATES_SHOWN
             keys_text += f", and {num_more:,} more" if num_more > 0 else ""
             self.report.remarks.append(
-                f"the same file is now stored under two keys: {keys_text}; delete one of them, and name the same "
-                "folder every time"
+                f"the same file is now stored under two keys: {keys_text}; delete one of them, and always "
+                "ingest the same folder"
             )
 
     def _report_unused_plugins(self, sources: Sequence[Source]) -> None:

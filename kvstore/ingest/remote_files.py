@@ -122,7 +122,8 @@ def _open_file_system(address: str) -> tuple[Any, str]:
     """
     if address.startswith(_WEB_SCHEMES):
         raise ReaderError(
-            f"{address}: web pages are not fetched; mirror them to a folder (wget --mirror), and ingest the folder"
+            f"{address}: kvstore does not fetch web pages; mirror them to a folder (wget --mirror), and ingest the "
+            "folder"
         )
     url_to_fs = import_extra("fsspec.core", "remote", f"{address}: reading an address", error=ReaderError).url_to_fs
     try:

@@ -213,7 +213,7 @@ class _FileSearch:
         Raises InputError if it is empty, and ReaderError if it does not exist, cannot be read, or matches no file.
         """
         if not requested_path:
-            raise InputError("the path is empty; write . for the current folder")
+            raise InputError("the path is empty; use . for the current folder")
         if is_address(requested_path):
             self._add_address(requested_path)
             return
@@ -223,7 +223,7 @@ class _FileSearch:
         elif os.path.isfile(path):
             self._add_file(str(path), path.name, None, _get_location(path))
         elif "\0" not in requested_path and os.path.lexists(path):
-            raise ReaderError(f"{requested_path}: is a device or a broken link; name a file or a folder")
+            raise ReaderError(f"{requested_path}: is a device or a broken link; specify a file or a folder")
         else:
             wildcard_index = next(
                 (index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None
@@ -280,7 +280,9 @@ class _FileSearch:
             elif glob is None:
                 self._count_skipped(relative_path)
         if glob is not None and len(self.files) == num_files_before:
-            raise ReaderError(f"{address!r}: no file matches this pattern; check it, or name the folder itself")
+            raise ReaderError(
+                f"{address!r}: no file matches this pattern; check the pattern, or specify the folder itself"
+            )
 
     def _add_folder(self, root: Path) -> None:
         """Add the files of a folder that match the patterns to include or, without patterns, have a known format.
@@ -323,7 +325,9 @@ class _FileSearch:
             if glob.fullmatch(relative_path):
                 self._add_file(str(path), relative_path, real_root, _get_location(path))
         if len(self.files) == num_files_before:
-            raise ReaderError(f"{requested_path!r}: no file matches this pattern; check it, or name the folder itself")
+            raise ReaderError(
+                f"{requested_path!r}: no file matches this pattern; check the pattern, or specify the folder itself"
+            )
 
     def _walk_folder(
         self, root: Path, max_depth: int | None, selects: Callable[[str], object] | None

@@ -137,4 +137,6 @@ def _decode(tag: int, packed: bytes) -> object:
     try:
         return message_class(*content)
     except TypeError as error:
-        raise EngineError(f"a message between processes of an ingest has other fields ({error}); {remedy}") from error
+        raise EngineError(
+            f"a message between processes of an ingest has unexpected fields ({error}); {remedy}"
+        ) from error

@@ -44,7 +44,7 @@ def _read_model_texts(text_kind: WrittenFact, stream: BinaryIO, origin: Origin, 
             raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")
         texts, model = fields.get(text_kind.name), fields.get("model", USER_SOURCE)
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise BadLineError(f"the field {text_kind.name} must be a list of texts that are not blank")
+            raise BadLineError(f"the field {text_kind.name} must be a list of strings that are not blank")
         if not isinstance(model, str) or not model.strip():
             raise BadLineError("the field model must be the name of a model")
         rows: list[JSON] = [[None, model, texts]]  # without an ordinal: about the whole document

@@ -170,7 +170,7 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
     If ``tree`` is not None, only its edges are returned. Raises InputError for an unknown tree.
     """
     if tree is not None and not store.execute("SELECT 1 FROM trees WHERE name = ?", (tree,)).fetchone():
-        raise InputError(f"there is no tree {tree!r}; SELECT name FROM trees lists them")
+        raise InputError(f"there is no tree {tree!r}; SELECT name FROM trees lists the trees")
     condition, parameters = ("AND tree = ?", (tree,)) if tree is not None else ("", ())
     query = f"SELECT DISTINCT child, parent, tree FROM edges WHERE accepted {condition} ORDER BY tree, parent, child"
     tree_edges: dict[tuple[str, str], set[str]] = {}

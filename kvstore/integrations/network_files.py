@@ -44,8 +44,8 @@ def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge
     if len(network.nodes) > MAX_DRAWN_NAMES:
         other_formats = ", ".join(format for format in FORMATS if format not in ("svg", "html"))  # not drawn
         raise InputError(
-            f"a picture can show {MAX_DRAWN_NAMES:,} names, not {len(network.nodes):,}; lower the limit, or write "
-            f"{other_formats}"
+            f"a picture can show at most {MAX_DRAWN_NAMES:,} names, not {len(network.nodes):,}; lower the limit, or "
+            f"write {other_formats}"
         )
     indexes = {node.name: index for index, node in enumerate(network.nodes)}
     edges = [

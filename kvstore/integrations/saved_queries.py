@@ -42,12 +42,14 @@ def save_query(name: str, statement: str) -> None:
     """
     name, statement = name.strip(), statement.strip()
     if not name or any(character.isspace() for character in name) or len(name) > _MAX_NAME_CHARS:
-        raise InputError(f"a name is one word of at most {_MAX_NAME_CHARS} characters, not {name[:80]!r}")
+        raise InputError(f"a name must be one word of at most {_MAX_NAME_CHARS} characters, not {name[:80]!r}")
     if not statement or len(statement) > _MAX_STATEMENT_CHARS:
-        raise InputError(f"a saved statement has 1 to {_MAX_STATEMENT_CHARS:,} characters, not {len(statement):,}")
+        raise InputError(
+            f"a saved statement must have 1 to {_MAX_STATEMENT_CHARS:,} characters, not {len(statement):,}"
+        )
     queries = load_queries() | {name: statement}
     if len(queries) > _MAX_QUERIES:
-        raise InputError(f"there are {_MAX_QUERIES} saved statements; delete some first")
+        raise InputError(f"there are {_MAX_QUERIES} saved statements, which is the limit; delete some first")
     _write_queries(queries)
 
 

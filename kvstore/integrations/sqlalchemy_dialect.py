@@ -172,7 +172,7 @@ def _parse_option(name: str, value: Any) -> Any:
     """
     parse = _OPTION_PARSERS.get(name)
     if parse is None or not isinstance(value, str):  # an option that the URL repeats is a tuple
-        raise InputError(f"the URL of a store takes the options {', '.join(_OPTION_PARSERS)}, each once, not {name}")
+        raise InputError(f"the URL of a store accepts the options {', '.join(_OPTION_PARSERS)}, each once, not {name}")
     try:
         return parse(value)
     except (KeyError, ValueError):

@@ -243,8 +243,8 @@ class StoreTools:
         )
         if first_token is not None and first_token.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
-                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {quote_argument(first_token.text)}; use the other "
-                "tools for the rest"
+                f"this tool runs only {', '.join(_READING_KEYWORDS)}, not {quote_argument(first_token.text)}; use the "
+                "other tools for everything else"
             )
         cursor = self._session.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
         rows = [list(map(to_json_value, row)) for row in (cursor.columns, *cursor)]

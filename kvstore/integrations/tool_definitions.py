@@ -22,7 +22,7 @@ MAX_DOCUMENT_CHARS = 200_000
 MAX_RESULTS = 50
 
 _ARGUMENT_TYPES: dict[str, tuple[type, str]] = {
-    "string": (str, "a text"),
+    "string": (str, "a string"),
     "integer": (int, "a whole number"),
     "object": (dict, "an object"),
     "array": (list, "a list"),

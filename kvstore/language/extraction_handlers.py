@@ -44,7 +44,7 @@ def list_extraction_steps(context: StatementContext, statement: statements.Extra
     limit_detail = "without a limit" if forecast.room is None else f"at most {forecast.room:,} tokens to send"
     chooser_detail = f"by {statement.by or 'confusability'}, " if forecast.left or statement.by else ""
     address_detail = (
-        "no language model is set; name one with MODEL or SET model" if model is None else f"POST {model.url}"
+        "no language model is set; specify one with MODEL or SET model" if model is None else f"POST {model.url}"
     )
     name = "" if model is None else f"{model.name}: "
     purpose = get_written_fact(statement.kind).about

@@ -60,14 +60,14 @@ class _NoLexer(Lexer):
 
 
 _FIXED = "the tables are fixed; SHOW TABLES lists them"
-_INSERT = "INSERT DOCUMENT 'key' TITLE '...' TEXT '...' META '{...}' stores a document with fields of your own"
+_INSERT = "INSERT DOCUMENT 'key' TITLE '...' TEXT '...' META '{...}' stores a document with your own fields"
 _OTHER_STORE = "a statement works on one store; .open STORE in the shell, and kvstore.open() in Python, open another"
 _PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK take no options"
 _UPDATE = "UPDATE DOCUMENT 'key' SET TITLE = '...', META = '{...}' changes a document"
 
 #: The first words of other databases' statements, and the equivalent here; * matches any word.
 _OTHER_DATABASE_HINTS = {
-    "ALTER": f"{_FIXED}; META of a document has fields of your own",
+    "ALTER": f"{_FIXED}; to add fields of your own, use META",
     "ANALYZE": "did you mean EXPLAIN ANALYZE?",
     "ATTACH": _OTHER_STORE,
     "BEGIN *": _PLAIN_TRANSACTION,

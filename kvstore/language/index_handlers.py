@@ -99,7 +99,9 @@ def list_refresh_steps(context: StatementContext, statement: statements.Refresh)
     for kind, forecast in context.database.forecast_refresh(statement.index).items():
         steps.append(Step("group", f"{kind}: {forecast.described}"))
         if forecast.texts:
-            steps.append(Step("keep", "texts that are already written, of unchanged groups", forecast.written))
+            steps.append(
+                Step("keep", "texts that already exist, because their groups have not changed", forecast.written)
+            )
             request_detail = f"{name}: about {forecast.tokens:,} tokens to send"
             if statement.within is not None and statement.within < forecast.tokens:
                 request_detail += f", of which at most {statement.within:,} would be sent, for the largest groups"

@@ -69,7 +69,7 @@ def _check_value(text: str, offset: int, value: Any) -> SqlValue:
         raise make_statement_error(text, offset, describe_parameter_error(type(value).__name__))
     if isinstance(value, int) and not is_representable(value):
         raise make_statement_error(
-            text, offset, f"the value is a number of more than {MAX_DIGITS} digits; give it as text"
+            text, offset, f"the value is a number of more than {MAX_DIGITS} digits; pass it as text"
         )
     if isinstance(value, str) and not is_text(value):
         raise make_statement_error(text, offset, "the value contains a character that is not Unicode")

@@ -104,7 +104,7 @@ class ChatStream:
             text = delta.get("content") or ""
             reasoning = delta.get("reasoning_content") or delta.get("reasoning") or ""
             if not (isinstance(text, str) and isinstance(reasoning, str)):
-                raise ValueError("a field of the answer must be text and is not")
+                raise ValueError("a field of the response must be text, but is not")
             if text or reasoning:
                 self._deadline = time.monotonic() + self._next_timeout
                 yield text, reasoning
@@ -128,7 +128,7 @@ class ChatStream:
                     return
                 yield _decode_event(data)
         else:
-            raise ValueError(f"the answer is of type {content_type}, not JSON or an event stream")
+            raise ValueError(f"the response is of type {content_type}, not JSON or an event stream")
 
     def _read_bytes(self) -> Iterator[bytes]:
         """Yield the bytes of the reply as they arrive; raises OSError after the deadline or above the size limit."""
@@ -170,7 +170,7 @@ def _decode_event(data: bytes) -> dict[str, Any]:
         if choices is not None and not are_objects:
             raise ValueError("its choices are not objects")
     except (ValueError, AttributeError, RecursionError) as problem:
-        raise ValueError(f"the answer is not JSON of the protocol ({problem})") from None
+        raise ValueError(f"the response is not JSON that follows the protocol ({problem})") from None
     return dict(event)
 
 

@@ -132,8 +132,8 @@ def open_recorded_embedder(name: str, weights: str) -> Embedder:
     if installed_digest != weights:
         raise EmbedderError(
             f"this store was created with other weights of {name} (digest {weights or 'none'}; installed: "
-            f"{installed_digest or 'none'}); open it with the version of kvstore that made it, or export its documents "
-            "and import them into a new store"
+            f"{installed_digest or 'none'}); open it with the version of kvstore that created it, or export its "
+            "documents and import them into a new store"
         )
     return embedder
 
@@ -166,7 +166,7 @@ def is_english_only(name: str) -> bool:
 def _require_argument(name: str, argument: str) -> str:
     """Return ``argument``, the part of an embedder's name after the colon; raises EmbedderError if it is empty."""
     if not argument:
-        raise EmbedderError(f"embedder {name!r} lacks the name of a model; write {name}:NAME")
+        raise EmbedderError(f"embedder {name!r} needs the name of a model; write {name}:NAME")
     return argument
 
 
@@ -190,7 +190,7 @@ class NullEmbedder:
         """Create the embedder of a store whose user supplies vectors of ``dimension`` components."""
         self.name = f"none:{dimension}"
         self.dimension = dimension
-        self.description = f"no embedder: every document and question comes with vectors of {dimension} components"
+        self.description = f"no embedder: every document and question must come with vectors of {dimension} components"
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """Raise EmbedderError, because the user supplies all vectors."""
@@ -288,9 +288,9 @@ def normalize_rows(vectors: npt.ArrayLike, dimension: int, num_rows: int) -> Emb
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"vectors must be rows of {dimension} numbers: {error}") from None
     if matrix.ndim != 2 or matrix.shape[1] != dimension:
-        raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
+        raise InputError(f"the store's vectors have {dimension} dimensions, but these have shape {matrix.shape}")
     if matrix.shape[0] not in (1, num_rows):
-        raise InputError(f"give one vector, or one for each of the {num_rows} chunks, not {matrix.shape[0]}")
+        raise InputError(f"pass one vector, or one for each of the {num_rows} chunks, not {matrix.shape[0]}")
     # Compute norms row by row, so that a vector's norm does not depend on the other rows.
     norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
     # Unit rows stay as they are, bit for bit, so that importing an export changes nothing.

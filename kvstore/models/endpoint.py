@@ -58,14 +58,14 @@ def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -
         parts = urllib.parse.urlsplit(url)
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise error(
-                f"{name}: the address of an endpoint must not contain a user, password or query; put a key into the "
+                f"{name}: the URL of an endpoint must not contain a user, password or query; put the key into the "
                 "environment"
             )
         parts.port  # noqa: B018 (raises ValueError if it is not a number)
         is_printable = url.isascii() and url.isprintable() and " " not in url
         if is_printable and parts.scheme in ("http", "https") and parts.hostname:
             return
-    raise error(f"{name} is not an address of an endpoint; write http://HOST:PORT/v1 or https://...")
+    raise error(f"{name} is not the URL of an endpoint; use a URL such as http://HOST:PORT/v1 or https://...")
 
 
 def _clean_key(key: str, error: type[KvstoreError], name: str) -> str | None:
@@ -74,10 +74,12 @@ def _clean_key(key: str, error: type[KvstoreError], name: str) -> str | None:
     Raises ``error`` if the key cannot be sent in an HTTP header; ``name`` is the source of the key in the message.
     """
     if not isinstance(key, str):
-        raise error(f"{name} must be a text, not {type(key).__name__}")
+        raise error(f"{name} must be a string, not {type(key).__name__}")
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise error(f"{name}: the key contains a line end, blank, control character or non-ASCII letter; set it again")
+        raise error(
+            f"{name}: the key contains a space, line break, control character or non-ASCII letter; set it again"
+        )
     return key or None
 
 
@@ -106,7 +108,7 @@ class Endpoint:
         base_url_name: str = "base_url",
         key_variables: Sequence[str] = (KEY_VARIABLE,),
         unavailable: type[KvstoreError] | None = None,
-        remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
+        remedy: str = "check that the server is running, or set another base_url, timeout or attempts",
     ) -> None:
         """Take a server's address and key from ``base_url`` and ``api_key`` or else the environment, and check them.
 
@@ -178,7 +180,7 @@ class Endpoint:
                 break
             wait = pause if outcome.requested_wait is None else outcome.requested_wait
             if wait > MAX_PAUSE:
-                reason += f" (the server asks to wait {wait:.0f} s)"
+                reason += f" (the server asked kvstore to wait {wait:.0f} s)"
                 break
             if attempt == self.timeouts.attempts or time.monotonic() + wait > deadline:
                 break
@@ -274,7 +276,7 @@ class Endpoint:
         if status in (401, 403):
             return f"; check {self._key_name}"
         if status == 404:
-            return "; check the model's name and the base address"
+            return "; check the model's name and the base URL"
         return ""
 
 

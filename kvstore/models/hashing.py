@@ -40,8 +40,8 @@ class HashingEmbedder:
         self.name = f"hashing:{dimension}"
         self.dimension = dimension
         self.description = (
-            f"hashed words and letter trigrams in {dimension} dimensions: a poor embedder, which finds the same words "
-            "and never the same meaning"
+            f"hashed words and letter trigrams in {dimension} dimensions: a weak embedder, which matches words, "
+            "but not meaning"
         )
 
     def embed(self, texts: Sequence[str]) -> Embeddings:

@@ -240,7 +240,7 @@ def _convert_error(problem: Exception) -> Exception:
         return TimeoutError("timed out")
     for cause in _list_causes(problem):
         if isinstance(cause, ssl.SSLCertVerificationError):
-            remedy = f"name the certificate of your own authority in {_CERTIFICATE_VARIABLES[0]}"
+            remedy = f"set {_CERTIFICATE_VARIABLES[0]} to the certificate of your own authority"
             return ValueError(f"the server's certificate is not trusted ({cause.verify_message}); {remedy}")
     if isinstance(problem, (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError)):
         return ValueError(_find_reason(problem))

@@ -234,7 +234,7 @@ def _load_pipeline(name: str) -> _LoadedPipeline:
         reason = str(error).partition(". ")[0]
         raise LanguageError(
             f"language {name!r}: spaCy cannot load this pipeline ({reason}); install it (python -m spacy download "
-            f"{name}), or use {ENGLISH!r}, the pipeline of kvstore, or {RULES!r}"
+            f"{name}), or use {ENGLISH!r}, kvstore's own pipeline, or {RULES!r}"
         ) from error
     if not {"parser", "experimental_biaffine_parser"} & set(nlp.pipe_names):
         raise LanguageError(

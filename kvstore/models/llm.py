@@ -88,7 +88,8 @@ class LanguageModel:
                 base_url=address,
                 base_url_name="base_url" if base_url else URL_VARIABLE,
                 key_variables=keys,
-                remedy="check that the server runs, or SET base_url, connect_timeout, first_token_timeout or attempts",
+                remedy="check that the server is running, or SET base_url, connect_timeout, "
+                "first_token_timeout or attempts",
             )
         except ModelError as problem:
             raise self._add_model_name(problem) from None
@@ -318,7 +319,7 @@ def _parse_prompt_limit(message: str) -> PromptTooLongError:
     # A number above the limit is the size of the prompt, or of the prompt and the answer; the smallest is the prompt.
     sizes = [number for number in map(_parse_number, _NUMBER_PATTERN.findall(reason)) if limit and number > limit]
     return PromptTooLongError(
-        f"{message}; use a model with a larger context, or SET prompt_tokens to less", limit, min(sizes, default=None)
+        f"{message}; use a model with a larger context, or SET a lower prompt_tokens", limit, min(sizes, default=None)
     )
 
 

@@ -35,7 +35,7 @@ class MultilingualEmbedder(RuntimeEmbedder):
 
     dimension = WIDTH
     name = MULTILINGUAL_EMBEDDER
-    description = "multilingual-e5-small, 384 dimensions, run in this process from weights of 8 bits"
+    description = "multilingual-e5-small, 384 dimensions, run in this process with 8-bit weights"
     #: The digest of the weights, which stores record.
     weights = _WEIGHTS
 

@@ -111,12 +111,12 @@ class OpenAIEmbedder:
             reason = ""
         if reason:  # raised here, because the original error can contain what the server repeated, such as the key
             raise EmbedderError(
-                f"{self._endpoint.base_url}/embeddings: the answer is not a list of vectors ({reason}); is this an "
+                f"{self._endpoint.base_url}/embeddings: the response is not a list of vectors ({reason}); is this an "
                 "OpenAI-compatible endpoint?"
             )
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise EmbedderError(
-                f"{self._endpoint.base_url}/embeddings: the answer to {len(texts)} texts has the shape "
+                f"{self._endpoint.base_url}/embeddings: the response to {len(texts)} texts has the shape "
                 f"{vectors.shape}, or numbers that are not finite; check the model"
             )
         return vectors

@@ -35,7 +35,7 @@ class PackagedEmbedder(RuntimeEmbedder):
 
     dimension = 384
     name = DEFAULT_EMBEDDER
-    description = "all-MiniLM-L6-v2, 384 dimensions, run in this process from weights of 8 bits"
+    description = "all-MiniLM-L6-v2, 384 dimensions, run in this process with 8-bit weights"
 
     @property
     def weights(self) -> str:

@@ -51,7 +51,7 @@ class PluginEmbedder:
         self.name = embedder.name
         if not isinstance(self.name, str) or self.name.partition(":")[0] != plugin.name:
             raise EmbedderError(
-                f"{plugin} has the name {self.name!r:.80}, under which no store can open it again; its name must be "
+                f"{plugin} has the name {self.name!r:.80}, by which no store could find it again; its name must be "
                 f"{plugin.name!r}, or begin with {plugin.name + ':'!r}"
             )
         self.description = str(getattr(embedder, "description", "")) or str(plugin)

@@ -44,7 +44,7 @@ class CrossEncoderReranker:
         if scores.shape != (len(texts),) or not np.isfinite(scores).all():
             raise RerankerError(
                 f"reranker {self.name!r} returned scores of shape {scores.shape} for {len(texts)} texts, or scores "
-                "that are not finite; name a cross-encoder with one output"
+                "that are not finite; use a cross-encoder with one output"
             )
         return scores
 

@@ -104,7 +104,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
             export_model(self._export_model, folder, int8=self._int8)
             return OnnxRuntime(folder)
         except OSError as error:
-            reason = f"{folder} cannot be written ({error.strerror}); name another directory in XDG_CACHE_HOME"
+            reason = f"{folder} cannot be written ({error.strerror}); set XDG_CACHE_HOME to another directory"
         except (EmbedderError, ValueError) as error:
             return self._fall_back_to_torch(str(error))
         with (

@@ -142,8 +142,8 @@ class StructuredModel:
             prompt = prompt.build_simpler()
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
-                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.max_tokens:,} tokens are used, and "
-                f"the next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
+                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.max_tokens:,} tokens have been "
+                f"used, and the next request needs about {prompt.tokens:,}; allow more TOKENS, or continue later"
             )
         correction, temperature = "", 0.0
         for _ in range(max_attempts):

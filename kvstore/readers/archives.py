@@ -84,7 +84,7 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
                 content += block
                 if len(content) > MAX_UNPACKED_BYTES:
                     raise ReaderError(
-                        f"{origin.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes, the limit of an archive; "
+                        f"{origin.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes, the limit for an archive; "
                         "split it"
                     )
     except (ReaderError, MemoryError):
@@ -153,7 +153,7 @@ def _scan_tar(stream: BinaryIO, name: str, members: list[_Member]) -> str:
             if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(members) > MAX_PARTS:
                 raise ReaderError(
                     f"{name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes or {MAX_PARTS:,} parts, the "
-                    "limit of an archive; split it"
+                    "limit for an archive; split it"
                 )
         stream.seek(archive.offset)
         if stream.read(tarfile.BLOCKSIZE).strip(b"\0"):  # tarfile stops silently at an invalid header

@@ -47,7 +47,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         if component.kind == "VCALENDAR"
     ]
     if not calendars:
-        raise ReaderError(f"{origin.name}: is not a calendar (it has no line BEGIN:VCALENDAR); name its format with AS")
+        raise ReaderError(
+            f"{origin.name}: is not a calendar (it has no line BEGIN:VCALENDAR); specify its format with AS"
+        )
     entries = [(calendar, entry) for calendar in calendars for entry in calendar.components if entry.kind in _TYPES]
     has_documents = False
     for number, (calendar, entry) in enumerate(entries, 1):

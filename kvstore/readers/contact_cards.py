@@ -41,7 +41,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         if component.kind == "VCARD"
     ]
     if not cards:
-        raise ReaderError(f"{origin.name}: has no address card (no line BEGIN:VCARD); name its format with AS")
+        raise ReaderError(f"{origin.name}: has no address card (no line BEGIN:VCARD); specify its format with AS")
     has_documents = False
     for number, card in enumerate(cards, 1):
         card_document = _build_document(card, origin.key if len(cards) == 1 else f"{origin.key}:{number}")

@@ -85,7 +85,7 @@ def check_nul(text: str, file_name: str) -> None:
     offset = text.find("\0")
     if offset >= 0:
         raise ReaderError(
-            f"{file_name}: is a binary file (NUL at character {offset}); name its format with AS, "
+            f"{file_name}: is a binary file (NUL at character {offset}); specify its format with AS, "
             "or use WITH (encoding = 'utf-16') if it is UTF-16 text"
         )
 
@@ -135,7 +135,7 @@ def _make_decode_error(file_name: str, encoding: str, error: UnicodeError, offse
     """
     label = encoding.upper()
     remedy = (
-        "save it as UTF-8, or, if all files of the ingest have the same encoding, name that encoding: "
+        "save it as UTF-8, or, if all files of the ingest have the same encoding, specify that encoding: "
         "WITH (encoding = 'cp1252'), or -o encoding=cp1252 on the command line"
     )
     if not isinstance(error, UnicodeDecodeError):

@@ -160,7 +160,9 @@ class _EpubBook:
             return
         locked_parts = {unquote(element.get("URI", "")) for element in self._package.read_tree(_ENCRYPTION_PATH).iter()}
         if locked_parts & set(self._pages):
-            raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
+            raise ReaderError(
+                f"{self._name}: is protected by digital rights management (DRM), so its text cannot be read"
+            )
 
     def _read_navigation(self, ncx_path: str | None) -> Mapping[str, _NavigationEntry]:
         """Return the first entry for each page in the book's table of contents, by the path of the page.

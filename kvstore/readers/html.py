@@ -179,7 +179,7 @@ def _check_depth(markup: str, file_name: str) -> None:
         depth = max(0, depth - levels) if is_end_tag else depth + levels
         if depth > _MAX_DEPTH:
             raise ReaderError(
-                f"{file_name}: nests elements more than {_MAX_DEPTH:,} deep near character {tag.start()}; "
+                f"{file_name}: nests elements more than {_MAX_DEPTH:,} levels deep near character {tag.start()}; "
                 "close the elements that are left open, or ingest it AS text"
             )
 

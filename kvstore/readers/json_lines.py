@@ -51,7 +51,7 @@ _MAX_VALUE_CHARACTERS = 1_000_000
 #: The number of bytes that decide if a file is text.
 _START_BYTES = 4096
 _UTF8_NAMES = ("utf-8", "utf8", "utf_8")
-_TOO_DEEP_MESSAGE = "nests lists or objects too deeply; flatten it"
+_TOO_DEEP_MESSAGE = "nests lists or objects too deeply; flatten them"
 
 
 class BadLineError(Exception):
@@ -226,7 +226,7 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
             yield (
                 number,
                 BadLineError(
-                    f"byte 0x{byte:02X} at offset {byte_offset} is not valid UTF-8; name the encoding of the file, "
+                    f"byte 0x{byte:02X} at offset {byte_offset} is not valid UTF-8; specify the encoding of the file, "
                     "for example WITH (encoding = 'latin-1'), or -o encoding=latin-1 on the command line"
                 ),
             )
@@ -345,7 +345,7 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
     if text is None and not title:
         expected_fields = options.text or "text, content, body or contents"
         raise BadLineError(
-            f"has no field {expected_fields}; name the field of the text: WITH (text = NAME), or -o text=NAME on the "
+            f"has no field {expected_fields}; specify the text field: WITH (text = NAME), or -o text=NAME on the "
             "command line"
         )
     if not isinstance(text, str) and text is not None:

@@ -92,7 +92,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
         message_name = f"{origin.name}, message {number}"
         try:
             if num_bytes > _MAX_MESSAGE_BYTES:
-                raise InvalidMailError(f"has {num_bytes:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
+                raise InvalidMailError(f"has {num_bytes:,} bytes; the limit for a message is {_MAX_MESSAGE_BYTES:,}")
             message_origin = Origin(message_name, origin.key)
             yield from _read_message(message_bytes, message_origin, f"{origin.key}:{number}", options)
         except InvalidMailError as error:

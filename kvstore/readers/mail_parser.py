@@ -64,9 +64,11 @@ class _MailPart(EmailMessage):
         payload.depth = self.depth + 1
         payload._part_numbers = self._part_numbers
         if next(self._part_numbers) > _MAX_PARTS:
-            raise InvalidMailError(f"has more than {_MAX_PARTS:,} parts, the limit of a message; split it")
+            raise InvalidMailError(f"has more than {_MAX_PARTS:,} parts, the limit for a message; split it")
         if payload.depth > _MAX_DEPTH:
-            raise InvalidMailError(f"nests parts more than {_MAX_DEPTH} deep, the limit of a message; unpack it")
+            raise InvalidMailError(
+                f"nests parts more than {_MAX_DEPTH} levels deep, the limit for a message; unpack it"
+            )
         super().attach(payload)
 
 

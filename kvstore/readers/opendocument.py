@@ -114,5 +114,5 @@ def _read_trees(stream: BinaryIO, file_name: str, format_name: str) -> tuple[Ele
         return (parse_xml(stream.read()),)
     package = Package(stream, file_name, format_name)
     if _MANIFEST_PATH in package and package.read_tree(_MANIFEST_PATH).find(_ENCRYPTION_PATH) is not None:
-        raise ReaderError(f"{file_name}: is locked with a password; save it without one")
+        raise ReaderError(f"{file_name}: is protected by a password; save it without one")
     return tuple(package.read_tree(part) for part in ("meta.xml", "styles.xml", _CONTENT_PATH) if part in package)

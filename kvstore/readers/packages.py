@@ -37,8 +37,8 @@ class Package:
         if stream.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:  # the container of old and of encrypted documents
             suffix = format_name.lower()
             raise ReaderError(
-                f"{file_name}: is an old .{suffix.removesuffix('x')} file or locked with a password; "
-                f"save it as an open .{suffix}"
+                f"{file_name}: is an old .{suffix.removesuffix('x')} file or protected by a password; "
+                f"save it as an unprotected .{suffix} file"
             )
         stream.seek(0)
         self._file_name, self._format_name = file_name, format_name
@@ -54,7 +54,7 @@ class Package:
                 f"{MAX_UNPACKED_BYTES:,} bytes in {MAX_PARTS:,} parts: split it"
             )
         if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
-            raise ReaderError(f"{file_name}: is locked with a password; save it without one")
+            raise ReaderError(f"{file_name}: is protected by a password; save it without one")
         self.parts = tuple(entry for entry in entries if not entry.is_dir())
         self._names = {entry.filename for entry in self.parts}
 

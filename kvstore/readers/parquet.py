@@ -35,7 +35,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
         file = parquet.ParquetFile(stream)
         names = [field.name for field in file.schema_arrow if not _is_skipped_type(pa.types, field.type)]
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise ReaderError(f"{origin.name}: is no valid Parquet file ({error}); write it again") from None
+        raise ReaderError(f"{origin.name}: is not a valid Parquet file ({error}); write it again") from None
     if len(names) > _MAX_COLUMNS:
         raise ReaderError(f"{origin.name}: has {len(names):,} columns; the limit is {_MAX_COLUMNS:,}: remove some")
     if not names or not file.metadata.num_rows:

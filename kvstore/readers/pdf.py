@@ -87,14 +87,14 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         try:
             reader = pypdf.PdfReader(stream)
             if reader.is_encrypted and not reader.decrypt(""):
-                raise ReaderError(f"{origin.name}: is locked with a password; store an unlocked copy")
+                raise ReaderError(f"{origin.name}: is protected by a password; ingest a copy without one")
             pen = PenTracker()
             pages = [read_page_lines(page, pen) for page in reader.pages]
             title = reader.metadata.title if reader.metadata is not None else None
         except (ReaderError, MemoryError):
             raise
         except DependencyError as error:
-            raise ReaderError(f"{origin.name}: is encrypted, and {error}; store an unlocked copy") from None
+            raise ReaderError(f"{origin.name}: is encrypted, and {error}; ingest an unencrypted copy") from None
         except Exception as error:  # pypdf raises many kinds of exceptions on damaged files
             raise ReaderError(
                 f"{origin.name}: is damaged or not PDF ({type(error).__name__}: {error}); open it and save it again"

@@ -189,7 +189,7 @@ class ReadOptions:
             values[name] = value
         encoding = values.get("encoding", "utf-8")
         if not is_known_encoding(encoding):
-            raise InputError(f"there is no encoding {encoding!r}; name one such as 'utf-8', 'latin-1' or 'cp1252'")
+            raise InputError(f"there is no encoding {encoding!r}; use one such as 'utf-8', 'latin-1' or 'cp1252'")
         if "delimiter" in values:
             values["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(values["delimiter"], values["delimiter"])
             if len(values["delimiter"]) != 1 or values["delimiter"] in '"\r\n':

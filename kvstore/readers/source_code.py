@@ -60,7 +60,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if language is None:
         suffixes = ", ".join(LANGUAGES)
         raise ReaderError(
-            f"{origin.name}: has a suffix of no known programming language (known: {suffixes}); ingest it AS text"
+            f"{origin.name}: its suffix does not belong to a known programming language (known: {suffixes}); ingest it "
+            "AS text"
         )
     source_bytes = text.encode()
     if language.package:

@@ -129,7 +129,7 @@ def iter_row_documents(rows: Iterator[NumberedRow], origin: Origin, options: Rea
             body = cells[text_column]
         title = default_title if title_column is None else cells[title_column]
         if not body and (title_column is None or not title):
-            yield ReadFailure(position, "has no text; fill in the cell or name another column WITH (text = ...)")
+            yield ReadFailure(position, "has no text; fill in the cell or specify another column WITH (text = ...)")
             continue
         meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
         default_key = f"{origin.key}:{number}"
@@ -165,7 +165,7 @@ def _read_header(rows: Iterator[NumberedRow], origin: Origin) -> list[str]:
     counts = Counter(header)
     duplicate = next((name for name in header if counts[name] > 1), None)
     if duplicate is not None:
-        raise ReaderError(f"{position}: the header names the column {duplicate!r} twice; rename one")
+        raise ReaderError(f"{position}: the header contains the column {duplicate!r} twice; rename one of them")
     return header
 
 
@@ -237,7 +237,8 @@ def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOption
         parent = _find_column(first_row, origin, options.parent or "parent", "parent")
         if child is None or parent is None or child == parent:
             raise ReaderError(
-                f"{origin.name}: child and parent must be two columns; name them WITH (child = ..., parent = ...)"
+                f"{origin.name}: child and parent must be two different columns; specify them WITH (child = ..., "
+                "parent = ...)"
             )
         return child, parent
     return (1, 0) if [cell.lower() for cell in first_row] == ["parent", "child"] else (0, 1)

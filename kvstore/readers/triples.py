@@ -57,7 +57,7 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
             else f"triples {', '.join(map(str, bad_numbers))} were"
         )
         yield ReadFailure(
-            position, f"{subject} left out; write each triple as three nonempty texts: subject, relation and object"
+            position, f"{subject} left out; write each triple as three nonempty strings: subject, relation and object"
         )
 
 

@@ -114,7 +114,7 @@ class _TreeParser:
         """Open an element with these attributes. Raises XmlError above the limit of depth or of characters."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise XmlError(f"nests elements more than {_MAX_DEPTH} deep")
+            raise XmlError(f"nests elements more than {_MAX_DEPTH} levels deep")
         self._count_characters(sum(map(len, attributes.values())))
         self._builder.start(_format_name(name), {_format_name(key): value for key, value in attributes.items()})
 

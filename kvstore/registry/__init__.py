@@ -211,7 +211,7 @@ def _check_new_names(system: System) -> None:
         ),
     ):
         for name in names & taken_names:
-            raise InputError(f"system {system.name!r}: there is a {kind_name} {name!r} already; give it another name")
+            raise InputError(f"system {system.name!r}: a {kind_name} {name!r} already exists; choose another name")
 
 
 def _add_system(system: System) -> None:

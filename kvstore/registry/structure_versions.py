@@ -88,7 +88,8 @@ def explain_read_only(view: View) -> str | None:
     ]
     if not unknown:
         return None
-    return f"it keeps {', '.join(unknown)}, which this kvstore does not maintain; update kvstore to change it"
+    names = ", ".join(unknown)
+    return f"it contains {names}, which this version of kvstore cannot update; upgrade kvstore to change the store"
 
 
 def require_maintained(view: View) -> None:

@@ -48,7 +48,7 @@ class ChunkReference:
         """Return ``ordinal`` under its deprecated name, with a DeprecationWarning; removed in kvstore 0.5."""
         name = type(self).__name__
         warnings.warn(
-            f"{name}.chunk is deprecated and is removed in kvstore 0.5; use {name}.ordinal",
+            f"{name}.chunk is deprecated and will be removed in kvstore 0.5; use {name}.ordinal",
             DeprecationWarning,
             stacklevel=2,
         )

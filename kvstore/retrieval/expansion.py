@@ -41,7 +41,9 @@ def expand_entity(
     if direction not in DIRECTIONS:
         raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if tree is not None and state.forest.find_tree(tree) is None and state.documents.find_id(tree) is None:
-        raise InputError(f"there is no tree {tree!r}; SELECT name FROM trees lists them, and a document key also works")
+        raise InputError(
+            f"there is no tree {tree!r}; SELECT name FROM trees lists the trees, and a document key also works"
+        )
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None  # the entity with all its names
     if identity is None:

@@ -109,7 +109,8 @@ class Query:
     def view(self) -> State:
         """Return ``state`` under its deprecated name, with a FutureWarning; removed in kvstore 0.5."""
         warnings.warn(
-            "Query.view is deprecated and is removed in kvstore 0.5; send requests to Query.reading or use Query.state",
+            "Query.view is deprecated and will be removed in kvstore 0.5; send requests to Query.reading or use "
+            "Query.state",
             FutureWarning,
             stacklevel=2,
         )

@@ -127,5 +127,5 @@ def _reject_query(source: str, expression: list[Token], noun: str) -> None:
     ``noun``, "value" or "condition", is what the error calls the expression.
     """
     if expression and expression[0].text.upper() in ("SELECT", "VALUES"):
-        reason = f"a {noun} is an expression; put a query in it into parentheses"
+        reason = f"a {noun} is an expression; put parentheses around a query in it"
         raise ConditionError(source, expression[0].start, reason)

@@ -59,7 +59,7 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, wit
     end_words = _END_WORDS - {"WHERE"} if with_where else _END_WORDS
     if position < len(tokens) and tokens[position].text.upper() in ("SELECT", "VALUES"):
         raise make_statement_error(
-            text, tokens[position].start, "a condition is an expression; put a query in it into parentheses"
+            text, tokens[position].start, "a condition is an expression; put parentheses around a query in it"
         )
     while position < len(tokens):
         token = tokens[position]

@@ -267,7 +267,7 @@ def _to_field_value(name: str, value: Any) -> FieldValue:
         integer = index(value)
         if integer in _INTEGERS:
             return integer
-        raise InputError(f"{name}: the value is a whole number of more than 64 bits; give it as text")
+        raise InputError(f"{name}: the value is a whole number of more than 64 bits; pass it as text")
     raise InputError(
         f"{name} can be compared with text, numbers, True, False and None, not {format_value(value)}; $in takes a list"
     )

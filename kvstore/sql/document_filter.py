@@ -118,9 +118,9 @@ def _evaluate_condition(
         if matching_ids:
             certain = certain.copy()
             certain[matching_ids] = True
-    detail = "by the index of values"
+    detail = "by the metadata index"
     if has_text_search(condition):
-        detail = "by the postings of words and the index of values"
+        detail = "by the word index and the metadata index"
     if undecided_ids:
         detail += f", {len(undecided_ids):,} documents read"
     return FilterResult(index.build_allowed(np.flatnonzero(certain)), detail)

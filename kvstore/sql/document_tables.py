@@ -181,7 +181,7 @@ def _iter_document_abstracts(reader: TableReader, key: str) -> TableRows:
 
 ABSTRACTS = SqlTable(
     "abstracts",
-    "summaries; an abstract of level 0 summarizes up to five chunks, and a higher abstract lower abstracts",
+    "summaries; an abstract of level 0 summarizes up to five chunks, and a higher abstract summarizes lower abstracts",
     {
         "id": ("INTEGER", lambda reader, row, record: row),
         "document": ("TEXT", _get_document_key),

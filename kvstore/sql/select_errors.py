@@ -67,7 +67,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
         name = f":{error.args[0]}"
         return make_error(max(0, text.find(name)), f"no value was given for {shorten(name)}")
     if isinstance(error, OverflowError):
-        return InputError("a parameter is a whole number of more than 64 bits; give it as text")
+        return InputError("a parameter is a whole number of more than 64 bits; pass it as text")
     if isinstance(error, UnicodeDecodeError):
         return make_error(None, "a text in the result is not valid UTF-8; hex() shows the bytes of a blob as text")
     if isinstance(error, UnicodeEncodeError):

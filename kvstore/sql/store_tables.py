@@ -424,7 +424,7 @@ def _list_index_statuses(state: State) -> Iterable[IndexStatus]:
 
 INDEX_STATUSES = make_list_table(
     "indexes",
-    "indexes; built is the number of the last change that an index includes, and stale the number of later changes",
+    "indexes; built is the number of the last change that an index includes, and stale is the number of later changes",
     {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
     lambda reader: map(astuple, _list_index_statuses(reader.state)),
 )

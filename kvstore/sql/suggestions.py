@@ -57,7 +57,7 @@ def _list_name_keys(state: State, prefix: str = "") -> list[str]:
 
 def make_document_error(state: State, key: str) -> DocumentNotFoundError:
     """Return the error for a missing document, which suggests similar keys."""
-    hint = _format_hint(find_near_keys(state, key)) or "; SELECT key FROM documents lists them"
+    hint = _format_hint(find_near_keys(state, key)) or "; SELECT key FROM documents lists the documents"
     return DocumentNotFoundError(f"there is no document {format_literal(key)}{hint}")
 
 

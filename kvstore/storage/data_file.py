@@ -149,11 +149,11 @@ class DataFile:
                     ) from error
             except (lmdb.InvalidError, lmdb.VersionMismatchError) as error:
                 raise NotAStoreError(
-                    f"{self.path}: not an LMDB 0.9 file; name another path, or restore it if it was a store"
+                    f"{self.path}: not an LMDB 0.9 file; choose another path, or restore it if it was a store"
                 ) from error
             except lmdb.Error as error:
                 if "already open" in str(error):
-                    raise InputError(f"{self.directory}: already open in this process; share that store") from error
+                    raise InputError(f"{self.directory}: already open in this process; use the open store") from error
                 is_denied = isinstance(error, lmdb.ReadonlyError) or error.code in (errno.EPERM, errno.EROFS)
                 if not (is_denied and self.readonly and self.registers_readers):
                     raise translate_error(error, str(self.path)) from error
@@ -321,7 +321,7 @@ class DataFile:
         try:
             return self.environment.open_db(name, txn=transaction, create=False)
         except lmdb.Error as error:
-            raise NotAStoreError(f"{self.path}: an LMDB file of another application; name another path") from error
+            raise NotAStoreError(f"{self.path}: an LMDB file of another application; choose another path") from error
 
     # -- The file's length and pages
 
@@ -402,7 +402,7 @@ class DataFile:
         except PermissionError as error:
             raise ReadOnlyError(
                 f"{self.path}: this user may not replace it ({error.strerror}); run COMPACT as the file's owner, with "
-                "the right to write to the directory"
+                "write permission on the directory"
             ) from error
         except OSError as error:
             raise StoreFullError(

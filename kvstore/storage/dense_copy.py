@@ -51,7 +51,7 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
                 num_records = source.count(table)
                 if num_copied != num_records:
                     raise CorruptionError(
-                        f"of {num_records} records of table {name} only {num_copied} can be read in order, so "
+                        f"only {num_copied} of the {num_records} records in table {name} can be read in order, so "
                         "nothing was changed; run CHECK, and restore the store from a backup"
                     )
             transaction.commit()

@@ -484,7 +484,7 @@ def _require_not_open(path: str | os.PathLike[str]) -> None:
     identity = get_file_identity(Path(path) / DATA_FILE)
     open_identities = {environment.identity for environment in list(_environments)}
     if identity is not None and identity in open_identities:
-        raise InputError(f"{path}: already open in this process; share that store, or close it first")
+        raise InputError(f"{path}: already open in this process; use the open store, or close it first")
 
 
 def _reset_environments_in_child() -> None:

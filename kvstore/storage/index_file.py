@@ -138,7 +138,7 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
             )
             if type_code in _TYPES and is_valid_shape and start >= 0 and start % ALIGNMENT == 0:
                 return _ArrayEntry(name, np.dtype(type_code), tuple(shape), start, checksum)
-    raise IndexUnavailableError(f"{path}: its head has an invalid array ({entry!r:.100}); REFRESH rebuilds the file")
+    raise IndexUnavailableError(f"{path}: its header has an invalid array ({entry!r:.100}); REFRESH rebuilds the file")
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
@@ -191,11 +191,11 @@ def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Call
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH replaces it")
     packed_head = mapped_file[_HEADER.size : _HEADER.size + head_bytes]
     if len(packed_head) != head_bytes or zlib.crc32(packed_head) != checksum:
-        raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH rebuilds the file")
+        raise IndexUnavailableError(f"{path}: its header fails its checksum; REFRESH rebuilds the file")
     try:
         head: FileHead = msgpack.unpackb(packed_head, raw=False)
     except ValueError as error:  # the base class of all msgpack errors
-        raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH rebuilds the file") from error
+        raise IndexUnavailableError(f"{path}: its header cannot be read; REFRESH rebuilds the file") from error
     is_complete = (
         isinstance(head, dict)
         and isinstance(head.get("token"), bytes)
@@ -204,9 +204,11 @@ def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Call
         and _are_part_names(head.get(_PARTS_KEY, []), path)
     )
     if not is_complete:
-        raise IndexUnavailableError(f"{path}: its head lacks entries; REFRESH rebuilds the file")
+        raise IndexUnavailableError(f"{path}: its header lacks entries; REFRESH rebuilds the file")
     if head.get("kind") != kind or not is_trusted(head["token"]):
-        raise IndexUnavailableError(f"{path}: built for another store or another state of it; REFRESH rebuilds it")
+        raise IndexUnavailableError(
+            f"{path}: built for another store, or for another state of this store; REFRESH rebuilds it"
+        )
     return head
 
 
@@ -421,7 +423,9 @@ def open_draft(path: Path) -> Iterator[Draft]:
         while True:
             descriptor = open_store_file(partial_path, os.O_RDWR | os.O_CREAT)
             if not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + _LOCK_TIMEOUT):
-                raise IndexUnavailableError(f"{path}: another process or thread is building this index; wait for it")
+                raise IndexUnavailableError(
+                    f"{path}: another process or thread is building this index; wait until it has finished"
+                )
             if is_file_at(descriptor, partial_path):
                 break
             os.close(descriptor)  # its builder has just renamed or removed it

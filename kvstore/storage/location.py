@@ -56,7 +56,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
             raise StoreNotFoundError(f"{path}: the folder {path.parent} does not exist; create it first")
         return True
     if not path.is_dir():
-        raise NotAStoreError(f"{path}: a store is a directory, and this is a file; name another path")
+        raise NotAStoreError(f"{path}: a store is a directory, and this is a file; choose another path")
     if (path / DATA_FILE).is_file():
         # Check before anything is opened: kvstore must not create files in a directory of another application.
         _require_data_file(path / DATA_FILE)
@@ -67,7 +67,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
     if foreign_names:
         name_list = ", ".join(foreign_names[:3]) + (", ..." if len(foreign_names) > 3 else "")
         raise NotAStoreError(
-            f"{path}: not a store ({DATA_FILE} is missing, but there is {name_list}); name another path"
+            f"{path}: not a store ({DATA_FILE} is missing, but there is {name_list}); choose another path"
         )
     if not create:
         raise StoreNotFoundError(
@@ -91,7 +91,7 @@ def _require_data_file(data_path: Path) -> None:
         meta_pages = file.read(MIN_DATA_BYTES)
     # Bytes 16 to 19 of each of the two meta pages.
     if _LMDB_MAGIC not in (meta_pages[16:20], meta_pages[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
-        raise NotAStoreError(f"{data_path}: not an LMDB file, so this is not a store; name another path")
+        raise NotAStoreError(f"{data_path}: not an LMDB file, so this is not a store; choose another path")
 
 
 def require_utf8_path(path: Path) -> None:
@@ -136,7 +136,7 @@ def require_free_path(target: Path) -> None:
     """
     require_accessible(target)
     if target.exists() or target.is_symlink():
-        raise InputError(f"{target} already exists; name a path that does not exist")
+        raise InputError(f"{target} already exists; choose a path that does not exist")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; create it first")
 

@@ -240,8 +240,8 @@ class WriterLock:
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise ReadOnlyError(
-                    f"{self.path}: {error.strerror}; open the store read-only (of kvstore shell: --readonly), or "
-                    "give this user the right to write to its directory"
+                    f"{self.path}: {error.strerror}; open the store read-only (in kvstore shell: --readonly), or "
+                    "give this user write permission on its directory"
                 ) from error
             if error.errno in NO_SPACE_ERRNOS:
                 raise StoreFullError(
@@ -270,8 +270,8 @@ class WriterLock:
     ) -> LockTimeoutError:
         """Return the error for a lock that ``holder`` has not released in ``timeout`` seconds."""
         return LockTimeoutError(
-            f"{self.path.parent}: {holder} has the writer lock and did not release it in {timeout:g} s; {remedy}, or "
-            "allow more time with lock_timeout (of the command: --lock-timeout)"
+            f"{self.path.parent}: {holder} has the writer lock and did not release it within {timeout:g} s; {remedy}, "
+            "or allow more time with lock_timeout (on the command line: --lock-timeout)"
         )
 
     def _reset_after_fork(self) -> None:
@@ -350,7 +350,7 @@ class SharedOpenLock:
                 raise StoreNotFoundError(f"{self.path}: this file no longer exists; check the path") from error
             except OSError as error:
                 raise ReadOnlyError(
-                    f"{self.path}: cannot be opened ({error.strerror}); give this user the right to read it"
+                    f"{self.path}: cannot be opened ({error.strerror}); give this user read permission on it"
                 ) from error
             try:
                 if not lock_until(descriptor, fcntl.LOCK_SH, deadline):

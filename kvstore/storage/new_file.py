@@ -47,7 +47,7 @@ def create_store_copy(store: Path, target: Path, write: Callable[[Path], None]) 
     require_utf8_path(target)
     require_free_path(target)
     if target.resolve().is_relative_to(store.resolve()):
-        raise InputError(f"{target}: is inside the store, and would be deleted with it; name a path outside it")
+        raise InputError(f"{target}: is inside the store, and would be deleted with it; choose a path outside it")
     partial_path = prepare_partial_path(target)
     try:
         partial_path.mkdir()

@@ -108,7 +108,7 @@ class TransactionGate:
                 if not self.condition.wait_for(lambda: self.num_open == 0, wait):
                     raise error_type(
                         f"{purpose}, but snapshots, transactions or unfinished dumps of this process "
-                        f"({self.num_open}) are still open after {wait:g} s; end them and try again"
+                        f"({self.num_open}) are still open after {wait:g} s; close them and try again"
                     )
                 yield
             finally:
@@ -381,7 +381,7 @@ class OpenFile:
         if self.data.map_size >= self._compute_max_map_size():
             return MapFull(
                 f"{self.path}: the store has reached max_bytes={self.max_bytes}, and nothing was changed; open it with "
-                "a larger max_bytes (deleting also needs room, which COMPACT gives back)"
+                "a larger max_bytes (deleting also needs free space, which COMPACT reclaims)"
             )
         self.must_grow = True
         return MapFull(

@@ -408,7 +408,8 @@ class ReadTransaction(ClosedOnExit, LmdbView):
             wait_for = self._owner.gate.condition.wait_for
             if self._num_pins and not wait_for(lambda: self._num_pins == 0, self._owner.lock_timeout):
                 raise TransactionError(
-                    "the snapshot is in use by another thread or by an unfinished dump(); end that, then close it"
+                    "the snapshot is in use by another thread or by an unfinished dump(); wait for it to finish, then "
+                    "close the snapshot"
                 )
             transaction, self._transaction = self._transaction, None
             if transaction is None:

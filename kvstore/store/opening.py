@@ -258,7 +258,7 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
     if creation_settings.get("dimension", model.dimension) != model.dimension:
         raise SettingsMismatchError(
             f"the vectors of {model.name} have {model.dimension} dimensions, not {creation_settings['dimension']}; "
-            "leave dimension out"
+            "omit dimension"
         )
     weights = find_weights_digest(model)
     if settings.weights not in ("", weights):
@@ -297,7 +297,7 @@ def _load_or_create_settings(
             return settings, False
         if is_foreign:
             raise NotAStoreError(
-                f"{environment.path} is an LMDB environment, but not a kvstore store; name another path"
+                f"{environment.path} is an LMDB environment, but not a kvstore store; choose another path"
             )
         if create:
             break

@@ -27,7 +27,7 @@ def check_tree_name(name: str) -> str:
 def clean_name(name: str) -> str:
     """Return a name as typed, with single spaces. Raises InputError if it is empty, too long or not valid text."""
     if not isinstance(name, str):
-        raise InputError(f"a name must be a text, not {format_value(name)}")
+        raise InputError(f"a name must be a string, not {format_value(name)}")
     form = " ".join(name.split())
     _check_size(form, "a name", key=to_entity_key(form))
     return form

@@ -176,7 +176,7 @@ def compute_personalized_pagerank(
     """
     total = math.fsum(starts.values())
     if not starts or not all(mass > 0 for mass in starts.values()) or not np.isfinite(total):
-        raise InputError("a PageRank needs one seed or more, each of a mass above 0")
+        raise InputError("a PageRank needs one seed or more, each with a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
         raise InputError(f"restart and epsilon must be between 0 and 1, not {restart} and {epsilon}")
     rows = _WeightedRows(reader, weights, bias)

@@ -163,8 +163,8 @@ class RayEngine:
         """
         if source.is_remote or source.size > MAX_SENT_BYTES:
             return (
-                f"the worker cannot see it, and files of more than {MAX_SENT_BYTES >> 20} MB are not sent; put it "
-                "where all workers see it under the same path, or name its address (s3://..., file://...)"
+                f"the worker cannot access it, and files of more than {MAX_SENT_BYTES >> 20} MB are not sent; "
+                "put it at a path that all workers can access, or specify its address (s3://..., file://...)"
             )
         self._sends_content = True
         return None

@@ -53,7 +53,7 @@ def build_tree(request: PageRequest) -> PageContent:
         rows.add_condition("level = 0")
     content = rows.build_page("entity, children", "children DESC, entity")
     if under and not content["rows"]:
-        raise EntityNotFoundError(f"the tree {tree[:80]!r} has no name {under[:80]!r}")
+        raise EntityNotFoundError(f"the tree {tree[:80]!r} does not contain {under[:80]!r}")
     _add_children(store, tree, content["rows"])
     path = _find_path(store, tree, under) if under else []
     return content | {"tree": trees[0], "under": under, "path": path}

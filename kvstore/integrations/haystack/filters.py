@@ -62,7 +62,7 @@ def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     The ``id`` field is the key of a document; all others are metadata, with dots between the names of nested fields.
     """
     if not isinstance(field, str):
-        raise FilterError(f"the field of a filter must be a text, not {field!r}")
+        raise FilterError(f"the field of a filter must be a string, not {field!r}")
     if operator not in _OPERATORS:
         raise FilterError(f"there is no operator {operator!r}; operators are {', '.join(_OPERATORS)}")
     if operator in _LIST_OPERATORS and not isinstance(value, list):

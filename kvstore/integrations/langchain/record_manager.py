@@ -77,9 +77,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         keys, and for a group that is not the document's.
         """
         if group_ids and len(group_ids) != len(keys):
-            raise ValueError(
-                f"there are {len(keys):,} keys but {len(group_ids):,} groups; give one for each key, or none"
-            )
+            raise ValueError(f"there are {len(keys):,} keys but {len(group_ids):,} groups; pass one per key, or none")
         for batch in split_batches(zip(keys, group_ids or [None] * len(keys), strict=True), _BATCH_SIZE):
             self._check_groups(batch)
         confirmation_time = max(self.get_time(), time_at_least or 0.0)

@@ -85,7 +85,7 @@ def put_documents(
     for document in document_list:
         if not isinstance(document, Document):
             raise ArgumentError(
-                f"LangChain documents are needed, not {format_value(document)}; use add_texts for texts"
+                f"documents must be LangChain documents, not {format_value(document)}; to add strings, use add_texts"
             )
     keys = assign_keys(document_list, ids)
     rows = [
@@ -122,7 +122,7 @@ def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None 
     document_ids = [document.id for document in documents] if ids is None else list(ids)
     if len(document_ids) != len(documents):
         raise ValueError(
-            f"there are {len(documents):,} documents but {len(document_ids):,} ids; give one for each document, or none"
+            f"there are {len(documents):,} documents but {len(document_ids):,} ids; pass one per document, or none"
         )
     return [key or str(uuid.uuid4()) for key in document_ids]
 

@@ -92,8 +92,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         metadata_list: Sequence[Mapping[str, Any]] = [{}] * len(text_list) if metadatas is None else metadatas
         if len(metadata_list) != len(text_list):
             raise ValueError(
-                f"there are {len(text_list):,} texts but {len(metadata_list):,} metadata; give one for each text, or "
-                "none"
+                f"there are {len(text_list):,} texts but {len(metadata_list):,} metadata; pass one per text, or none"
             )
         for meta in metadata_list:
             if not isinstance(meta, Mapping):

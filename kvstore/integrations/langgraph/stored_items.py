@@ -99,7 +99,7 @@ def check_paths(argument: str, paths: Sequence[str]) -> None:
     Each character of the string would be a path. ``argument`` is the name of the argument in the message.
     """
     if isinstance(paths, str):
-        raise InputError(f"{argument} must be a list of fields, not the text {paths!r}; write [{paths!r}]")
+        raise InputError(f"{argument} must be a list of fields, not the string {paths!r}; write [{paths!r}]")
 
 
 def refresh_times(document: Document, now: datetime) -> dict[str, Any] | None:

@@ -126,7 +126,9 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         if store is None:
             first_vector = next((row["vectors"][0] for row in rows if row["vectors"] is not None), None)
             if first_vector is None:
-                raise InputError("the first nodes have no vectors; give the vector store an embed_model, or embed them")
+                raise InputError(
+                    "the first nodes have no vectors; give the vector store an embed_model, or embed the nodes"
+                )
             # A store of supplied vectors of this dimension.
             store = self._open_store(f"none:{len(first_vector)}")
         store.put_many(rows)
@@ -223,7 +225,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
             ).hits
         else:
             raise InputError(
-                f"a store does not support the query mode {_format_mode(query)}; modes are default, sparse, "
+                f"kvstore does not support the query mode {_format_mode(query)}; modes are default, sparse, "
                 "text_search, hybrid, semantic_hybrid and mmr"
             )
         return hits, [hit.score for hit in hits]
@@ -261,7 +263,7 @@ def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping |
     if ids is None:
         return None
     if not isinstance(ids, Iterable) or isinstance(ids, str):
-        raise ArgumentError(f"ids must be a list of texts, not {format_value(ids)}")
+        raise ArgumentError(f"ids must be a list of strings, not {format_value(ids)}")
     return {name: {"$in": list(ids)}}
 
 
@@ -273,7 +275,7 @@ def _format_mode(query: VectorStoreQuery) -> str:
 def _get_vector(query: VectorStoreQuery) -> Sequence[float]:
     """Return the vector of a query. Raises InputError if it has none."""
     if query.query_embedding is None:
-        raise InputError(f"a query in the mode {_format_mode(query)} needs a vector; give it a query_embedding")
+        raise InputError(f"the query mode {_format_mode(query)} needs a vector; set query_embedding")
     vector: Sequence[float] = query.query_embedding
     return vector
 
@@ -281,6 +283,6 @@ def _get_vector(query: VectorStoreQuery) -> Sequence[float]:
 def _get_question(query: VectorStoreQuery) -> str:
     """Return the text of a query. Raises InputError if it has none."""
     if query.query_str is None:
-        raise InputError(f"a query in the mode {_format_mode(query)} needs a text; give it a query_str")
+        raise InputError(f"the query mode {_format_mode(query)} needs text; set query_str")
     text: str = query.query_str
     return text

@@ -430,7 +430,7 @@ class EntityFilter:
         """Return the view as a write view; raise ReadOnlyError if it is a snapshot, ClosedError if it is closed."""
         self._pages.reader.require_open()
         if not self._view.writable:
-            raise ReadOnlyError("names and addresses can be changed in a write transaction only")
+            raise ReadOnlyError("names and addresses can be changed only in a write transaction")
         return cast(WriteView, self._view)
 
     def _pin_snapshot(self) -> AbstractContextManager[object]:

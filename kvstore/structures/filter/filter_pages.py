@@ -111,10 +111,10 @@ def _find_page_fault(page: memoryview, encoding: bytes, page_number: int) -> str
         return f"has {len(page)} bytes, not {PAGE_BYTES}"
     header = _PageHeader._make(_PAGE_HEADER.unpack_from(page))
     if header.encoding != encoding:
-        return f"is not of the encoding {encoding.decode()}"
+        return f"does not have the encoding {encoding.decode()}"
     if zlib.crc32(page[_COVERED_START:]) != header.checksum:
         return "fails its checksum"
-    return "carries another page's number" if header.number != page_number else ""
+    return "has the number of another page" if header.number != page_number else ""
 
 
 class PageReader:

@@ -197,7 +197,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
     tables: tuple[str, ...]
     quoting_tables: tuple[str, ...] = ()
     has_outline: bool = False
-    building_detail: str = "searches use the previous generation meanwhile"
+    building_detail: str = "until then, searches use the previous generation"
 
     @abstractmethod
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:

@@ -56,7 +56,7 @@ def read_index(
             return head["epoch"], index_kind.read(IndexContent(head, arrays, parts))
         except KeyError as error:
             raise IndexUnavailableError(
-                f"{path}: written by another version, without {error}; REFRESH rebuilds it"
+                f"{path}: written by another version of kvstore, without {error}; REFRESH rebuilds it"
             ) from error
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:  # written by another program
             raise IndexUnavailableError(f"{path}: it cannot be read ({error}); REFRESH rebuilds it") from error

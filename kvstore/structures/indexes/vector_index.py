@@ -107,12 +107,12 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     name = "vectors"
     description = "graphs of near neighbors (HNSW) for dense search in large stores"
     automatic = True
-    building_detail = "chunks that are missing in the previous file are compared exactly"
+    building_detail = "chunks that are missing from the previous file are compared exactly"
     checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option | Choice] = {
-        "engine": Choice("builtin", ("builtin", _HNSWLIB), "the program that links the graphs; searches are the same"),
-        "exact_below": Option(20_000, 0, 1e9, "with fewer chunks a search compares all of them, without a file"),
-        "ef_search": Option(400, 10, 10_000, "candidates kept during a search; more are more accurate and slower"),
+        "engine": Choice("builtin", ("builtin", _HNSWLIB), "builder of the graphs; both engines write the same format"),
+        "exact_below": Option(20_000, 0, 1e9, "with fewer chunks, a search compares all of them and needs no file"),
+        "ef_search": Option(400, 10, 10_000, "number of candidates in a search; more are more accurate, but slower"),
         **GRAPH_OPTIONS,
     }
 

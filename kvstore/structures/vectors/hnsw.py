@@ -35,8 +35,8 @@ from .vectors import Ids, Matrix
 SEED = 0x6B76
 #: The build options, which cannot change afterwards.
 GRAPH_OPTIONS: Mapping[str, Option] = {
-    "m": Option(16, 4, 100, "links that a vector has in a layer of the graph; twice as many in the lowest"),
-    "ef_construction": Option(200, 8, 2000, "candidates examined for the links of a new vector"),
+    "m": Option(16, 4, 100, "maximum number of links of a vector in a layer; twice as many in the lowest layer"),
+    "ef_construction": Option(200, 8, 2000, "number of candidates examined for the links of a new vector"),
 }
 #: A graph is rebuilt if more than this fraction of its nodes is deleted.
 MAX_DELETED_SHARE = 0.2
@@ -123,7 +123,9 @@ class HnswGraph:
         try:
             self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry_row)
         except KeyError as error:
-            raise IndexUnavailableError(f"written by another version, without {error}; REFRESH rebuilds it") from error
+            raise IndexUnavailableError(
+                f"written by another version of kvstore, without {error}; REFRESH rebuilds it"
+            ) from error
         except (TypeError, ValueError, OverflowError) as error:
             raise IndexUnavailableError(f"the arrays of the graph contradict each other: {error}") from error
         self.arrays = arrays

@@ -43,7 +43,11 @@ class BridgeStrategy:
         pool = _collect_candidates(query, entities, max_candidates) if entities else None
         if pool is None or not pool.has_specific_entities:
             ranking = rank_by_vector(query, query.reach)
-            reason = "none of its entities is known" if not entities else "its entities are in too many chunks"
+            reason = (
+                "its entities are in too many chunks, or in no abstract"
+                if entities
+                else "none of its entities is known"
+            )
             with query.trace.step("no entity known" if not entities else "no specific entity") as step:
                 step.detail = "dense search over all chunks instead"
             return evidence_of(query, self.name, ranking, paths=f"near the question ({reason})", pool=num_chunks)

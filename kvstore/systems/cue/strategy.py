@@ -108,7 +108,7 @@ def _require_units(query: Query) -> UnitAvailability:
         )
     availability = query.reading.fetch(UnitAvailabilityRequest())
     if not availability.is_present:
-        raise InputError("the index units is not complete yet; run REFRESH INDEX units to finish it")
+        raise InputError("the index units does not exist; run CREATE INDEX units to create it")
     return availability
 
 

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import format_count
 from ...models.protocol import MULTILINGUAL_EMBEDDER
 from ...process.frozen_dataclass import frozen_dataclass
 from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
@@ -225,7 +226,7 @@ def combine_searches(
     dense_ranking, lexical_ranking = dense.ranking[:_NUM_CANDIDATES], lexical.result.ranking[:_NUM_CANDIDATES]
     full_rankings = dense.ranking, lexical.result.ranking  # of all chunks, candidates or not
     rarities = lexical.rarities
-    with query.trace.step("resemblance") as step:
+    with query.trace.step("combine scores") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
             return HybridResult(
@@ -255,13 +256,13 @@ def _describe_weights(lexical_weight: float, reliability: float, num_read: int) 
     reduced, and ``num_read`` the number of chunks that were read for bonuses.
     """
     description = (
-        f"{1 - lexical_weight:.0%} cosine and {lexical_weight:.0%} BM25 as shares of the best; "
-        f"bonuses for headings, entries and close words of {num_read} chunks"
+        f"{1 - lexical_weight:.0%} cosine and {lexical_weight:.0%} BM25, each relative to its maximum; "
+        f"bonuses for headings, entries and nearby words in {format_count(num_read, 'chunk')}"
     )
     if reliability < 1:
         description += (
             f"; cosine has {reliability:.0%} of its usual weight: chunks with the question's words are hardly "
-            "nearer to it than others"
+            "nearer to the question than other chunks"
         )
     return description
 

@@ -51,11 +51,11 @@ class TopicIndex(GenerationIndex[Topics]):
         "method": Choice(
             "affinity",
             ("affinity", "gmm"),
-            "how chunks are grouped; gmm is the paper's method, where a chunk can be in several topics",
+            "how chunks are grouped; gmm is the paper's method, in which a chunk can be in several topics",
         ),
         "size": Option(12, 2, 1000, "maximum members of a topic; gmm splits topics with more chunks again"),
         "soft": Option(
-            0.0, 0, 1, "a chunk also joins a second topic if its cosine with that is at most this much lower"
+            0.0, 0, 1, "a chunk also joins a second topic if its cosine with that topic is at most this much lower"
         ),
         "relatedness": Option(0, 0, 1, "1 adds a second tree, over the sentences that name each entity"),
     }
