@@ -198,7 +198,10 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
 
 
 def _find_quantities(text: str) -> list[_Quantity]:
-    """Return the numbers of a text in order, with their units; 1000 to 2099 without a currency is a year."""
+    """Return the numbers of a text in order, each with its unit and the comparison before it ("more than", "up to").
+
+    A number from 1000 to 2099 without a currency is a year.
+    """
     quantities = []
     for match in _NUMBER_PATTERN.finditer(text):
         number, unit = match["number"].lower(), (match["unit"] or "").lower().rstrip("s")

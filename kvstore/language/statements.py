@@ -50,6 +50,7 @@ class Lookup(Statement):
     limit: int | None = None
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return "LOOKUP " + ", ".join(map(format_literal, self.entities)) + _format_clauses(("LIMIT", self.limit))
 
 
@@ -91,9 +92,8 @@ class Search(Statement):
 
     def __str__(self) -> str:
         """Return the text of the statement; clauses without a value are omitted."""
-        return f"SEARCH {format_literal(self.text)}" + _format_retrieval_clauses(
-            using=self.using, top=self.top, where=self.where
-        )
+        clauses = _format_retrieval_clauses(using=self.using, top=self.top, where=self.where)
+        return f"SEARCH {format_literal(self.text)}{clauses}"
 
 
 class Retrieve(Statement):
@@ -235,6 +235,7 @@ class UpdateDocuments(Statement):
     assignments: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"UPDATE documents SET {self.assignments}"
 
 
@@ -242,6 +243,7 @@ class DeleteDocument(Statement):
     key: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"DELETE DOCUMENT {format_literal(self.key)}"
 
 
@@ -249,6 +251,7 @@ class DeleteDocuments(Statement):
     where: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"DELETE FROM documents WHERE {self.where}"
 
 
@@ -259,9 +262,8 @@ class InsertEdge(Statement):
 
     def __str__(self) -> str:
         """Return the text of the statement; clauses without a value are omitted."""
-        return f"INSERT EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}" + _format_clauses(
-            ("IN TREE", self.tree)
-        )
+        tree = _format_clauses(("IN TREE", self.tree))
+        return f"INSERT EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}{tree}"
 
 
 class DeleteEdge(Statement):
@@ -271,9 +273,8 @@ class DeleteEdge(Statement):
 
     def __str__(self) -> str:
         """Return the text of the statement; clauses without a value are omitted."""
-        return f"DELETE EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}" + _format_clauses(
-            ("IN TREE", self.tree)
-        )
+        tree = _format_clauses(("IN TREE", self.tree))
+        return f"DELETE EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}{tree}"
 
 
 class MergeEntity(Statement):
@@ -281,6 +282,7 @@ class MergeEntity(Statement):
     into: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"MERGE ENTITY {format_literal(self.name)} INTO {format_literal(self.into)}"
 
 
@@ -288,6 +290,7 @@ class UnmergeEntity(Statement):
     name: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"UNMERGE ENTITY {format_literal(self.name)}"
 
 
@@ -296,6 +299,7 @@ class CreateAlias(Statement):
     entity: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"ALIAS {format_literal(self.name)} FOR {format_literal(self.entity)}"
 
 
@@ -303,6 +307,7 @@ class DropAlias(Statement):
     name: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"DROP ALIAS {format_literal(self.name)}"
 
 
@@ -311,6 +316,7 @@ class CreateIndex(Statement):
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"CREATE INDEX {format_identifier(self.kind)}{_format_options(self.options)}"
 
 
@@ -318,6 +324,7 @@ class DropIndex(Statement):
     kind: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"DROP INDEX {format_identifier(self.kind)}"
 
 
@@ -340,16 +347,19 @@ class Refresh(Statement):
 
 class Begin(Statement):
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return "BEGIN"
 
 
 class Commit(Statement):
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return "COMMIT"
 
 
 class Rollback(Statement):
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return "ROLLBACK"
 
 
@@ -360,6 +370,7 @@ class Select(Statement):
     parameters: Sequence[SqlValue] | Mapping[str, SqlValue] = ()
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return self.text
 
 
@@ -367,6 +378,7 @@ class Show(Statement):
     subject: Subject
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"SHOW {self.subject.upper()}"
 
 
@@ -383,6 +395,7 @@ class DescribeDocument(Statement):
     key: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"DESCRIBE DOCUMENT {format_literal(self.key)}"
 
 
@@ -390,6 +403,7 @@ class DescribeEntity(Statement):
     name: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"DESCRIBE ENTITY {format_literal(self.name)}"
 
 
@@ -397,6 +411,7 @@ class DescribeStrategy(Statement):
     strategy: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"DESCRIBE STRATEGY {format_identifier(self.strategy)}"
 
 
@@ -407,6 +422,7 @@ class DescribeItem(Statement):
     key: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"{DescribeTable(self.kind)} {format_literal(self.key)}"
 
 
@@ -414,11 +430,13 @@ class Check(Statement):
     repair: bool = False
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return "CHECK REPAIR" if self.repair else "CHECK"
 
 
 class Compact(Statement):
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return "COMPACT"
 
 
@@ -426,6 +444,7 @@ class Backup(Statement):
     path: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"BACKUP TO {format_literal(self.path)}"
 
 
@@ -448,6 +467,7 @@ class Copy(Statement):
     path: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"COPY ({self.statement}) TO {format_literal(self.path)}"
 
 
@@ -455,6 +475,7 @@ class Import(Statement):
     path: str
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"IMPORT FROM {format_literal(self.path)}"
 
 
@@ -463,6 +484,7 @@ class SetSetting(Statement):
     value: Value
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"SET {format_identifier(self.name)} = {format_literal(self.value)}"
 
 
@@ -474,4 +496,5 @@ class Explain(Statement):
     as_svg: bool = False
 
     def __str__(self) -> str:
+        """Return the text of the statement."""
         return f"EXPLAIN {'ANALYZE ' if self.analyze else ''}{self.statement}{' AS SVG' if self.as_svg else ''}"

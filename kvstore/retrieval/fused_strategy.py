@@ -80,7 +80,10 @@ class FusedStrategy:
         return replace(evidence, hits=_merge_hits(query, evidence.hits, other_hits), context=list(context))
 
     def _iter_results(self, query: Query) -> Iterator[_StrategyResult]:
-        """Run each strategy for each question, and yield the results. Each question is respelled and embedded once."""
+        """Run each strategy for each question, and yield the results.
+
+        Each of several questions is respelled and embedded once; a single one is already respelled in the query.
+        """
         for number, question in enumerate(self.questions or (query.question,), 1):
             question_query = copy(query)
             if self.questions:

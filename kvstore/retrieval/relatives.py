@@ -76,6 +76,7 @@ def _render_branch(
 ) -> Iterator[str]:
     """Yield the HTML of ``relatives`` as a list, each with its own relatives unless its name is in ``rendered_names``.
 
+    At most ``MAX_DEPTH`` levels are rendered.
     ``distance`` is the number of levels from the entity to these relatives. ``branches`` maps a name and a distance to
     the relatives at that distance which are reached through the name. The rendered names are added to
     ``rendered_names``.

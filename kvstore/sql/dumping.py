@@ -36,7 +36,7 @@ def iter_dump_comments(state: State) -> Iterator[str]:
 
 
 def _format_statement(statement: BoundStatement) -> str:
-    """Return a statement or sentence, given as text with ``?`` and values, with the values in place of the ``?``."""
+    """Return the text of a statement, or of a comment, with its values as literals in place of each ``?``."""
     text, values = statement
     beginning, *pieces = text.split("?")
     return beginning + "".join(format_literal(value) + piece for value, piece in zip(values, pieces, strict=True))

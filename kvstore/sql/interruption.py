@@ -19,7 +19,10 @@ _thread_state = threading.local()
 
 @contextmanager
 def allow_interruption(event: threading.Event) -> Iterator[None]:
-    """Let ``event`` stop the queries of this thread in the ``with`` block, and limit the length of their values."""
+    """Interrupt the queries of this thread in the ``with`` block as soon as ``event`` is set.
+
+    The queries are also bounded: SQLite limits the length of their values (:data:`MAX_VALUE_BYTES`).
+    """
     _thread_state.event = event
     try:
         yield

@@ -88,8 +88,9 @@ _TAG_PATTERN = compile_lazily(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
 def detect_english(texts: Sequence[str], document_language: str | None = None) -> list[bool]:
     """Return a bool for each of the texts that a document consists of, such as its chunks: True if it is in English.
 
-    ``document_language`` is the language of texts with hardly any function words. If it is None, these are in English
-    unless the document has more function words of other languages.
+    If no text has a function word of another language, all count as English. Otherwise, ``document_language`` is the
+    language of texts with hardly any function words. If it is None, these are in English unless the document has more
+    function words of other languages.
 
     >>> detect_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
