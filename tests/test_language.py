@@ -286,6 +286,9 @@ def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: i
         ("SHOW DATABASES", 6, "kvstore.open()"),
         ("COPY documents FROM 'x.csv'", 6, "INGEST 'file' stores the rows of a file"),
         ("BEGIN TRANSACTION", 7, "BEGIN, COMMIT and ROLLBACK take no options"),
+        ("SAVEPOINT a", 1, "a transaction has no savepoints; ROLLBACK undoes all of it"),
+        ("ROLLBACK TO a", 10, "a transaction has no savepoints"),
+        ("ABORT", 1, "did you mean ROLLBACK?"),
         ("SELECT 1; INSERT INTO documents VALUES ('a')", 18, "INSERT DOCUMENT 'key'"),
         # A misspelt word is still one.
         ("UPDATE DOCUMNET 'a' SET TITLE = 'x'", 8, "did you mean DOCUMENT?"),

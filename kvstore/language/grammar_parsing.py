@@ -63,10 +63,12 @@ _FIXED = "the tables are fixed; SHOW TABLES lists them"
 _INSERT = "INSERT DOCUMENT 'key' TITLE '...' TEXT '...' META '{...}' stores a document with your own fields"
 _OTHER_STORE = "a statement works on one store; .open STORE in the shell, and kvstore.open() in Python, open another"
 _PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK take no options"
+_NO_SAVEPOINT = "a transaction has no savepoints; ROLLBACK undoes all of it"
 _UPDATE = "UPDATE DOCUMENT 'key' SET TITLE = '...', META = '{...}' changes a document"
 
 #: The first words of other databases' statements, and the equivalent here; * matches any word.
 _OTHER_DATABASE_HINTS = {
+    "ABORT": "did you mean ROLLBACK?",
     "ALTER": f"{_FIXED}; to add fields of your own, use META",
     "ANALYZE": "did you mean EXPLAIN ANALYZE?",
     "ATTACH": _OTHER_STORE,
@@ -94,11 +96,12 @@ _OTHER_DATABASE_HINTS = {
     "PRAGMA TABLE_INFO": "did you mean DESCRIBE table?",
     "PRAGMA": "SHOW SETTINGS lists the settings, SET name = value changes one, and CHECK verifies the store",
     "REINDEX": "did you mean REFRESH?",
-    "RELEASE": _PLAIN_TRANSACTION,
+    "RELEASE": _NO_SAVEPOINT,
     "REPAIR": "did you mean CHECK REPAIR?",
     "REPLACE": f"{_INSERT}; {_UPDATE}",
+    "ROLLBACK TO": _NO_SAVEPOINT,
     "ROLLBACK *": _PLAIN_TRANSACTION,
-    "SAVEPOINT": _PLAIN_TRANSACTION,
+    "SAVEPOINT": _NO_SAVEPOINT,
     "SHOW ALL": "did you mean SHOW SETTINGS?",
     "SHOW COLUMNS": "did you mean DESCRIBE table?",
     "SHOW CREATE": "did you mean DESCRIBE table?",
