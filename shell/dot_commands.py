@@ -41,8 +41,8 @@ class Command:
     """A dot command: its name, its arguments as ``.help`` shows them, a description, and the function that runs it.
 
     Arguments in brackets are optional; ``max_arguments`` is set if there can be more than shown. ``argument_kind``
-    selects the completions of the first argument, such as "path". If ``is_raw``, the last argument is the rest of the
-    line, unchanged.
+    selects the completions of the first argument, such as "path". If ``is_raw``, the second and last argument is the
+    rest of the line, unchanged.
     """
 
     name: str
@@ -67,16 +67,24 @@ def run_command(console: Console, line: str) -> None:
         if equivalent is None:
             raise ValueError(suggest_replacement(line))
         line = equivalent
-    name, _, rest = line[1:].strip().partition(" ")
+    name, rest = (*line[1:].split(maxsplit=1), "", "")[:2]
     command = find_command(name)
     min_arguments, max_arguments = command.get_argument_limits()
     try:
-        arguments = rest.split(maxsplit=max_arguments - 1) if command.is_raw else shlex.split(rest)
+        arguments = _split_first_word(rest) if command.is_raw else shlex.split(rest)
     except ValueError as error:  # a quote is never closed
         raise ValueError(f"{line}: {str(error).lower()}") from None
     if not min_arguments <= len(arguments) <= max_arguments:
         raise ValueError(f"usage: .{command.name} {command.arguments}".rstrip())
     command.run(console, arguments)
+
+
+def _split_first_word(text: str) -> list[str]:
+    """Return the first word of a text, without its quotes, and the rest unchanged; leave out what is empty."""
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    word = lexer.get_token()  # reads no further than the character after the word
+    return [argument for argument in (word, lexer.instream.read().strip()) if argument]
 
 
 def find_command(name: str) -> Command:

@@ -1116,6 +1116,12 @@ def test_statements_are_saved_under_names(
     ):
         assert cli.run(["shell", "s", "-c", command]) == 1
         assert message in capsys.readouterr().err
+    lines = ["SELECT 1 AS one;", r".save 'two' SELECT 'a  b' AS two;", ".saved\ttwo", ".save 'my two' SELECT 2"]
+    Path("script.sql").write_text("\n".join(lines))
+    assert cli.run(["shell", "s", "-f", "script.sql"]) == 1
+    out, error = capsys.readouterr()
+    assert "two\na  b\n" in out and "a name must be one word of at most 60 characters, not 'my two'" in error
+    assert json.loads(Path("settings/kvstore/queries.json").read_text()).keys() == {"one", "two"}
     Path("settings/kvstore/queries.json").write_text("[")
     assert cli.run(["shell", "s", "-c", ".saved"]) == 1
     assert "repair or remove the file" in capsys.readouterr().err
