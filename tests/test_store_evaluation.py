@@ -101,6 +101,9 @@ def test_a_file_of_questions_is_read_as_it_was_written(harbor_store: kvstore.Sto
         ("", "has no questions"),
         ("{", "questions.jsonl:1: is not JSON"),
         ('{"answer": "x"}', "questions.jsonl:1: has no question"),
+        ('{"question": "Who?"}\n{"question": " "}', "questions.jsonl:2: has no question"),
+        ('[{"question": "Who?"}]', "is a JSON list; write one object per line"),
+        ('\n[\n  {"question": "Who?"},\n  {"question": "When?"}\n]\n', "is a JSON list; write one object per line"),
         ('{"question": "x", "kind": "y"}', "the kind 'y' is not one of answerable, near, foreign"),
         ('{"question": "x", "start": 1, "end": 2}', "start and end must be byte offsets in one document"),
         ('{"question": "x", "gold": "key"}', "answers and gold must be lists of strings"),
@@ -119,6 +122,13 @@ def test_lines_of_text_are_questions_without_a_known_answer(tmp_path: Path) -> N
     assert [question.text for question in read_questions(path)] == ["When does the pier open?", "Who guards it?"]
     (tmp_path / "rows.jsonl").write_text('{"question": "Who?", "answer": null}\n{"question": "How?", "answer": "so"}')
     assert [question.kind for question in read_questions(tmp_path / "rows.jsonl")] == ["near", "answerable"]
+    path.write_text("[Pier] When does it open?\n")
+    assert [question.text for question in read_questions(path)] == ["[Pier] When does it open?"]
+    for start in ("\ufeff", "\n"):  # a byte-order mark, as other systems write it, or a blank line
+        path.write_text(
+            start + '{"question": "Who guards\u2028it?"}\r\n\r\n{"question": "When?"}\r\n', encoding="utf-8"
+        )
+        assert [question.text for question in read_questions(path)] == ["Who guards\u2028it?", "When?"]
 
 
 def test_figures_count_hits_answers_and_refusals(harbor_store: kvstore.Store) -> None:

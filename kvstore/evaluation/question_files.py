@@ -102,19 +102,31 @@ def read_questions(path: Path) -> list[Question]:
     Raises InputError if the file cannot be read, has no questions, or has an invalid line, which the message names.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); specify a question file") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text ({error}); specify a question file") from error
-    are_objects = path.suffix in (".jsonl", ".ndjson") or next(iter(lines), "").startswith("{")
+    start = text.lstrip()
+    if start.startswith("[") and _is_json(text):
+        raise InputError(f'{path}: is a JSON list; write one object per line: {{"question": "...", "answer": "..."}}')
+    are_objects = path.suffix in (".jsonl", ".ndjson") or start.startswith("{")
     questions = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.split("\n"), 1):  # JSON can contain other line breaks, such as U+2028
         if line.strip():
             questions.append(_parse_line(line, f"{path}:{number}") if are_objects else make_question(line.strip()))
     if not questions:
         raise InputError(f"{path}: has no questions; write one per line, as text or as JSON")
     return questions
+
+
+def _is_json(text: str) -> bool:
+    """True if a text is a JSON value."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _parse_line(line: str, location: str) -> Question:
@@ -128,7 +140,7 @@ def _parse_line(line: str, location: str) -> Question:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"{location}: is not JSON ({error}); write one object per line") from error
-    if not isinstance(row, dict) or not isinstance(row.get("question"), str):
+    if not isinstance(row, dict) or not isinstance(row.get("question"), str) or not row["question"].strip():
         raise InputError(f'{location}: has no question; write {{"question": "...", "answer": "..."}}')
     answers = [row["answer"]] if row.get("answer") else (row.get("answers") or ())
     gold = [row["document"]] if row.get("document") else (row.get("gold") or ())
