@@ -491,7 +491,7 @@ class DeferredStrategy:
         return strategy
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the strategy itself."""
+        """Return an attribute of the strategy itself. Raises AttributeError for a name that begins with ``_``."""
         # A special name, which Python looks up in any object, must import nothing; ``strategy`` could not be loaded.
         if name.startswith("_") or name == "strategy":
             raise AttributeError(name)

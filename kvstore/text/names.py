@@ -403,7 +403,8 @@ def _is_emphasized_term(term: str) -> bool:
     """True if an emphasized phrase is a technical term: few words with Latin letters that are not a generic heading.
 
     A single word is a term if it is a noun in lower case or not an everyday word, and is not an adverb or participle.
-    Several words are none if they begin with an adjective such as "additional" or end with a number, as a sentence can.
+    Several words are not a term if they begin with an adjective such as "additional" or end with a number, as a
+    sentence can.
     """
     words = term.split()
     if not term[:1].isalpha() or not _LATIN_PATTERN.search(term) or not is_term(term):

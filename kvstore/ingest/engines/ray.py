@@ -157,7 +157,7 @@ class RayEngine:
             socket.create_connection((host.strip("[]"), int(port)), _HEAD_CHECK_SECONDS).close()
 
     def start_sending_content(self, source: Source) -> str | None:
-        """Send the content of files with tasks from now on.
+        """Send the content of files with tasks from now on, and return None.
 
         If the ``source`` file is remote or too large, return the reason why its content is not sent instead.
         """
