@@ -300,8 +300,8 @@ class _ContextAnnotator:
     def __init__(self, text: str, elements: Sequence[Snippet | SnippetHeading], heading: str) -> None:
         """Prepare to annotate the snippets of ``text``, which is in a section with this ``heading``.
 
-        ``elements`` are the snippets and headings of the text, in order. A snippet that only introduces a quoted mail
-        ("On 3 May, Ann wrote:") becomes not selectable.
+        ``elements`` are the snippets and headings of the text, in order. Answers can no longer select a snippet that
+        only introduces a quoted mail ("On 3 May, Ann wrote:").
         """
         self._text = text
         self._heading = heading

@@ -148,7 +148,7 @@ def select_cover(
     question_words: Collection[str] = (),
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
-    """Return the candidates that together cover most of the content of all, in order and in ``max_tokens`` tokens.
+    """Return the candidates that together cover the most content within ``max_tokens`` tokens, in order.
 
     A greedy algorithm selects sentences whose distinct words have a high total weight. ``weights`` has the weight of
     each word (None: :func:`compute_word_weights` computes it, with double weights for ``question_words``).

@@ -152,7 +152,7 @@ class Query:
     def embed_part(self, part: str) -> Vector:
         """Return the unit vector of the question or a part of it, or the user's vector if the user gave one.
 
-        The step is recorded in the trace.
+        The vector is cached, and the step is recorded in the trace.
         """
         if self.user_vector is not None:
             return self.user_vector

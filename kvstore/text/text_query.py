@@ -240,7 +240,10 @@ class _Parser:
         return phrases[0] if len(phrases) == 1 else Proximity(tuple(phrases), distance)
 
     def _parse_phrase(self) -> Phrase:
-        """Parse a phrase: words, possibly joined by ``+``. Raises InputError for another token, or for ``+`` after ``*``."""
+        """Parse a phrase: words, possibly joined by ``+``.
+
+        Raises InputError for any other token, and for a ``+`` after ``*``.
+        """
         words = self._parse_words()
         while self._accept("+"):
             if words[-1].is_prefix:
