@@ -97,7 +97,7 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
 
 
 def warn_if_retired(owner: str, name: str) -> bool:
-    """Issue a FutureWarning and return True if an option of a strategy or index is a constant now, else return False.
+    """Issue a FutureWarning and return True if an option no longer has an effect, else return False.
 
     ``owner`` is the name of the strategy or the kind of the index. The caller then ignores the option.
     """

@@ -233,7 +233,7 @@ class _Importer(_ExportReader):
         self._batch = _Batch()
 
     def run(self) -> ImportReport:
-        """Import all lines, and return the report."""
+        """Import all lines, with one commit per batch, and return the report. Raises InputError for an invalid line."""
         with self._open() as file:
             line_number = 1
             self._check_header(file)

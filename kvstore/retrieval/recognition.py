@@ -213,7 +213,7 @@ def decompose(question: str, entities: Sequence[QuestionEntity]) -> Decompositio
 
 
 def decompose_question(query: Query, names: Sequence[QuestionEntity]) -> Decomposition:
-    """Return the names that the question compares, and its other words; record the step in the trace.
+    """Return the names that the question compares, and the question without names; record the step in the trace.
 
     ``names`` are the recognized entities in the question.
     """

@@ -167,7 +167,10 @@ def _split_clusters(text: str) -> list[str]:
 
 
 def fold(text: str) -> FoldedText:
-    """Return ``text`` in normal form (NFKC, case folding, no accents), and the offset in it of each resulting byte."""
+    """Return ``text`` in normal form (NFKC, case folding, no accents), with the original offset of each of its bytes.
+
+    There are no offsets (None) for ASCII, because each byte keeps its offset.
+    """
     if text.isascii():
         return FoldedText(text.lower().encode(), None)
     data, packed_offsets = fold_pieces(text, _fold_word)
