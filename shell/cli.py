@@ -78,7 +78,7 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 def migrate(store: Path, no_backup: bool) -> int:
     """Convert STORE to the format of the installed kvstore.
 
-    kvstore keeps a backup of the old store in the same folder as STORE."""
+    kvstore keeps a backup of the old store next to STORE."""
 
     with explain_missing_store(store):
         migration = kvstore.migrate(store, backup=not no_backup)
@@ -128,8 +128,8 @@ def demo(store: Path | None, embedder: str | None) -> int:
 def plugins(mode: str | None) -> int:
     """List the plugins of installed packages.
 
-    Plugins are embedders, readers of file formats, strategies and commands. The "state" column shows whether a plugin
-    has a problem."""
+    Plugins are embedders, file readers, strategies and commands. The "state" column shows whether a plugin has a
+    problem."""
     from .render import print_rows
 
     plugin_list = [*kvstore.plugins(), *cli.installed_plugins.list_plugins()]
@@ -181,8 +181,8 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
 def explore(store: Path, port: int, no_browser: bool) -> int:
     """Show STORE in a web browser.
 
-    The explorer runs on this machine until you press Ctrl-C. The explorer cannot change STORE. Only
-    users who know the printed URL can open the explorer."""
+    The explorer runs on this machine until you press Ctrl-C. It cannot change STORE. Only users who know the printed
+    URL can open it."""
     from kvstore.integrations.explore.serving import serve
 
     def announce(url: str) -> None:

@@ -93,7 +93,7 @@ _OPENING_OPTIONS = (
     click.option(
         "--embedder",
         metavar="NAME",
-        help="Embedder (model that computes vectors) of a new store; an existing store must have the same embedder.",
+        help="Embedder (model that computes vectors) of a new store; an existing store must already use it.",
     ),
     click.option(
         "--setting",
@@ -120,8 +120,8 @@ PARAMETERS = click.option(
     "parameters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of the parameter :NAME of statements, such as year=2024 (repeatable). kvstore reads values such "
-    "as 2024 and 1.5 as numbers, and all other values as text.",
+    help="Value of the :NAME parameter in statements, such as year=2024 (repeatable). Values such as 2024 and 1.5 are "
+    "numbers; all other values are text.",
 )
 
 

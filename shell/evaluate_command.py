@@ -123,7 +123,7 @@ def evaluate(
     """Measure the answers of STORE, and compare settings.
 
     Without --questions, kvstore generates questions from headings, definitions, tables and dates in the documents.
-    kvstore also generates near misses: questions that no document answers, and that kvstore should therefore refuse.
+    It also generates near misses: questions that no document answers, and that kvstore should therefore refuse.
     """
     from kvstore import evaluation
     from kvstore.evaluation.report_page import format_report_page

@@ -97,7 +97,7 @@ def ingest(
 ) -> int:
     """Ingest files, folders and glob patterns into STORE.
 
-    The command creates STORE if STORE does not exist."""
+    STORE is created if it does not exist."""
     from kvstore.language import check_engine, delete_unused_store, list_ingest_patterns
 
     from .interrupts import DeferredInterrupts
@@ -240,7 +240,7 @@ def _format_report(report: kvstore.IngestReport) -> str:
     type=click.FloatRange(0, 86400, min_open=True),
     metavar="SECONDS",
     help="Look for changes at this interval. By default, the operating system reports changes or, without the "
-    "watch extra, kvstore looks for changes every 2 seconds.",
+    "watch extra, kvstore checks every 2 seconds.",
 )
 @READER_OPTIONS
 def watch(
@@ -261,7 +261,7 @@ def watch(
 ) -> int:
     """Keep STORE in sync with FOLDER... until you press Ctrl-C.
 
-    The command creates STORE if STORE does not exist."""
+    STORE is created if it does not exist."""
     from .watching import ingest_on_change, make_watcher
 
     for folder in folders:

@@ -96,8 +96,8 @@ def shell(
     """Run statements on STORE.
 
     Without STORE, the shell opens an empty temporary store. The shell is interactive unless statements come from -c, -f
-    or standard input. The interactive shell creates a missing STORE. With statements from -c, -f or standard input, the
-    shell creates STORE only if a statement stores data.
+    or standard input. The interactive shell creates a missing STORE; statements from -c, -f or standard input create it
+    only if they store data.
     """
     extra_arguments = click.get_current_context().args
     if extra_arguments:  # sqlite3 and duckdb take a statement after the database
@@ -224,7 +224,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @click.option(
     "--depth",
     type=click.IntRange(0, 64),
-    help="How many levels of summaries the bridge strategy follows up and down.",
+    help="How many levels of summaries the bridge strategy goes up and down.",
 )
 @click.option(
     "--model",

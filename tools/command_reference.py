@@ -73,7 +73,7 @@ def build_page(cli: click.Group) -> str:
         "",
         str(cli.help),
         "",
-        "`kvstore COMMAND --help` (or `-h`) prints the section of this page about a command. After an installation,",
+        "`kvstore COMMAND --help` (or `-h`) prints this page's section on a command. Once kvstore is installed,",
         "`man kvstore` prints this page. For examples, see [Ask](how-to/ask.md). The [glossary](glossary.md) explains",
         "terms such as *chunk*.",
         "",
@@ -81,9 +81,9 @@ def build_page(cli: click.Group) -> str:
         "|---|---|",
         *(f"| {status} | {meaning} |" for status, meaning in STATUS),
         "",
-        "kvstore prints results to standard output, and all other messages to standard error. For the environment",
-        "variables of kvstore, see [Settings](settings.md#environment-variables). Installed packages can add commands,",
-        "which `kvstore plugins` lists.",
+        "kvstore prints results to standard output, and all other messages to standard error. For environment",
+        "variables, see [Settings](settings.md#environment-variables). Installed packages can add commands;",
+        "`kvstore plugins` lists them.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {format_usage(command)}\n```"]
