@@ -392,7 +392,10 @@ class _Checker:
                     yield f"{problem} has the source {record.source!r}"
 
     def _check_forest(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the trees of names, and add their nodes to the sums of places of names."""
+        """Yield a sentence for each fault of the trees of names; count the edges.
+
+        Also sums the hashes of the addresses (here tree nodes) of each entity, to compare them later with its list.
+        """
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():

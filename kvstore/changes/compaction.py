@@ -37,7 +37,7 @@ MAX_AUTOMATIC_BYTES = 1 << 29
 
 
 def compact_store(environment: Environment, dimension: int, timeout: float | None = None) -> CompactReport:
-    """Pack the data of a store, and return the free space to the file system.
+    """Pack the vectors, remove stale quotes from indexes, merge the change buffer, and compact the data file.
 
     The report has the size of the data file before the packing and at the end. Each step waits at most ``timeout``
     seconds for another writer (default: the store's lock timeout). Raises the errors of :meth:`Environment.compact`.

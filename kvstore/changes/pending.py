@@ -150,7 +150,10 @@ class PendingChanges:
         self.parts = {}
 
     def delete(self, key: str) -> None:
-        """Record that a document is to be deleted, and drop pending facts about it and changes of its metadata."""
+        """Record that a document is to be deleted, and drop pending facts about it and changes of its metadata.
+
+        The digest of the stored document, with which these would be applied again, is dropped too.
+        """
         self.metadata.pop(key, None)
         self.stored_digests.pop(key, None)
         self.documents.pop(key, None)  # so that the key moves to the end

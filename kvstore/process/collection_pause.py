@@ -50,7 +50,10 @@ def pause_collection() -> Iterator[None]:
 
 
 def import_without_collection(name: str) -> ModuleType:
-    """Import a module and return it. Garbage collection is paused during the import, which leaves no garbage."""
+    """Import a module and return it; pause garbage collection during the import, because an import leaves no garbage.
+
+    The imported objects are promoted, so that the next collection of the youngest generation does not scan them.
+    """
     if name in sys.modules:
         return import_module(name)  # waits if another thread is still importing it
     with pause_collection():

@@ -280,9 +280,10 @@ class ChangeBuffer:
         self.bytes += len(value)
 
     def register_segment(self, segment: bytes) -> bytes:
-        """Record a new segment (a batch of changes) whose changes the buffer has already; return the key to store it.
+        """Add a segment, a batch of changes that this buffer already has, to the list of stored segments.
 
-        The key is the number of the segment (u32) and random bytes, which make it unique in the history of the store.
+        Returns the key under which the caller must store it: the number of the segment (u32) and random bytes, which
+        make it unique in the history of the store.
         """
         segment_number = 1 + (records.U32.unpack_from(self.segment_keys[-1])[0] if self.segment_keys else 0)
         key = records.encode_u32(segment_number) + os.urandom(_TOKEN_BYTES)

@@ -304,7 +304,7 @@ class Draft:
     """An index file that is being built under another name, by one thread of one process at a time."""
 
     def __init__(self, path: Path, partial_path: Path, descriptor: int) -> None:
-        """Create a draft of the index file at ``path``; it is open as ``descriptor``, and now at ``partial_path``."""
+        """Create a draft of the index file at ``path``: the open file ``descriptor``, for now at ``partial_path``."""
         self.path = path
         self._partial_path = partial_path
         self._descriptor = descriptor

@@ -142,9 +142,9 @@ def require_free_path(target: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Create the directory of a new store.
+    """Create the directory of a new store, unless it exists.
 
-    Raises ReadOnlyError if that is not permitted, StoreFullError if there is no room.
+    Raises StoreFullError if there is no room, and ReadOnlyError for any other failure.
     """
     try:
         path.mkdir(exist_ok=True)

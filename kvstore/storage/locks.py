@@ -140,7 +140,7 @@ class WriterLock:
             raise
 
     def release(self) -> None:
-        """Release the interprocess lock and the thread lock; the next writer may continue."""
+        """Remove this process's id from the lock file, then release the interprocess lock and the thread lock."""
         try:
             if self._descriptor is not None:
                 with contextlib.suppress(OSError):  # a failing disk; only the holder's process id stays
@@ -170,7 +170,10 @@ class WriterLock:
 
     @contextlib.contextmanager
     def hold_shared(self, timeout: float) -> Iterator[None]:
-        """Keep writers out within the block; raise LockTimeoutError if one does not finish in ``timeout`` seconds."""
+        """Keep writers out within the block; raise LockTimeoutError if one does not finish in ``timeout`` seconds.
+
+        Does nothing if there is no lock file, and therefore no writer.
+        """
         descriptor = self.acquire_shared(timeout)
         try:
             yield

@@ -307,7 +307,10 @@ class WriteTransaction(LmdbView):
             self._own_bytes += count_bytes(own_changes)
 
     def _write_appends(self, table: str, changes: Mapping[bytes, Bytes | None]) -> Mapping[bytes, Bytes | None]:
-        """Write the changes beyond the last key of a table directly to it; return the other changes, to be buffered."""
+        """Write the changes beyond the last key of a table directly to it; return the other changes, to be buffered.
+
+        Keys that already have buffered changes are among the others.
+        """
         last_key, buffered_changes = self._find_last_key(table), self._get_buffer().get_table(table)
         appends = {key: value for key, value in changes.items() if key > last_key and key not in buffered_changes}
         if not appends:

@@ -12,13 +12,13 @@ from .state import State
 
 
 class DisplayEntities:
-    """The entity that each entity is shown as, according to the aliases.
+    """The entity under which each entity is shown, according to the aliases and merges.
 
-    ``display_by_entity`` maps the id of each entity with an alias to the id of the entity it is shown as.
+    ``display_by_entity`` maps each entity that has an alias, or is one, to the entity under which it is shown.
     """
 
     def __init__(self, display_by_entity: dict[int, int]) -> None:
-        """Store the mapping from entities with an alias to the entities that they are shown as."""
+        """Store the map from entities that have or are aliases to the entities under which they are shown."""
         self._display_by_entity = display_by_entity
         # The same mapping as two arrays, ascending by entity.
         self._mapped_entities = np.array(sorted(display_by_entity), np.uint32)
@@ -27,7 +27,7 @@ class DisplayEntities:
         )
 
     def resolve_entity(self, entity: int) -> int:
-        """Return the entity that an entity is shown as according to the aliases, usually itself."""
+        """Return the entity under which an entity is shown according to the aliases, usually itself."""
         return self._display_by_entity.get(entity, entity)
 
     def list_merged_entities(self, entity: int) -> list[int]:
@@ -41,7 +41,7 @@ class DisplayEntities:
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """Return the entity that each of ``entities`` is shown as according to the aliases, usually itself."""
+        """Return the entity under which each of ``entities`` is shown according to the aliases, usually itself."""
         if not len(self._mapped_entities):
             return entities
         positions = np.minimum(np.searchsorted(self._mapped_entities, entities), len(self._mapped_entities) - 1)
@@ -50,7 +50,7 @@ class DisplayEntities:
 
 
 def load_display_entities(state: State) -> DisplayEntities:
-    """Load the entity that each entity with an alias or merge is shown as in a state."""
+    """Load the aliases and merges of a state as a map from each entity to the entity under which it is shown."""
     display_by_entity: dict[int, int] = {}
     for alias_key, _ in state.aliases.iter_all():
         identity = state.resolve(alias_key)

@@ -371,16 +371,16 @@ class RestrictedFilter(EntityFilter):
     def _read_visible_entry(self, key: str) -> tuple[FilterEntry, Ids] | None:
         """Return a name's filter entry, and its visible addresses (the nodes and abstracts where it occurs).
 
-        The entry counts only the visible addresses. Returns None if the name is unknown, or has neither a visible
-        address nor an alias.
+        The entry counts only the visible addresses. Returns None if the name is unknown, and if it has no visible
+        address, unless it has an alias or is one.
         """
         record = super()._look_up(key, limit=None, start=0)
         if not record:
             return None
         entry, entity_addresses = record
         visible_addresses = entity_addresses[self._compute_visible_mask(entity_addresses)]
-        has_alias = self._aliases.get(key) is not None or bool(self._aliases.list_direct_aliases(key))
-        if not len(visible_addresses) and not has_alias:
+        has_or_is_alias = self._aliases.get(key) is not None or bool(self._aliases.list_direct_aliases(key))
+        if not len(visible_addresses) and not has_or_is_alias:
             return None
         return FilterEntry(entry.entity, len(visible_addresses), entry.temperature), visible_addresses
 

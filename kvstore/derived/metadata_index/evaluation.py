@@ -416,7 +416,10 @@ class Evaluation:
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
-        """Return the documents whose key is less than, equal to or greater than ``key``, by ``operator``."""
+        """Return the certain and possible matches of a comparison of documents' keys with ``key`` by ``operator``.
+
+        No document has the key "".
+        """
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))

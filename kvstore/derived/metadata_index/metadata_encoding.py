@@ -127,10 +127,10 @@ def decode_value(key: bytes) -> str | float:
 
 
 def is_exact_decimal(number: float) -> bool:
-    """True if every parser of decimal numbers reads Python's text of a number as the same double.
+    """True if every parser of decimal numbers certainly reads Python's text of a number as the same number.
 
-    A number of at most 15 digits and a small power of ten takes one rounding (Clinger 1990, How to read floating point
-    numbers accurately). SQLite can read other numbers as a neighbor of the intended one.
+    That is so for an integer. A float of at most 15 digits and a small power of ten takes one rounding (Clinger 1990,
+    How to read floating point numbers accurately). SQLite can read other floats as a neighbor of the intended one.
     """
     if isinstance(number, int):
         return True

@@ -178,12 +178,12 @@ class MetadataMaintainer:
     """The writer of the index: collects added and deleted documents, and changes each set and block once per batch."""
 
     def __init__(self, state: State, write: WriteView) -> None:
-        """Create a writer without pending changes; ``write`` is the transaction in which it changes the tables."""
+        """Create a maintainer without pending changes; ``write`` is the transaction in which it changes the tables."""
         self._state = state
         self._write_view = write
         #: The index before the current batch, in which the languages of removed documents are looked up.
         self._previous_index: MetadataIndex | None = None
-        #: By key of a container, the offsets of documents that are added to it and removed from it.
+        #: By key of a container (a part of a set of documents), the offsets of documents that are added and removed.
         self._set_changes: defaultdict[bytes, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
         #: By index of a block, the new rows of its documents; None for a deleted document.
         self._row_changes: dict[int, dict[int, DocumentColumns | None]] = {}

@@ -97,7 +97,7 @@ def _list_values(record: DocumentRecord, field: Field, state: State) -> Sequence
 
 
 def _get_value(record: DocumentRecord, field: Field, state: State) -> Any:
-    """Return the value of a column or a metadata field of a document; None if it is missing."""
+    """Return the value of a column or a metadata field of a document, or its searchable text; None if it is missing."""
     if field == DOCUMENT_TEXT:
         return state.read_searchable_text(record)
     if isinstance(field, ColumnField):

@@ -297,7 +297,10 @@ class GraphWriter(ViewWriter, PassageGraph):
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
 
     def _collect_edge_changes(self, chunk: int, old_row: _ChunkRow, new_row: _ChunkRow) -> None:
-        """Collect the edges that the new row of a chunk adds and removes, by entity; :meth:`flush` writes them."""
+        """Collect the edges that the new row of a chunk adds and removes, by entity; :meth:`flush` writes them.
+
+        A row has the entities that the chunk names, with mention bits, which say how. Changed bits replace an edge.
+        """
         # Most rows are new or removed; these need no set differences.
         removed_edges, added_edges = (
             (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)

@@ -221,7 +221,7 @@ def _collect_trees(
 
 
 def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entities: EntityIds) -> npt.NDArray[np.int64]:
-    """Return the number of chunks that name each entity or an alias of it.
+    """Return the number of chunks that name each entity or an alias of it, in the order of ``entities``.
 
     Chunks that mention it only in lower case count only if there are no others.
     """

@@ -106,7 +106,7 @@ class GraphMaintainer:
         return {chunk.id: rows.build_row(chunk, unmentioned_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, change: int) -> None:
-        """Change the count of the link between a document's title and its short form, without brackets.
+        """Add ``change`` (1 or -1) to the count of the link between a document's title and its short form.
 
         The short form is the title without the part in parentheses at its end. Does nothing if there is no such part,
         or if the document has no chunks.

@@ -171,7 +171,7 @@ def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
 
 
 def describe_paths(reader: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
-    """Describe the likeliest walk to each chunk, without the chunk itself, for the path of a hit.
+    """Describe the likeliest walk to each chunk, without the chunk itself, for the path of a hit; by chunk.
 
     The walk begins at a name in the question, or at a chunk near the question.
     """

@@ -164,10 +164,10 @@ def _hash_name(name: str) -> int:
 def _find_near_rows(
     graph: HnswGraph, vectors: Matrix, row: int, entities: EntityIds, similarity: float
 ) -> _SynonymPairs:
-    """Return the pairs of a name, as the number of its ``row``, with the rows of the nearest names, nearest first.
+    """Return a name's pairs: its ``row`` with the row and the cosine of each of the nearest names, nearest first.
 
-    The near rows have a cosine of at least ``similarity``. At most ``_MAX_SYNONYMS`` of them are returned, without rows
-    of deleted names (entity 0).
+    The cosines are at least ``similarity``. At most ``_MAX_SYNONYMS`` pairs are returned, without rows of deleted names
+    (entity 0). ``entities`` has the entity of each row.
     """
     other_rows = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * _MAX_SYNONYMS)).labels.astype(np.uint32)
     # The graph only proposes rows: their cosines are computed exactly.

@@ -103,9 +103,9 @@ def parse_triple(row: Sequence[str]) -> Triple:
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """Return the entity pairs joined by the triples, each once, in order of the names.
+    """Return the pairs of entities that the triples join, each once, in order of the names.
 
-    A single name gives a pair of equal entities. All names must be in the filter.
+    A name of ``triples`` without a partner is paired with itself. All names must be in the filter.
     """
     if not triples:
         return []

@@ -136,9 +136,9 @@ class EntityRecord:
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Subtract 1 from the count of a slot, because a statement that made the name known is removed.
+        """Count one statement less that makes the entity known (introduces it) with the spelling and kind of a slot.
 
-        The slot is freed at 0. Raises CorruptionError if it is free already.
+        At 0, the slot is freed. Raises CorruptionError if it is free already or does not exist.
         """
         offset = _SLOT_LENGTH * slot_index
         if offset >= len(self.row) or not self.row[offset + _COUNT_FIELD]:

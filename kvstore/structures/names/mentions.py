@@ -251,8 +251,8 @@ class HeadedAbstract(NamedTuple):
 def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> Iterator[HeadedAbstract]:
     """Yield the title of a document and then its headings, each with the abstract (summary) of the text below it.
 
-    That is the whole document for the title, and the section for a heading. A document without a title or without
-    chunks yields no title.
+    That is the whole document for the title, and the section for a heading. Each also has two ranks, for entities named
+    by the whole heading and by a part of it. A document without a title or without chunks yields no title.
     """
     if record.title and record.root is not None:
         from ...text.blocks import to_plain_text

@@ -293,8 +293,8 @@ def _compute_walk_factors(
 def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Return the chunks that hybrid search or the graph walk found, ids ascending, with weighted sums of their scores.
 
-    The best hybrid scores get a bonus that grows with the weight, so that they stay near the top. All scores are
-    divided by the sum of the weights.
+    ``weight`` is the weight of the walk; hybrid search has weight 1. The best hybrid scores get a bonus that grows with
+    ``weight``, so that they stay near the top. All scores are divided by the sum of the weights and the bonus.
     """
     chunks = merge_distinct(hybrid.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))

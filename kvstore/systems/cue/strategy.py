@@ -99,7 +99,7 @@ def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
 def _require_units(query: Query) -> UnitAvailability:
     """Return the availability of the ``units`` index (the sentences of documents, with vectors).
 
-    Raises InputError if the index is missing or not usable yet, or if the store has no embedder.
+    Raises InputError if the index is missing, or if the store has no embedder.
     """
     if query.reading.settings.embedder.startswith("none:"):
         raise InputError(

@@ -210,7 +210,7 @@ class Communities(StoredCommunities):
         return self._filter_existing(self._get_findings(community), lambda finding: finding.span.chunk)
 
     def list_extracted_spans(self, communities: Sequence[int]) -> list[list[StoredSpan]]:
-        """Return, for each community, the spans of the sentences of its report that no model wrote.
+        """Return, for each community, the spans of the sentences of its extractive report, which no model wrote.
 
         They are the sentences of its summary and its findings whose chunks still exist, without duplicates.
         """
@@ -485,9 +485,10 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _newer_chunks_by_community(self) -> Mapping[int, list[HomeChunk]]:
-        """By community, the chunks added after the build that are assigned to it or to a descendant, by their names.
+        """The chunks added after the build, by community: those whose home is the community or a descendant of it.
 
-        Only the first ``_MAX_ASSIGNED_CHUNKS`` chunks are assigned.
+        The home is the community of most of the names in a chunk; each chunk is returned with the share of its names
+        that are in its home. Only the first ``_MAX_ASSIGNED_CHUNKS`` new chunks get a home.
         """
         chunks = self.list_newer_chunks()[:_MAX_ASSIGNED_CHUNKS]
         chunks_by_community: dict[int, list[HomeChunk]] = {}

@@ -151,9 +151,9 @@ class _ReportMaterial:
     spans: list[list[StoredSpan]] = field(default_factory=list)
 
     def add_child_report(self, summary: Sequence[_CandidateSentence], findings: Sequence[_FindingCandidate]) -> None:
-        """Add the sentences and the strongest findings of a child community's report.
+        """Add the sentences of the summary and of all findings of a child community's report, each once.
 
-        ``findings`` are sorted, strongest first.
+        The strongest findings are also added as relations; ``findings`` are sorted, strongest first.
         """
         report_sentences = (*summary, *(finding.sentence for finding in findings))
         sentences_by_span = {sentence.span: sentence for sentence in report_sentences}
@@ -202,8 +202,9 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
 def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     """Return, by community, the indexes of the chunks that its report is made from, ascending.
 
-    They are chunks whose home is the community, found level by level as the one in which their names have the most
-    weight. Only the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in it are returned.
+    They are the chunks whose home is the community. A chunk's home is the community in which its names have the most
+    weight, found level by level. A report uses at most the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of
+    names in the community. Communities without chunks are omitted.
     """
     chunks_by_home: dict[int, list[int]] = {}
     for chunk_index, home in enumerate(tree.homes.tolist()):

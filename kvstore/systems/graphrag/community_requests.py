@@ -51,7 +51,7 @@ class EntityChunks(ReadRequest[EntityChunkRows]):
 
 
 class FinestCommunity(NamedTuple):
-    """The finest community of an entity, and ten times its rating, which grows with its number of chunks."""
+    """The finest community of an entity, and ten times its rating (0 to 100), which grows with its number of chunks."""
 
     community: int
     rating: int
@@ -63,7 +63,10 @@ class FinestCommunities(ReadRequest[list[FinestCommunity | None]]):
     entities: Sequence[int]
 
     def fetch(self, state: State) -> list[FinestCommunity | None]:
-        """Return the finest community of each entity, with its rating; None for an entity in no community."""
+        """Return the finest community of each entity, with ten times its rating; None for an entity in no community.
+
+        The rating grows with the community's number of chunks.
+        """
         communities = require_communities(state)
         ratings = communities.tree.ratings
         return [

@@ -161,8 +161,8 @@ def _merge_mentions(
     """Merge the mentions of an entity in a chunk, and drop entities with too few or too many chunks to be nodes.
 
     Chunk ``mention_chunks[i]`` mentions ``entities[i]`` with ``mention_bits[i]``, which say how (in the title, with a
-    capital, how often). A merged mention has the greatest of their bits as a number, which
-    describes the most prominent mention. The result, three such arrays, is sorted by chunk and entity.
+    capital, how often). A merged mention has the greatest of their bits as a number, which describes the most prominent
+    mention. The result, three such arrays, is sorted by chunk and entity.
     """
     # A chunk and an entity (a 32-bit integer) are packed into one number, so that sorting groups equal pairs.
     codes = mention_chunks << 32 | entities.astype(np.int64)

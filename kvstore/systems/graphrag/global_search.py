@@ -319,9 +319,9 @@ class _CoverSource(NamedTuple):
 def _fetch_candidates(
     query: Query, groups: Sequence[tuple[int | None, Sequence[int]]]
 ) -> dict[int | None, _CoverSource]:
-    """Return the sentences that reports are selected from, by community; under None, of the chunks in no community.
+    """Return, by community, the sentences of its chunks, from which its report is selected.
 
-    ``groups`` are pairs (community, its chunks).
+    ``groups`` are pairs (community, its chunks). The community None stands for the chunks in no community.
     """
     chunk_lists: list[Sequence[int]] = []  # two for each group: preferred chunks, and others
     for community, chunks in groups:
@@ -334,7 +334,7 @@ def _fetch_candidates(
 
 
 def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_tokens: int) -> ReportContent:
-    """Return a report of at most ``max_tokens`` tokens, sentences that together contain most words of their chunks.
+    """Return a report of at most ``max_tokens`` tokens: sentences that together cover the content of their chunks.
 
     They are selected from the sentences in ``source``. Preferred sentences, from the nearest chunk, get at most
     half of the tokens. ``label`` has the key, title and level of the report.
@@ -382,7 +382,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
 def _fetch_best_reports(query: Query, scored: ScoredCommunities) -> dict[int, Hit]:
     """Return reports on the :data:`_NUM_RATED` communities with the highest scores, by community, best first.
 
-    A community is omitted if its report may not be shown.
+    A community is omitted if no part of its report may be shown (deleted chunks, excluded documents).
     """
     best_first = np.lexsort((scored.communities, -scored.scores))
     community_ids = scored.communities[best_first[:_NUM_RATED]].tolist()

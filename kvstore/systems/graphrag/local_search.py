@@ -301,7 +301,8 @@ def _select_candidates(
 ) -> _SearchPool:
     """Return the chunks that a search ranks: the best chunks by its start entities, and the chunks of its rankings.
 
-    ``rows`` has the chunks of each start entity, and ``weights`` the weight of each entity.
+    They are returned with their scores and the start entities that they mention. ``rows`` has the chunks of each start
+    entity, and ``weights`` the weight of each entity.
     """
     scores, mentioned_starts = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)

@@ -81,8 +81,8 @@ class StoredCommunities:
         """
         self._rows = rows
         self._dimension = dimension
-        self.change = rows.change
-        self.chunk_stop = rows.chunk_stop
+        #: The number of the change as of which the communities were built, and the id after its last chunk.
+        self.change, self.chunk_stop = rows.change, rows.chunk_stop
         #: The number of levels.
         self.levels: int = rows.header["levels"]
         self._count: int = rows.header["communities"]

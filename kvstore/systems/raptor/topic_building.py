@@ -118,8 +118,8 @@ class _TopicLevel:
     ) -> None:
         """Group chunks by their labels (topics) at this level, and find the child topics and the parent of each topic.
 
-        ``first_id`` is the id of the level's first topic. ``finer_labels`` is None at the finest level, and
-        ``coarser_labels`` at the coarsest.
+        ``first_id`` is the id of the level's first topic. ``finer_labels`` and ``coarser_labels`` are the labels at the
+        adjacent levels; None: there is no such level. A topic of the finest level has chunks instead of child topics.
         """
         self.first_id, self.labels = first_id, labels
         self.chunk_indexes = _Groups.from_labels(labels)
@@ -310,7 +310,10 @@ def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
 
 
 def _ensure_partition(partitions: Iterator[Partition], count: int) -> Iterator[Partition]:
-    """Yield the partitions unchanged or, if there are none, a partition with all ``count`` vectors in one group."""
+    """Yield the partitions unchanged or, if there are none, a partition with all ``count`` vectors in one group.
+
+    Yields nothing if there are no vectors either.
+    """
     finest_partition = next(partitions, None)
     if finest_partition is not None:
         yield finest_partition

@@ -229,7 +229,7 @@ class Topics:
     def list_source_spans(self, topic: int) -> list[StoredSpan]:
         """Return the spans of documents that a topic's text comes from: the spans that a model named as its sources.
 
-        Without a model's text, they are the sentences of the extractive summary.
+        If there are none, or no model wrote the text, they are the sentences of the extractive summary.
         """
         model_text = self.get_written_text(topic)
         sources = () if model_text is None else model_text.value.get("sources", ())
