@@ -67,8 +67,8 @@ def _is_timestamped(paragraph: str) -> bool:
 def _is_record(paragraph: str) -> bool:
     """True if a paragraph is a record, such as a stored table row: several lines of a name and a value.
 
-    No name occurs twice, and all values are short. If the record has at most ``_MAX_RECORD_WORDS`` words, fewer than
-    half of the values may be sentences.
+    No name occurs twice. All values are short and not sentences, or more than half of them are, and the record has at
+    most ``_MAX_RECORD_WORDS`` words.
     """
     lines = paragraph.splitlines()
     names = {field["name"] for field in map(_NAMED_VALUE_PATTERN.fullmatch, lines) if field is not None}

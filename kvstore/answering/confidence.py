@@ -305,10 +305,12 @@ def _to_probability(logit: float) -> float:
 def _compute_cosine_signals(
     query: Query, hits: Sequence[Hit], get_nearest_cosine: Callable[[], float]
 ) -> dict[str, float]:
-    """Return the signals ``similarity`` and ``nearby`` of a :class:`Confidence`, by name. There must be a hit."""
+    """Return the signals ``similarity`` and ``nearby`` of a :class:`Confidence`, by name. There must be a hit.
+
+    ``get_nearest_cosine`` returns the cosine of the best sentence, or 0 if no sentence can be chosen.
+    """
     best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
     return {
-        # The best sentence or, if no sentence can be chosen, the best chunk.
         "similarity": get_nearest_cosine() or best_cosines[0],
         "nearby": math.fsum(best_cosines) / len(best_cosines),
     }

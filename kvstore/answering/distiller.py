@@ -62,7 +62,7 @@ class ModelDistiller:
         open_query: Callable[[str], AbstractContextManager[Query]],
         retrieve: Callable[[str, str | None], Evidence],
     ) -> None:
-        """Create a distiller that sends its prompts to ``model``.
+        """Create a distiller that sends prompts of at most ``budget`` tokens to ``model``.
 
         ``open_query`` returns a context manager that yields the query for a question. ``retrieve`` returns the evidence
         for a question from a strategy, given its name (None: the strategy of the original question).

@@ -295,7 +295,7 @@ def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
 def _needs_next(snippets: Sequence[Snippet], index: int) -> bool:
     """True if snippet ``index`` needs the next one: it is a question and the next its reply, or a bare lead-in follows.
 
-    A bare lead-in has few words, such as "For example:".
+    A bare lead-in has few words, such as "For example:". Another lead-in in the same block does not need it.
     """
     if index + 1 == len(snippets):
         return False
@@ -394,7 +394,10 @@ def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collectio
 
 
 def _render_snippet(snippet: Snippet, *, is_among_sentences: bool, is_labeled: bool) -> str:
-    """Return the displayed text of a snippet, after its label if ``is_labeled``. Code among sentences is indented."""
+    """Return the displayed text of a snippet, truncated if it is long, and after its label if ``is_labeled``.
+
+    Code among sentences is indented.
+    """
     text = truncate_snippet(snippet.text)
     if snippet.label and is_labeled:
         text = f"{snippet.label}: {text}"

@@ -460,8 +460,9 @@ def _list_version_names(passage: Passage) -> list[str]:
     """Return the names by which other versions of a document are recognized: they differ only in a year.
 
     If the title has a year, it is the only name ("Policy 2024"), and so is the file name of a document without a title.
-    Otherwise, the name is the title with the file name ("Policy" in ``policy-2024.md``). If neither has a year, the
-    title alone is a second name, because the document can be the newest version of one with a year in its title.
+    Otherwise, the name is the title with the file name or, if that has no year, with the document key, whose folder can
+    have it (``2024/policy``). If there is no year, the title alone is a name too, because the document can be the
+    newest version of one with a year in its title.
     """
     path = PurePosixPath(passage.document)
     title = passage.plain_title

@@ -110,7 +110,7 @@ def _find_records_by_first_lines(
 
 
 def _read_titles(state: State, records: Sequence[DocumentRecord]) -> list[str]:
-    """Return the title of each document or, if it has no title, its first heading or the name of its file."""
+    """Return the title of each document or, if it has none, the heading at its start or the name of its file."""
     sections = state.documents.get_sections_many(record.id for record in records if not record.title)
     titles = []
     for record in records:

@@ -355,10 +355,10 @@ class _ContextAnnotator:
         self._at_section_start, self._previous = False, snippet
 
     def _update_open_question(self, snippet: Snippet, opens_block: bool) -> None:
-        """Remember ``snippet`` if it is a question that a reply can follow, and forget the last one if its reply ended.
+        """Remember ``snippet`` if it is a question that a reply can follow, or the first snippet of the reply.
 
-        A reply can follow a question that opens a block (``opens_block``), is a chat message (a row), or comes after
-        another question whose reply has not ended.
+        If it does not belong to the reply, forget the question. A reply can follow a question that opens a block
+        (``opens_block``), is a chat message (a row), or comes after another question whose reply has not ended.
         """
         question = self._open_question
         if snippet.is_question:
@@ -404,9 +404,9 @@ def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) 
 def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) -> bool:
     """True if ``snippet`` does not belong to the reply to ``question``, a snippet of ``text`` that asks something.
 
-    ``reply`` is the first snippet of the reply. In a chat, only the next message is the reply, and in a transcript only
-    the turn of the next speaker. A question in a list item is answered by the items below it, or else by the next item.
-    A paragraph with a heading of its own is not a reply.
+    ``reply`` is the first snippet of the reply. In a chat, only the next message (a row) is the reply, and in a
+    transcript only the turn of the next speaker. A question in a list item is answered by the items below it, or else
+    by the next item. A paragraph with a heading of its own is not a reply.
     """
     has_own_heading = bool(snippet.label) and snippet.block_index != reply.block_index
     if question.kind == "table" or has_own_heading:

@@ -71,7 +71,7 @@ class PlainTextSplitter:
         self._lead_in_indent: int | None = None
 
     def split(self, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets and headings of the text in order.
+        """Yield the snippets and headings of the text in order; a heading with a version and its date is both.
 
         ``starts_mid_line`` is True if the text begins in the middle of a line.
         """
@@ -338,8 +338,8 @@ def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int)
 def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
     """True if the line at ``index`` can be a term above its definition, or a heading.
 
-    It is short, and the next line is indented by at least two more characters. It does not end with a period, comma or
-    semicolon, and its definition does not begin in a second column.
+    It has few words or is an option (``-v``), and the next line is indented by at least two more characters. It does
+    not end with a period, comma or semicolon, and its definition does not begin in a second column.
     """
     line = lines[index]
     line_text = text[line.start : line.end]

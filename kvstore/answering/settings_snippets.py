@@ -114,7 +114,7 @@ class _SettingsParser:
         self._opens_item = False  # True after a header such as [[servers]], which opens an item of a list
 
     def parse(self, code: str) -> Iterator[_SettingGroup]:
-        """Yield the groups of settings in the code, in order."""
+        """Yield the groups of settings in the code in order; each becomes a snippet."""
         next_start = 0
         for line in code.splitlines(keepends=True):
             line_start, next_start = next_start, next_start + len(line)

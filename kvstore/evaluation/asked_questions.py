@@ -238,6 +238,7 @@ def compute_area_under_curve(
     """Return the area under the ROC curve of confidences, with answerable questions as positives.
 
     This is the probability that an answerable question has more confidence than another one; ties count half.
+    There must be questions of both kinds.
     """
     values, is_positive = np.asarray(confidences, np.float64), np.asarray(is_answerable, bool)
     _, value_indexes, counts = np.unique(values, return_inverse=True, return_counts=True)

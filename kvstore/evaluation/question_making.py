@@ -104,6 +104,7 @@ class _AskableFact:
 
         ``number`` (any integer) selects one of the phrases. If the subject is another one, or if other facts have the
         same attribute, the question names the subject. If the fact has no subject, the question names none.
+        If the fact is not English, the question is the subject and the attribute.
         """
         needs_subject = self.is_ambiguous or subject is not None
         subject = subject or self.subject

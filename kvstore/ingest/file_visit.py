@@ -105,7 +105,7 @@ class FileVisit:
 def _compute_signature(source: Source, path: str) -> list[int]:
     """Return numbers that change when a file changes, beginning with its size; empty if it cannot be accessed.
 
-    ``path`` is the address of the file, or its path without links.
+    ``path`` is the address of the file, or its path with symbolic links resolved.
     """
     if source.is_remote:
         return remote_files.compute_signature(path)

@@ -354,7 +354,7 @@ class _IngestRun:
         return self._batch.is_full(self._stored_chunks, dimension, self._pace.estimate_seconds_left())
 
     def _record_duplicate_key(self, key: str, visit: FileVisit) -> None:
-        """Record the file ``visit`` if it is also stored under another key, because another parent folder was named.
+        """Record the file of a visit if it is also stored under another key, which an ingest of another folder gave it.
 
         ``key`` is the key of a new document of the file.
         """
@@ -381,7 +381,10 @@ class _IngestRun:
             )
 
     def _report_unused_plugins(self, sources: Sequence[Source]) -> None:
-        """Add remarks on broken readers of installed packages, if one of them could have read a skipped file."""
+        """Add remarks on broken readers of installed packages, if one of them could have read a file.
+
+        That is a file that was skipped because of its suffix, or whose name does not show its format.
+        """
         has_skipped_suffix = any(reason.startswith("suffix ") for reason in self.report.skipped_by)
         has_unknown_name = self._format is None and any(find_format(source.key) is None for source in sources)
         if has_skipped_suffix or has_unknown_name:

@@ -106,8 +106,8 @@ class _Landmarks:
     """The elements that can locate the content of a page, collected while the page is walked.
 
     ``mains`` are the outermost main elements, by tag or role. ``articles`` are the outermost articles, each with True
-    if it is in a main. ``titles`` are the ``<h1>`` outside navigation, asides and footers. ``ids_by_role`` has the ids
-    of the elements with the ARIA role of a main, navigation or complementary landmark.
+    if it is in a main. ``titles`` are the ``<h1>`` outside navigation, asides and footers. ``ids_with_role`` has the
+    ids of the elements with the ARIA role of a main, navigation or complementary landmark.
     """
 
     def __init__(self, body: LexborNode) -> None:
@@ -117,11 +117,14 @@ class _Landmarks:
         self.titles: list[LexborNode] = []
         self._aside_ids = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
         self._main_ids = frozenset(node.mem_id for node in body.css("[role=main]"))
-        self.ids_by_role = self._main_ids | self._aside_ids
+        self.ids_with_role = self._main_ids | self._aside_ids
         self._num_open_mains = self._num_open_articles = self._num_open_asides = 0
 
     def enter(self, node: LexborNode, tag: str, element_id: int) -> None:
-        """Record that the walk enters a landmark: a main, article, navigation, aside or footer, by tag or ARIA role."""
+        """Record that the walk enters an element, if it is a landmark by its tag or ARIA role.
+
+        Landmarks are main, article, navigation, aside and footer. Only outermost mains and articles are collected.
+        """
         if tag == "main" or element_id in self._main_ids:
             if not self._num_open_mains:
                 self.mains.append(node)
@@ -190,7 +193,7 @@ class PageAnalysis:
         end minus the totals at its start.
         """
         stats_by_id = self.stats_by_id
-        landmarks, landmark_ids = self._landmarks, self._landmarks.ids_by_role
+        landmarks, landmark_ids = self._landmarks, self._landmarks.ids_with_role
         text_length = linked_length = heading_length = prose_length = 0
         num_elements = 1
         no_links = link_totals = LinkCounts()
@@ -361,7 +364,8 @@ class PageAnalysis:
     def _has_enough_text(self, content: LexborNode, body: LexborNode) -> bool:
         """True if ``content``, the element that the page declares as its content, has a large part of the page's text.
 
-        Also True if it has any text and there is hardly any prose outside of it. ``body`` is the whole page.
+        The text is measured with and without links, and one measure is enough. Also True if it has any text and there
+        is hardly any prose outside of it. ``body`` is the whole page.
         """
         content_stats, body_stats = self.stats_by_id[content.mem_id], self.stats_by_id[body.mem_id]
         if self._measure_weight(content) >= _MIN_DECLARED_SHARE * self.body_weight:

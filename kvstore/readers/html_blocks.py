@@ -321,7 +321,7 @@ class _PageWalker:
     def _open_list_child(self, html_list: HtmlList, tag: str) -> _OnLeave:
         """Begin an item, a definition or a term of a list, and return a function that ends the element.
 
-        Any other element only ends the paragraph in it.
+        For any other element, the function only ends the open paragraph.
         """
         if tag == "li":
             return self._open_container(html_list.add_item)
@@ -378,7 +378,7 @@ class _PageWalker:
 
 
 def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
-    """True if two adjacent elements without white space are separate words, because only styles separate them.
+    """True if two adjacent elements are separate words, although no white space is between them, only their styles.
 
     In a ``<dt>`` (``in_term``), a ``<span>`` after the term is a separate remark, such as the type of a parameter.
     """

@@ -76,7 +76,7 @@ def has_contents_label(node: LexborNode, stats: ElementStats) -> bool:
     return False
 
 
-def has_text_beside_list(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
+def has_text_beside_links(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
     """True if all links of a ``div``, ``section`` or ``td`` are in one child, and the element has other text too.
 
     ``stats`` are the counts of the element's text and links; ``analysis`` has the counts of its children.
@@ -137,7 +137,7 @@ def is_in_heading_or_code(node: LexborNode) -> bool:
 
 
 def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
-    """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term.
+    """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading, term or code.
 
     ``node`` is the link or an element around it, and ``stats`` are the counts of its text and links.
     """
@@ -151,12 +151,11 @@ def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
 def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
     """True if an element with this ``tag`` is a line of links, most of them to other pages of the site, without code.
 
-    ``stats`` are the counts of its text and links.
+    False for a single link as long as a sentence. ``stats`` are the counts of its text and links.
     """
     has_other_text = not stats.is_mostly_links or stats.unlinked_length > _MAX_BAR_SHARE * stats.linked_length
     if has_other_text or tag == "a" or tag in VERBATIM_TAGS:
         return False
-    # Most links must lead to the site; a single link as long as a sentence is text.
     if 2 * stats.num_site_links < stats.num_links or (
         stats.num_links == 1 and stats.text_length >= _MIN_SENTENCE_CHARACTERS
     ):

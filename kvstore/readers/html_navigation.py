@@ -22,7 +22,7 @@ from .html_links import (
     find_sibling,
     follows_colon,
     has_contents_label,
-    has_text_beside_list,
+    has_text_beside_links,
     is_in_heading_or_code,
     is_link_bar,
     is_marked_as_action,
@@ -347,7 +347,7 @@ class NavigationFilter:
         return (
             is_table_of_contents(stats)
             and (covers_headings or has_navigation_name)
-            and not has_text_beside_list(node, tag, stats, self.analysis)
+            and not has_text_beside_links(node, tag, stats, self.analysis)
         )
 
     def _find_reason_outside_content(

@@ -228,7 +228,7 @@ class HtmlTable:
     def build_blocks(self) -> list[MarkdownBlock]:
         """Return the caption and the table; a single column without a header becomes a list.
 
-        A table without rows has only the caption.
+        A table without rows has only the caption. A row with only a term is joined with the row of its definition.
         """
         if not self.header and not self.rows:
             return self.caption

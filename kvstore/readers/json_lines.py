@@ -125,8 +125,8 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
     """Return the objects of a value's main list, and the value without it.
 
-    The main list is the value itself, or a field of several objects with more than half of its text. Without a main
-    list, the list is empty, and the value is returned unchanged.
+    The main list is the value itself (the rest is then None), or a field of several objects with more than half of its
+    text. Without a main list, return an empty list and the unchanged value.
     """
     objects = _get_objects(value)
     if objects:
@@ -269,7 +269,10 @@ def _parse_value(text: str) -> JSON:
 
 
 def _parse_json(text: str) -> JSON:
-    """Parse JSON without a check of its strings; raises BadLineError if it is invalid or a number is too large."""
+    """Parse JSON without a check of its strings.
+
+    Raises BadLineError if it is invalid or nested too deeply, or if a number is too large.
+    """
     try:
         value: JSON = json.loads(
             text, parse_int=_parse_integer, parse_float=_parse_decimal, parse_constant=_reject_constant

@@ -189,7 +189,7 @@ class _LatexText(LatexCursor):
             self._inline.add_text(" " if symbol != ":" else "")
 
     def _read_accent(self, accent: str) -> None:
-        """Read the letter below an accent and add both as one character."""
+        """Read the argument of an accent command, and add it; its first letter and the ``accent`` are one character."""
         letter = self._read_argument()
         letter = {"\\i": "i", "\\j": "j"}.get(letter.strip(), letter)
         letter_text = letter if letter[:1] != "\\" else self._source.render_line(letter, self._depth)

@@ -301,9 +301,9 @@ def _decode_text(part: Message) -> str:
 
 
 def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the Markdown blocks of a MIME part with HTML or plain text.
+    """Return the Markdown blocks of a MIME part with HTML or plain text; empty if it is blank.
 
-    ``name`` is the message in error messages; HTML is read with the ``options`` of the ingest.
+    ``name`` identifies the mail in errors; HTML is read with the ``options`` of the ingest.
     """
     text = _decode_text(part)
     if not text.strip():
@@ -318,10 +318,10 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
 
 
 def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of a message with a quoted message above the reply moved below it, after a line with a colon.
+    """Return the blocks of a message; a quoted message above the reply is moved below it.
 
-    The blocks are unchanged if they do not begin with a quotation, after at most such a line (``Ann wrote:``), or if
-    the reply quotes in several places, because it then answers each quotation below it.
+    The line that introduces the quotation (``Ann wrote:``) moves with it; if there is none, one is added. If a reply
+    quotes in several places, it answers each quotation below it, so the blocks are returned unchanged.
     """
     quote_indexes = [index for index, block in enumerate(blocks) if block.kind == "quote" and not _is_signature(block)]
     if len(quote_indexes) != 1:

@@ -213,7 +213,10 @@ class ManualBlocks:
             self._code_lines = []
 
     def _unindent(self, macro_args: str) -> None:
-        """Handle the macro ``.RE``: return to the indentation before the last ``.RS``; code around it continues."""
+        """Handle the macro ``.RE``: return to the indentation before the last ``.RS``; code around it continues.
+
+        A level beyond the maximum depth was only counted, so its end only lowers the count.
+        """
         was_code = self._code_lines is not None
         self._finish_code()
         self._flush_paragraph()

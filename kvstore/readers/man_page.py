@@ -83,7 +83,10 @@ class _ManualPage(ManualBlocks):
                 self._add_source(line.content)
 
     def build_title(self) -> str | None:
-        """Return ``name(section): description``, or the part of it that the page has; None if it has neither part."""
+        """Return ``name(section): description``, or the part of it that the page has; None if it has neither part.
+
+        The description is the text after the dash in the section NAME (``ls - list files``). A long title is truncated.
+        """
         description = self._description
         for dash in (" - ", " — ", " – ", " -- "):
             _, separator, purpose = description.partition(dash)
@@ -367,7 +370,7 @@ class _ManualPage(ManualBlocks):
             self._code_lines = []
 
     def _add_code_line(self, macro_args: str) -> None:
-        """Handle the mdoc macros ``.Dl`` and ``.D1``: add a code block of one line."""
+        """Handle the mdoc macros ``.Dl`` and ``.D1``: add a code block of one line or, in code, a line to it."""
         self._flush_paragraph()
         line = self._render_mdoc_line(self._render_tokens(macro_args))
         if self._code_lines is not None:

@@ -68,7 +68,7 @@ def _read_cells(row: Element) -> list[str]:
 
 
 def _format_cell(cell: Element) -> str:
-    """Return the value of a cell: a number as stored, a date in ISO 8601, any other value as displayed."""
+    """Return the value of a cell: a number as stored, a date in ISO 8601, TRUE or FALSE, or else the displayed text."""
     value_type, value = cell.get(f"{OFFICE}value-type"), cell.get(f"{OFFICE}value", "")
     date, truth_value = cell.get(f"{OFFICE}date-value"), cell.get(f"{OFFICE}boolean-value")
     if value_type == "float" and value:

@@ -202,7 +202,10 @@ class _OrgFile:
 
 
 def _iter_heading_blocks(level: int, title: str) -> Iterator[MarkdownBlock]:
-    """Yield a heading with the text of an Org headline (``title``), and its task state and tags as a paragraph."""
+    """Yield a heading with the text of an Org headline (``title``), and its task state and tags as a paragraph.
+
+    A priority is dropped. Without text, the heading is an ellipsis.
+    """
     details: list[str] = []
     if state := _STATE_PATTERN.match(title):
         details.append(f"State: {state[1]}")

@@ -334,10 +334,10 @@ class RoffInterpreter:
         self._pending_lines.extendleft(reversed(body))
 
     def _count_expansion(self, *expansions: str) -> None:
-        """Subtract the cost of expanding a string, or a macro to several lines, from the limit of the page.
+        """Subtract the cost of an expansion, a string or the lines of a macro, from the characters left for the page.
 
-        Its characters count, and a fixed cost for the expansion and for each line, so that endless empty expansions end
-        too. Raises RoffError above the limit.
+        The expansion and each line have a fixed cost in addition to their characters, so that endless empty expansions
+        end too. Raises RoffError if no characters are left.
         """
         self._characters_left -= sum(map(len, expansions)) + _EXPANSION_COST * (1 + len(expansions))
         if self._characters_left < 0:

@@ -77,7 +77,7 @@ def _split_paragraphs(text: str) -> list[str]:
     """
     paragraphs: list[str] = []
     nonblank_lines = [" ".join(line.split()) for line in text.split("\n") if line.strip()]
-    for num_cells, row_lines in groupby(nonblank_lines, _count_cells):  # adjacent lines with as many cells
+    for num_cells, row_lines in groupby(nonblank_lines, _count_cells):  # adjacent lines with the same number of cells
         if num_cells > 1:
             rows = [[cell.strip() for cell in line.removesuffix("|").split("|")] for line in row_lines]
             paragraphs.append(align_columns(rows))

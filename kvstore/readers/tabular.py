@@ -228,7 +228,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
-    """Return (child, parent), the indexes of their columns, from the options or the first row.
+    """Return (child, parent), the indexes of their columns, from the options or the first row; by default (0, 1).
 
     Raises ReaderError if the options do not name two columns of the first row.
     """

@@ -344,7 +344,10 @@ class _XmlProse:
             self._add_inline_children(element, inline)
 
     def _add_inline_children(self, element: Element, inline: InlineBuilder) -> None:
-        """Add the text of an element and its children to the paragraph ``inline``."""
+        """Add the text of an element and its children to the paragraph ``inline``.
+
+        A space separates a child from the child right before it, unless it is inline markup.
+        """
         inline.add_text(element.text or "")
         follows_element = False
         for child in element:

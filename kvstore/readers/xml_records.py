@@ -136,7 +136,10 @@ def _make_lists(content: Iterable[_BlockOrItem]) -> list[MarkdownBlock]:
 
 
 def _describe_element(element: Element) -> str:
-    """Return an element as ``name (attribute value): text``; empty if it has neither text nor an attribute."""
+    """Return an element as ``name (attribute value): text``, or ``name attribute value`` if it has no text.
+
+    The result is empty if it has neither text nor an attribute.
+    """
     name, text = get_local_name(element), get_text(element)
     attributes = ", ".join(
         f"{strip_namespace(key)} {collapse_whitespace(value)}" for key, value in element.attrib.items() if value.strip()
@@ -147,7 +150,7 @@ def _describe_element(element: Element) -> str:
 
 
 def _find_label(element: Element) -> str:
-    """Return the name of an element for readers: its title, name, label or id; empty if it has none of them.
+    """Return the text that names an element for people: its title, name, label or id; empty if it has none of them.
 
     The title, name and label can be an attribute or a child; one of more than ``_MAX_META_CHARACTERS`` is skipped.
     """

@@ -25,7 +25,10 @@ class XmlError(ValueError):
 
 
 def parse_xml(data: bytes) -> Element:
-    """Return the root element of an XML document. Raises XmlError if it is malformed or declares entities."""
+    """Return the root element of an XML document.
+
+    Raises XmlError if it is malformed, exceeds a limit, or declares entities or an encoding that is not supported.
+    """
     tree = _TreeParser()
 
     def reject_entity(*declaration: object) -> NoReturn:

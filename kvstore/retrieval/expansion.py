@@ -134,9 +134,9 @@ def _iter_forest_relatives(
 ) -> Iterator[Relative]:
     """Yield a row for each step of a walk in the trees of entities, with the sentence that states its edge.
 
-    A step leads from the node ``via`` to ``node``, which is its parent if ``is_upward``, and otherwise its child.
-    ``start_names`` maps the nodes at which the walk starts to their names. ``tree`` is the name of the tree, and
-    ``display_name`` that of the entity.
+    The level of an ancestor is negative. A step leads from the node ``via`` to ``node``, which is its parent if
+    ``is_upward``, and otherwise its child. ``start_names`` maps the nodes at which the walk starts to their names.
+    ``tree`` is the name of the tree, and ``display_name`` that of the entity.
     """
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))

@@ -143,8 +143,8 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:
     """Return the matches of names that the question spells with a capital or a digit.
 
-    Returns all matches if it spells none so, or if the question has no capital after its first letter. ``folded`` is
-    the normal form of the question, in which matches are spans; it maps these to spans of the question.
+    Returns all matches if there are no such names, or if the question has no capital after its first letter. ``folded``
+    is the normal form of the question, in which matches are spans; it maps these to spans of the question.
     """
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches

@@ -93,7 +93,7 @@ class _StoreWords(NamedTuple):
         return self._read_texts(*find_best_by_words(self.state, weights, _MAX_CHUNKS, self.state.allowed))
 
     def _read_texts(self, chunks: Ids, scores: Scores) -> list[str]:
-        """Return the texts of the best ``_MAX_CHUNKS`` of ``chunks``, with their titles and headings."""
+        """Return the texts of the best ``_MAX_CHUNKS`` of ``chunks``, with title and headings, each truncated."""
         ranking = best(self.state, chunks, scores, _MAX_CHUNKS)
         loaded_chunks = ChunkReadRequest([chunk for chunk, _ in ranking]).fetch(self.state)
         return [
@@ -149,7 +149,7 @@ def _find_unknown_words(question: str, store_words: _StoreWords) -> list[str]:
 
 
 def _iter_version_forms(question: str, store_words: _StoreWords) -> Iterator[tuple[str, str]]:
-    """Yield pairs of a version in a question, such as "v2", and the other form of it that chunks have ("version 2")."""
+    """Yield each version in a question ("v2") that chunks have only in its other form ("version 2"), with that form."""
     for match in _VERSION_PATTERN.finditer(question):
         number = re.escape(match["number"])
         forms = {"v": rf"(?<!\w)v{number}(?!\w|\.\d)", "version ": rf"\bversion\s+{number}(?!\w|\.\d)"}
@@ -225,7 +225,7 @@ def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
 
 
 def _find_long_form(word: str, question: str, store_words: _StoreWords) -> str | None:
-    """Return the consecutive words whose initials are an unknown word, its long form; None if there are none.
+    """Return the long form of an acronym that no chunk has: words whose initials it consists of; None if unknown.
 
     The best chunks for the other words of the ``question`` are searched. The long form in the most of them is returned,
     and of several the one in the best chunk. A word in lower case that is English is not an acronym.
@@ -240,7 +240,7 @@ def _find_long_form(word: str, question: str, store_words: _StoreWords) -> str |
 
 
 def _iter_long_forms(acronym: str, text: str) -> Iterator[str]:
-    """Yield the consecutive words in a text whose initials are the ``acronym``, both in lower case.
+    """Yield each run of words in a text whose initials are the acronym; words and ``acronym`` are in lower case.
 
     Link words such as "of" need no initial in the acronym.
 
@@ -280,8 +280,8 @@ def _match_initials(initials: str, words: Sequence[str]) -> int:
 def _find_clipped_word(word: str, store_words: _StoreWords) -> str | None:
     """Return the word that an unknown word abbreviates, such as "pantomime" for "panto"; None if that is not certain.
 
-    The unknown word must not be English. All words of the store that begin with it must be forms of one word, which
-    occurs in at least ``_MIN_CHUNKS`` chunks.
+    No chunk has the unknown word, and it must not be English. All words of the store that begin with it must be forms
+    of one word, which occurs in at least ``_MIN_CHUNKS`` chunks.
     """
     if len(word) < _MIN_CLIPPED or not word.islower() or is_english(word):
         return None

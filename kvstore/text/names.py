@@ -458,7 +458,11 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
 
 
 def _is_title(quotation: str) -> bool:
-    """True if a quoted text can be a title: two to eight words, capitalized except function words, and no speech."""
+    """True if a quoted text can be a title, and not speech: two to eight words, with a capital at both ends.
+
+    The words between them are capitalized too, except function words and particles (*von*). A first word such as "Yes"
+    or a verb such as "is" shows that it is speech.
+    """
     words = quotation.split()
     if not 1 < len(words) <= _MAX_RUN_WORDS:
         return False

@@ -206,7 +206,8 @@ def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, 
 def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHeading | None:
     """Return the question after a marker (``Q:``) that the paragraph from ``start`` to ``end`` begins with, or None.
 
-    ``next_start`` is the offset of the next paragraph, which can begin with the marker of the answer.
+    A question of several lines or without a question mark counts only if a marker of its answer (``A:``) follows.
+    ``next_start`` is the offset of the next paragraph, which can begin with that marker.
     """
     match = _QUESTION_LINE_PATTERN.match(text, start, end)
     if match is None:

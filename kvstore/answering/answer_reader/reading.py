@@ -228,7 +228,7 @@ def _opens_document_about(
 ) -> bool:
     """True if the snippet at ``position`` opens a document whose title has exactly the terms ``subject_terms``.
 
-    Terms are stems of words; ``scorer`` has the stemming function.
+    A snippet that is not prose opens none. Terms are stems of words; ``scorer`` has the stemming function.
     """
     passage = passages[position.passage_index]
     if position.snippet_index > 0 or passage.snippets[0].ordinal > 0 or passage.snippets[0].kind != "prose":

@@ -248,7 +248,8 @@ class RayWorker:
     def read(self) -> bytes | None:
         """Return the messages of the finished fetch, which is then no longer pending.
 
-        Return None if there were no messages yet, and b"" if the actor is lost.
+        Return None if there were no messages yet. If the actor is lost, store the reason for :meth:`kill`, and return
+        b"".
         """
         fetch, self._pending_fetch = self._pending_fetch, None
         try:
@@ -269,7 +270,7 @@ class WorkerActor:
     """A worker as an actor, which Ray runs in its own process, perhaps on another machine."""
 
     def __init__(self, job: bytes, memory_bytes: int | None, workers: int) -> None:
-        """Start the worker of a framed ``job``, with at most ``memory_bytes`` of memory.
+        """Start the worker of ``job``, a job encoded as a message, with at most ``memory_bytes`` of memory.
 
         If ``memory_bytes`` is None, the limit is the share of one of ``workers`` workers on this machine.
         """
