@@ -210,7 +210,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "EXPLAIN shows whether a vector search was approximate.": ("test_indexes.py::test_a_search_reports_its_method",),
     "The exact = 1 option makes it exact.": ("test_indexes.py::test_a_search_reports_its_method",),
-    "Data that every commit updates is always equal to that of a new store with the same documents.": SAME_DUMP,
+    "Data that every commit updates is always identical to that of a new store with the same documents.": SAME_DUMP,
     "The REFRESH statement builds these groups and summaries, and kvstore reports how many changes have been "
     "made since the last REFRESH.": REFRESHED,
     "Even if groups are out of date, queries never return content from deleted documents, and kvstore assigns "
@@ -332,8 +332,8 @@ FIGURES = {
     "--limit 110.": "tools/evaluate_answers.py",
     "In our tests, kvstore refuses 93 % of the unanswerable questions about three "
     "folders of real documents.": "tools/evaluate_answers.py",
-    "About articles from the SQuAD 2.0 data set that we did not use for tuning, it "
-    "refuses 48 %.": "tools/evaluate_answers.py",
+    "For articles from the SQuAD 2.0 data set that we did not use for tuning, the "
+    "share is 48 %.": "tools/evaluate_answers.py",
     "Without the answer reader (a small neural network in the kvstore-db-english package), these shares drop to "
     "23 % and 7 %.": "tools/evaluate_answers.py",
     "All figures were measured with default settings and no language model (more figures):": "tools/evaluate.py",
@@ -348,7 +348,7 @@ DESCRIPTIONS = {
     "On Windows, it runs only in WSL.",
     "Each chunk also has a vector.",
     "Each system (normally the implementation of one paper) has its own folder in the source.",
-    "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for "
+    "kvstore is an embedded knowledge store for Python: what SQLite is to tables, kvstore is to "
     "retrieval-augmented generation (RAG).",
     "To install the explorer, run pip install '.[explore]'.",
     "Its pages are described in Look at a store.",
@@ -372,7 +372,7 @@ DESCRIPTIONS = {
     "This page lists kvstore's guarantees and the reasons for them.",
     "The source follows a document and a question through the code.",
     "The format on disk describes the files of a store.",
-    "Derived data includes chunks, vectors, entities (people, places and things) and summaries, for example.",
+    "Derived data includes chunks, vectors, entities (people, places and things) and summaries.",
     "An edge states that one entity is below another in a hierarchy.",
     "A document is a text with a key, a title, a source (the path of its file) and metadata.",
     "A graph links each chunk to the entities that it mentions.",
