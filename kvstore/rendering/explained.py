@@ -13,11 +13,11 @@ from typing import NamedTuple
 from . import svg
 
 _WIDTH = 760
-#: The distance of texts from the left edge, next to the dots, and of everything from the right edge.
-_LEFT_MARGIN, _RIGHT_MARGIN = 58, 28
+#: The distance of headings from the left edge and of everything from the right edge; and of texts next to the dots.
+_MARGIN, _LEFT_MARGIN = 28, 58
 _BAR_WIDTH = 150
 #: The width of a text left of a bar.
-_TEXT_WIDTH = _WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN - _BAR_WIDTH - 20
+_TEXT_WIDTH = _WIDTH - _LEFT_MARGIN - _MARGIN - _BAR_WIDTH - 20
 #: The horizontal position of the line that connects the dots of steps.
 _RAIL_X = 34
 #: The font sizes of the question, of names and of details, and the heights of their lines.
@@ -84,11 +84,11 @@ def _draw_heading(question: str, summary: str) -> _DrawnPart:
     """Draw the question, with a summary below it unless that is empty, at the top of the picture."""
     elements: list[str] = []
     y = 40.0
-    for line in svg.wrap_text(question, _QUESTION_SIZE, _WIDTH - 2 * _RIGHT_MARGIN, _MAX_LINES):
-        elements.append(svg.render_text(_RIGHT_MARGIN, y, line, size=_QUESTION_SIZE, bold=True))
+    for line in svg.wrap_text(question, _QUESTION_SIZE, _WIDTH - 2 * _MARGIN, _MAX_LINES):
+        elements.append(svg.render_text(_MARGIN, y, line, size=_QUESTION_SIZE, bold=True))
         y += _QUESTION_LINE
     if summary:
-        elements.append(svg.render_text(_RIGHT_MARGIN, y, summary, "quiet", size=_DETAIL_SIZE))
+        elements.append(svg.render_text(_MARGIN, y, summary, "quiet", size=_DETAIL_SIZE))
         y += _SUMMARY_LINE
     return _DrawnPart(elements, y + _HEADING_GAP)
 
@@ -117,7 +117,7 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> _DrawnPart:
     if not hits:
         return _DrawnPart([], top)
     y = top + _EVIDENCE_GAP
-    elements = [svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=_NAME_SIZE, bold=True)]
+    elements = [svg.render_text(_MARGIN, y, "Evidence", size=_NAME_SIZE, bold=True)]
     y += _EVIDENCE_LINE
     max_score = max(abs(hit.score) for hit in hits) or 1.0  # not 0, because it is a divisor
     for rank, hit in enumerate(hits[:_MAX_HITS], 1):
@@ -140,7 +140,7 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
     for line_index, line in enumerate(lines):
         line_y = y + 18 + _DETAIL_LINE * line_index
         elements.append(svg.render_text(_LEFT_MARGIN, line_y, line, "quiet", size=_DETAIL_SIZE))
-    right = _WIDTH - _RIGHT_MARGIN
+    right = _WIDTH - _MARGIN
     if step.count is not None:
         count = f"{step.count:,}" if step.count else "none"
         elements.append(svg.render_text(right, y, count, size=13, anchor="end"))
@@ -173,7 +173,7 @@ def _draw_bar(share: float, y: float, *, height: float, tooltip: str = "") -> li
 
     ``height`` is in pixels; ``tooltip`` is shown if the pointer is over the filled part.
     """
-    left = _WIDTH - _RIGHT_MARGIN - _BAR_WIDTH
+    left = _WIDTH - _MARGIN - _BAR_WIDTH
     filled_width = svg.format_number(max(1.0, _BAR_WIDTH * share))
     tag_end = f"><title>{tooltip}</title></rect>" if tooltip else "/>"
     attributes = f'x="{left}" y="{svg.format_number(y)}" height="{height:g}" rx="{height / 2:g}"'
