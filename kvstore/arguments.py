@@ -269,7 +269,7 @@ def _make_name_error(function: str, name: str, names: Collection[str]) -> TypeEr
 
 
 def _make_count_error(function: str, num_values: int, positional_names: list[str], names: Sequence[str]) -> TypeError:
-    """Return the error for a call with too many positional arguments; ``num_values`` is their number.
+    """Return the error for a call with too many positional arguments; ``num_values`` is their number with ``self``.
 
     ``positional_names`` are the names of the positional parameters, and ``names`` those of all except ``self``.
     """
@@ -294,7 +294,9 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_value(value: object) -> str:
-    """Format a value of the wrong kind for an error message; a long value is described by its type and length.
+    """Format a value of the wrong kind for an error message.
+
+    A long text or number is described by its type and length, any other long value by its type alone.
 
     >>> format_value(2.5), format_value("x" * 99), format_value([])
     ('float 2.5', 'a str of 99 characters', 'list []')

@@ -48,7 +48,10 @@ class CallThreads:
         return await asyncio.wrap_future(self.submit(function, *args, **kwargs))
 
     async def run_to_end(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
-        """Call ``function`` in a thread, and return its result; wait for its end even if the task is cancelled."""
+        """Call ``function`` in a thread, and return its result; wait for its end even if the task is cancelled.
+
+        After :meth:`close`, the call can only raise ClosedError, so a cancelled task does not wait for it.
+        """
         if self._is_closed:
             return await self.run(function, *args, **kwargs)
         future = asyncio.wrap_future(self.submit(function, *args, **kwargs))

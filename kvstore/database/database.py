@@ -267,8 +267,8 @@ class Database(Handle):
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Import a file written by :meth:`export`, with one commit per batch; items with the same key are replaced.
 
-        Returns the numbers of changed and unchanged items. Compacts a file that has grown much. Raises InputError,
-        which names the line.
+        Returns the numbers of changed and unchanged items. Compacts the store's data file if it has grown much. Raises
+        InputError, which names the line.
 
         >>> path = tempfile.mkdtemp() + "/all.jsonl"
         >>> _ = store.export(path)

@@ -233,7 +233,10 @@ class _Importer(_ExportReader):
         self._batch = _Batch()
 
     def run(self) -> ImportReport:
-        """Import all lines, with one commit per batch, and return the report. Raises InputError for an invalid line."""
+        """Import all lines, with one commit per batch, and return the report.
+
+        Raises InputError, which names the line; the batches committed before it are kept.
+        """
         with self._open() as file:
             line_number = 1
             self._check_header(file)

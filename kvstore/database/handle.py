@@ -149,11 +149,11 @@ class Handle(ClosedOnExit, Queryable):
     def close(self) -> None:
         """Roll back the open transaction, even of another thread, and close this handle and its sessions.
 
-        Does nothing if the handle is already closed. Closing the last handle closes the store. Temperatures are saved
-        then if the writer's lock is free. The file is compacted if it was created or more than doubled since it was
-        opened, no other process has it open, and compaction would not take long. Closing waits, at most as long as for
-        a lock, until other threads have left their methods and snapshots are closed; if they do not finish in time, it
-        raises TransactionError and the handle stays open.
+        Does nothing if the handle is already closed. Closing the last handle closes the store. Temperatures (counts
+        of lookups) are saved then if the writer's lock is free. The file is compacted if it was created or more than
+        doubled since it was opened, no other process has it open, and compaction would not take long. Closing waits, at
+        most as long as for a lock, until other threads have left their methods and snapshots are closed; if they do not
+        finish in time, it raises TransactionError and the handle stays open.
         """
         if self.closed:
             return

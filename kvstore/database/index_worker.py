@@ -98,9 +98,9 @@ class IndexManager:
         self.refresh(index.name, progress)
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
-        """Remove an index and its contents; raises InputError if it does not exist.
+        """Remove an index with its contents and companion indexes. ``progress`` is called with the progress.
 
-        ``progress`` is called with the progress.
+        Raises InputError if the index does not exist, or is itself a companion of another one.
         """
         index = _get_named_index(kind)
         with self._environment.snapshot() as snapshot:
@@ -136,7 +136,11 @@ class IndexManager:
         return RefreshedKinds(dict.fromkeys(changed_kinds), reports)
 
     def forecast(self, kind: str | None = None) -> dict[str, WritingForecast]:
-        """Forecast the texts that :meth:`refresh` would have a model generate, by kind of index; change nothing."""
+        """Forecast the texts that :meth:`refresh` would have a model generate, by kind of index; change nothing.
+
+        Only existing indexes that store generations (results of builds) have such texts. Raises InputError if ``kind``
+        does not exist.
+        """
         with self._environment.snapshot() as snapshot:
             indexes_with_records = [(index, Indexes(snapshot).get(index)) for index in self._select_indexes(kind)]
         return {
@@ -180,7 +184,7 @@ class IndexManager:
                 self._thread.start()
 
     def stop(self) -> None:
-        """Stop the background thread and wait for it; the work it has finished is kept."""
+        """Stop the background thread; wait for it, unless called in it. The work it has finished is kept."""
         self._stop_requested.set()
         with self._lock:
             thread = self._thread
@@ -218,7 +222,10 @@ class IndexManager:
                 self._thread = None
 
     def _extend_if_due(self, index: FileIndex[Any, Any]) -> bool:
-        """Add the new chunks to an index file if there are enough; return True if the file changed."""
+        """Add the new chunks to an index file if there are enough; return True if the file changed.
+
+        Records the chunk id at which the file is due for extension, which :meth:`_check_due` compares.
+        """
         record = self._file_builder.find_needed_record(index)
         if record is None:  # the index was dropped, or needs no file
             return False

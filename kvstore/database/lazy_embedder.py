@@ -71,7 +71,10 @@ class LazyEmbedder:
         return np.empty((0, self._settings.dimension), np.float32)
 
     def embed_query(self, text: str) -> Matrix:
-        """Return the unit vector of a question, shape (dimension,)."""
+        """Return the unit vector of a question, shape (dimension,).
+
+        If the program's embedder has no method ``embed_query``, its ``embed`` computes the vector.
+        """
         embedder = self.load()
         if self.is_supplied and not hasattr(embedder, "embed_query"):
             return cast("Matrix", self.embed([text])[0])

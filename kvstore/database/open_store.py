@@ -204,7 +204,10 @@ class OpenStore:
             self.index_manager.stop()
 
     def _merge_buffer(self) -> None:
-        """Merge the change buffer if it is large enough to slow down the next opening of the store."""
+        """Merge the change buffer into the other tables if it is so large that it slows down the next opening.
+
+        Raises LockTimeoutError at once if another writer is active.
+        """
         with self.environment.snapshot() as snapshot:
             buffered_bytes = sum(len(segment) for _, segment in snapshot.scan(tables.RECENT))
         if buffered_bytes > QUICK_READ_BYTES:

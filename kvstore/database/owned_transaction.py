@@ -76,7 +76,10 @@ class OwnedTransaction(Queryable):
 
     @contextmanager
     def state(self) -> Iterator[State]:
-        """Apply all pending changes, and open the state with them, for as long as the context lasts."""
+        """Apply all pending changes, write them to LMDB's transaction, and open the state with them for the context.
+
+        Raises TransactionError in another thread, and ClosedError if the transaction has ended.
+        """
         self._require_thread()
         with self._keep_open():
             self._apply()

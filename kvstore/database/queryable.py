@@ -291,7 +291,7 @@ class Queryable(ABC):
             return list_statuses(state, INDEXES.values())
 
     def outline(self, kind: str, *, depth: int = 1) -> Outline:
-        """Return the groups of an index such as ``topics``, each group before its members, like EXPAND.
+        """Return the groups of an index such as ``topics``, ``depth`` levels deep, each before its members.
 
         Raises InputError if this kind of index has no groups, or the index does not exist or is not built yet.
 

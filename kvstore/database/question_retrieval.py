@@ -156,7 +156,10 @@ def _restrict_documents(
 
 
 def _respell_question(query: Query) -> None:
-    """Write words and dates of a query's question as the documents do, and record the step if anything changed."""
+    """Respell words and dates in the question of ``query``, in place, as in the documents.
+
+    If anything changed, the query keeps its original question, and the change is recorded as a step.
+    """
     from ..retrieval.respelling import respell_question
 
     question = query.question

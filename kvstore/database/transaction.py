@@ -108,7 +108,8 @@ class Transaction(OwnedTransaction):
     def _put(self, document: PendingDocument, *, replace: bool = True) -> bool:
         """Store a document that is already cut into chunks; return True if that changes anything.
 
-        Without ``replace``, a document whose key is already stored is skipped.
+        Without ``replace``, a document whose key is already stored is skipped. Applies the pending changes if there are
+        many.
         """
         if not replace and self._changes.find_document(document.document.key) is not None:
             return False
@@ -374,8 +375,8 @@ class Transaction(OwnedTransaction):
         """Store a fact of a kind (such as edges), which replaces the fact with the same key.
 
         With ``keep_existing``, it is merged with that fact. Returns True if that changes anything. The names in the
-        fact are not required to be known, because an import brings facts that were checked before. Raises
-        DocumentNotFoundError, and InputError if the fact contradicts existing facts.
+        fact are not required to be known, because an import brings facts that were checked before. Applies the pending
+        changes if there are many. Raises DocumentNotFoundError, and InputError if the fact contradicts existing facts.
         """
         if isinstance(fact_kind, DocumentFact):
             self._require_document_text(fact_kind, str(key))

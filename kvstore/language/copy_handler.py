@@ -55,7 +55,7 @@ def copy(context: StatementContext, statement: statements.Copy) -> Cursor:
 
 
 def _write_rows(cursor: Cursor, path: Path, suffix: str) -> int:
-    """Write the rows of a cursor to a file in the format of ``suffix`` (``.csv``), and return the number of rows."""
+    """Write the rows of a cursor to a file in the format of ``suffix``, such as ``.csv``; return the number of rows."""
     if suffix in TABLE_SUFFIXES:
         table = cursor.to_arrow().rename_columns(number_repeated_names(cursor.columns))
         with path.open("wb") as table_file, open_table_writer(suffix, table_file, table.schema) as writer:

@@ -327,7 +327,10 @@ def _feed_token(
 
 
 def _read_query(text: str, tokens: list[Token], position: int) -> _ParseStep:
-    """Return the query that begins with token ``position`` as one terminal. SQLite parses it later."""
+    """Read the query that begins with token ``position`` as one terminal; SQLite parses it later.
+
+    Raises StatementError for an invalid token.
+    """
     end_position = _find_query_end(tokens, position)
     for token in tokens[position:end_position]:
         conditions.check_token(text, token)
@@ -338,9 +341,10 @@ def _read_query(text: str, tokens: list[Token], position: int) -> _ParseStep:
 def _read_expression(
     kind: str, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> _ParseStep:
-    """Return the condition or the assignments (``kind``) that begin with token ``position`` as one terminal.
+    """Read the condition or the assignments (``kind``) that begin with token ``position`` as one terminal.
 
-    In its text, the parameters are replaced by literals of their values. Raises StatementError if it is empty.
+    In its text, the parameters are replaced by literals of their values; the offset map of the returned step maps that
+    text to the statement. Raises StatementError if it is empty.
     """
     end_position = conditions.find_condition_end(text, tokens, position, with_where=kind == "ASSIGNMENTS")
     if end_position == position:

@@ -267,7 +267,8 @@ class MaintainedIndex(Index):
 def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
     """Yield the ids of the stored documents for which a maintained index has no data yet, ascending.
 
-    ``record`` is the stored record of the index, with the progress of its build.
+    Commits keep such an index up to date once it is built. ``record`` is its stored record: while it is being built,
+    the documents from ``built`` to before ``until`` have no data.
     """
     if "until" in record.state:  # only while the index is being built
         for key, _ in view.scan(tables.DOCUMENTS, records.encode_u64(record.state["built"])):

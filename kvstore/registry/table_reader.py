@@ -104,10 +104,10 @@ class TableReader:
         return iter(()) if document is None else self.get_document(document).chunk_ids()
 
     def list_addresses(self, name: str) -> list[tuple[int, int]]:
-        """Return (rank, id) for each address of an entity: a tree node or an abstract; empty if it is unknown.
+        """Return (rank, id) for each address of an entity; an empty list if the name is unknown.
 
-        An abstract summarizes chunks that mention the entity. The rank shows which of the two the address is; the rank
-        of an abstract also shows how specific the mention is.
+        An address is a tree node of the entity, or an abstract of chunks that mention it; ``id`` is that of the node or
+        abstract. The rank shows which of the two it is and, for an abstract, how specific the mention is.
         """
         if self.find_entity(name) is None:
             return []

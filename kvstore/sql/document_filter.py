@@ -84,7 +84,7 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
 def _get_or_compute(state: State, key: Hashable | None, compute: Callable[[], FilterResult]) -> FilterResult:
     """Return the cached result for ``key``, or compute and cache it.
 
-    The result is always computed if ``key`` is None, or if the state belongs to a write transaction.
+    The result is always computed if ``key`` is None, or if the state belongs to a write transaction or has no cache.
     """
     cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
     if cache is None or key is None:
@@ -128,7 +128,7 @@ def _evaluate_condition(
 
 def _iter_matching(state: State, condition: Condition, candidate_ids: Sequence[int] | None) -> Iterator[int]:
     """Yield the ids of the candidate documents whose records satisfy a condition. Reads the records in batches."""
-    assert candidate_ids is not None  # a condition of a mapping is never Unsupported, so the index selects candidates
+    assert candidate_ids is not None  # None only for a condition that just SQLite can evaluate; no mapping has one
     is_satisfied = make_predicate(condition, state)
     for start in range(0, len(candidate_ids), _BATCH_DOCUMENTS):
         records = state.documents.get_many(candidate_ids[start : start + _BATCH_DOCUMENTS])

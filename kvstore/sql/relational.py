@@ -287,7 +287,10 @@ class _Connection:
         self._max_value_bytes = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
 
     def load_table(self, name: str) -> SqlTable:
-        """Return the table with a name, after importing its module if no query has used it yet."""
+        """Return the table with a name, and record it, to detect later if the catalog has replaced it.
+
+        The module of the table is imported on first use. The table of candidate documents is not in the catalog.
+        """
         if name == _CANDIDATE_DOCUMENTS:
             from .document_tables import CANDIDATE_DOCUMENTS
 

@@ -24,7 +24,7 @@ def find_near_keys(state: State, key: str) -> list[str]:
     """Return at most three document keys that are similar to ``key``, the most similar first."""
     from difflib import get_close_matches
 
-    # Similar keys mostly share their prefix, so all keys are compared only if no key with the same prefix is similar.
+    # Similar keys mostly share their first half, so keys without it are compared only if no key with it is similar.
     for prefix in (key[: max(1, len(key) // 2)], ""):
         keys = islice(state.documents.iter_keys(prefix), _MAX_COMPARED)
         matches = get_close_matches(key, keys, 3, _MIN_SIMILARITY)
@@ -42,7 +42,7 @@ def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
 
     key = to_entity_key(name)
     matches: list[str] = []
-    # Similar names mostly share their prefix, and the index finds names by prefix without a scan.
+    # Similar names mostly share their first half; the first names in key order are compared only as a last resort.
     for length in (max(1, len(key) // 2), 1):
         matches = matches or get_close_matches(key, _list_name_keys(state, key[:length]), limit, _MIN_SIMILARITY)
     if not matches and (words := set(key.split())):

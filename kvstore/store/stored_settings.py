@@ -27,7 +27,8 @@ def get_stored_format(view: View) -> int | None:
 def read_settings(view: View) -> FixedSettings | None:
     """Return the settings of a store in the current format, or None if it has no settings yet.
 
-    Raises StoreFormatError for a store with settings in a different format.
+    The current tokenizer replaces an earlier one, whose rules were the same for text in English. Raises
+    StoreFormatError for a store with settings in a different format.
     """
     value = view.get(tables.META, tables.SETTINGS_KEY)
     if value is None:
@@ -36,13 +37,13 @@ def read_settings(view: View) -> FixedSettings | None:
     if stored_format is not None:
         kvstore_migrations.check_format(stored_format)
     settings = records.unpack(value, tables.META, tables.SETTINGS_KEY)
-    if settings["tokenizer"] in EARLIER_TOKENIZERS:  # the same rules, except for some scripts
+    if settings["tokenizer"] in EARLIER_TOKENIZERS:
         settings["tokenizer"] = ENGLISH_TOKENIZER
     return FixedSettings(**settings)
 
 
 def write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
-    """Write the settings of a new store, unless another process has just done so.
+    """Write the settings of a new store and the versions of its data, unless another process has just done so.
 
     Returns the store's settings, and True if this call wrote them.
     """
