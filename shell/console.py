@@ -152,10 +152,11 @@ class Console:
             self.fail(f"{name}: {error}" if name else str(error))
 
     def run(self, item: ScriptItem, name: str = "") -> None:
-        """Run one statement or dot command, and report its failure instead of raising it.
+        """Run one statement or dot command, and report its failure.
 
-        In a script called ``name``, the message has this name and the line. Raises Bail after a failure if ``bail`` is
-        set.
+        In a script called ``name``, the message has this name and the line. Raises ShellExit, BrokenPipeError if the
+        user has left the pager, and Bail after a failure if ``bail`` is set. With ``KVSTORE_TRACEBACK``, every error is
+        raised.
         """
         try:
             if item.is_command and self._run_command is not None:

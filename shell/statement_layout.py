@@ -84,7 +84,7 @@ def _insert_hidden_marks(text: str, entity: str) -> str:
 
 
 def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines with asterisks in place of the hidden marks around the words of a name.
+    """Yield lines with asterisks in place of the marks (``_OPEN`` and ``_CLOSE``) around the words of a name.
 
     The words of a name that are on one line get one pair of asterisks. Words after a line end get another pair.
     """
@@ -280,7 +280,7 @@ def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]
 def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[str]:
     """Yield the lines of a citation, indented below its number and wrapped to ``width`` cells (None: no limit).
 
-    If the document's key does not contain its file's name, such as the id of a message, the file is shown too.
+    The file is shown too if the document's key, such as a message id, does not contain the name of the file.
     """
     document, source, spans = citation["document"], citation.get("source"), citation["spans"]
     file = f" ({to_printable(_shorten_path(source))})" if source and PurePath(source).stem not in document else ""

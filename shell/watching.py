@@ -42,7 +42,7 @@ class SystemWatcher:
     """Changes reported by the operating system, through watchfiles."""
 
     def __init__(self, folders: Sequence[Path], excluded: Path, quiet_seconds: float) -> None:
-        """Watch ``folders`` without ``excluded``; a change counts after ``quiet_seconds`` without another."""
+        """Watch ``folders`` without ``excluded``; report a change after ``quiet_seconds`` without another."""
         self._folders = folders
         self._excluded = f"{excluded.resolve()}{os.sep}"
         self._quiet_seconds = quiet_seconds
@@ -91,9 +91,9 @@ class PollingWatcher:
     """Changes detected by polling every file."""
 
     def __init__(self, folders: Sequence[Path], excluded: Path, quiet_seconds: float, interval: float) -> None:
-        """Poll ``folders`` without ``excluded`` every ``interval`` seconds.
+        """Scan ``folders``, to compare them later; the folder ``excluded`` inside them is omitted.
 
-        A change counts after ``quiet_seconds`` without another.
+        Each wait takes ``interval`` seconds; a change is reported after ``quiet_seconds`` without another.
         """
         self._folders = folders
         self._excluded = os.path.realpath(excluded)
@@ -142,7 +142,7 @@ class PollingWatcher:
 def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet_seconds: float, interval: float | None) -> Watcher:
     """Return a watcher of the folders that ignores ``excluded``, the store.
 
-    A change counts after ``quiet_seconds`` without another. With ``interval``, the watcher polls the folders every
+    A change is reported after ``quiet_seconds`` without another. With ``interval``, the watcher polls the folders every
     ``interval`` seconds. Otherwise, watchfiles reports changes; if it is not installed, the watcher polls every
     ``POLL_SECONDS``.
     """
@@ -181,7 +181,7 @@ def ingest_on_change(
 
 
 def _identify_folder(folder: Path) -> tuple[int, int] | None:
-    """Return the device and inode of a folder, or None if it does not exist."""
+    """Return the device and inode of a folder, or None if it does not exist or cannot be read."""
     try:
         status = folder.stat()
     except OSError:

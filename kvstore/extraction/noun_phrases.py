@@ -156,8 +156,8 @@ class NounPhrases:
     def _is_clear_compound(self, first: int, last: int) -> bool:
         """True if the noun compound from word ``first`` to ``last`` is certainly the name of one thing.
 
-        It then has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
-        information``, ``CMake runs``).
+        It then has two nouns, the first in lower case and the second not an everyday word. Neither looks like a verb
+        tagged as a noun (``prints information``, ``CMake runs``).
         """
         modifier, head = self._words[first], self._words[last]
         if last - first != 1 or not modifier.text[:1].islower():
@@ -348,7 +348,7 @@ class NounPhrases:
         return None
 
     def find_previous_noun(self, end: int) -> int | None:
-        """Return the index of the noun right before the word at ``end``, or None if there is another word or none.
+        """Return the index of the noun right before the word at ``end``, or None if no noun is there.
 
         Of a name of several words, such as ``Anna Smith``, it is the first word. Commas, semicolons, colons, dashes
         and ``(`` before ``end`` are skipped.

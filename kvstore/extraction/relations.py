@@ -266,7 +266,10 @@ class _SentenceRelations:
                     yield from self._make_statements([subject], owners, OF, confidence)
 
     def _is_bare_singular(self, predicate: int) -> bool:
-        """True if the word at ``predicate`` is a singular noun without a determiner, as a mistagged adjective is."""
+        """True if the word at ``predicate`` is a singular noun without determiner, owner and number.
+
+        It is then probably a mistagged adjective. A later noun of a list shares the determiner of the first.
+        """
         word = self._words[predicate]
         return (
             word.tag == "NN"

@@ -151,7 +151,10 @@ def _get_item_name(title: str) -> str | None:
 
 
 def _is_name(text: str) -> bool:
-    """True if a text can be a name: a few words without the punctuation and function words of sentences."""
+    """True if a text can be a name: a few words without the punctuation and function words of sentences.
+
+    It must have a letter, and not be a generic heading, such as "Introduction".
+    """
     words = text.lower().split()
     if not 0 < len(words) <= _MAX_NAME_WORDS or _SENTENCE_MARK_PATTERN.search(text):
         return False

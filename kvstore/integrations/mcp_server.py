@@ -210,7 +210,10 @@ class _MessageStream(ObjectReceiveStream[Any]):
         self._running_requests = running_requests
 
     async def receive(self) -> Any:
-        """Return the next message. Raises anyio.EndOfStream at the end."""
+        """Return the next message, and reply to invalid lines before it with an error.
+
+        Raises anyio.EndOfStream at the end, after every running request has its reply.
+        """
         try:
             while isinstance(message := await self._read_stream.receive(), Exception):
                 line_error = _make_line_error(message)

@@ -105,9 +105,10 @@ class ResultPart:
         return self.label + ("" if self.document_text is None else quotation.quote(self.document_text))
 
     def truncate(self, quotation: Quotation, tokens: int) -> str:
-        """Return as much of the text of this part as fits in ``tokens`` tokens, with both quotation marks.
+        """Return as much of the text of this part as fits in ``tokens`` tokens.
 
-        kvstore's own text (``label``) gets at most half of the tokens if text of a document follows it.
+        If text of a document follows kvstore's own text (``label``), the label gets at most half of the tokens, and the
+        document's text is between quotation marks.
         """
         if self.document_text is None:
             return truncate(self.label, tokens)

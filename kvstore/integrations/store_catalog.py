@@ -29,7 +29,7 @@ class StoreCatalog:
         self._trees: list[str] | None = None
 
     def list_tables(self) -> Mapping[str, Sequence[str]]:
-        """Return the names of the columns of each table, by the table's name."""
+        """Return the names of the columns of each table, by the table's name. They are cached."""
         if not self._tables:
             self._tables = {
                 table.name: [column.name for column in table.columns] for table in self._get_store().tables()

@@ -103,6 +103,7 @@ class StoreTools:
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
         """Run a tool; return its text, and JSON data if it has an output schema. An argument of None is omitted.
 
+        The text is truncated to the maximum size of a result.
         Raises KvstoreError with a message for the client if the call fails.
         """
         tool = self.tools.get(name)
@@ -121,7 +122,7 @@ class StoreTools:
         """Run a question in the background, so that the first real one does not wait for the embedder and indexes."""
 
         def run_question() -> None:
-            """Ask a question to load the models, and ignore its result."""
+            """Ask a question to load the models; ignore its result and kvstore's errors."""
             with suppress(KvstoreError):
                 self._query("RETRIEVE 'warm' TOP 1")
 
@@ -382,7 +383,10 @@ class StoreTools:
         )
 
     def read_text(self, key: str) -> str:
-        """Return the whole text of a document, quoted. Raises DocumentNotFoundError."""
+        """Return the whole text of a document, quoted.
+
+        Raises DocumentNotFoundError if it does not exist or does not satisfy the condition of the tools.
+        """
         document = self._session.get(key) if self._select_allowed([key]) else None
         if document is None:
             raise DocumentNotFoundError(f"there is no document {quote_argument(key)} here")

@@ -89,7 +89,8 @@ def _read_json(path: Path) -> Any:
 def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
     """True if a text's vector is the mean of its tokens' vectors, False if it is the first token's.
 
-    ``pooling`` is the configuration of sentence-transformers' pooling module. Raises EmbedderError for other modes.
+    ``pooling`` is the configuration of sentence-transformers' pooling module. Raises EmbedderError for other modes, and
+    if the mean leaves out the tokens of the prompt.
     """
     # The mode is one word or, in the older form, one switch per mode.
     modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []

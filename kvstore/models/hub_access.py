@@ -39,7 +39,10 @@ def _get_hub_address() -> str:
 
 
 def _is_hub_reachable() -> bool:
-    """True if the hub replies to a request, even with an error; False if it must not be used (``HF_HUB_OFFLINE``)."""
+    """True if the hub replies to a request, even with an error.
+
+    With ``HF_HUB_OFFLINE``, the hub's library rejects every request, so this is False.
+    """
     from huggingface_hub import get_session
 
     session: Any = get_session()

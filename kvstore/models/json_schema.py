@@ -190,10 +190,10 @@ def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location:
 
 
 def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject: str, unit: str) -> None:
-    """Raise ValueError if a length violates the keywords ``minItems`` and ``maxItems``, or those with ``Length``.
+    """Raise ValueError if a length violates the minimum or the maximum that ``schema`` gives.
 
-    ``keyword`` is the end of both keywords in ``schema``: ``Items`` or ``Length``. The message begins with ``subject``,
-    followed by the length and its ``unit``.
+    ``keyword`` is ``Items`` for the keywords ``minItems`` and ``maxItems``, ``Length`` for ``minLength`` and
+    ``maxLength``. The message begins with ``subject``, followed by the length and its ``unit``.
     """
     low, high = schema.get(f"min{keyword}", 0), schema.get(f"max{keyword}")
     if length < low:

@@ -85,7 +85,10 @@ def _find_start(head: Token) -> int:
 
 
 def _find_end(head: Token) -> int:
-    """Return the index after the last word of the noun phrase of ``head``: the head, or the rest of a name after it."""
+    """Return the index after the last word of the noun phrase whose main word is ``head``.
+
+    It is the head, or the last of the words directly after it that continue a name or a fixed expression.
+    """
     end = head.i + 1
     for child in head.rights:
         if child.left_edge.i != end or child.dep_ not in POSTMODIFIER_LABELS:

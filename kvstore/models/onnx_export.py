@@ -89,8 +89,8 @@ def _write_description(folder: Path, description: dict[str, Any]) -> None:
 def _quantize_model(folder: Path) -> None:
     """Quantize the weights of matrices in the exported model to 8-bit integers, with one scale per output.
 
-    Activations are quantized dynamically. Only seven bits are used, so that processors without 32-bit accumulation do
-    not saturate and return the same results.
+    Replaces the model file, and updates the file sizes in the description. Activations are quantized dynamically. Only
+    seven bits are used: with eight, processors without 32-bit accumulation would saturate and return other results.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

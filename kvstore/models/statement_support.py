@@ -156,11 +156,12 @@ class _PassageSentence:
         "be". The names of one earlier sentence count as words of this one, because its pronouns can stand for them.
         """
         has_other_tense = clause.tenses and self.tenses and clause.tenses.isdisjoint(self.tenses)
+        # A negated clause needs a negated sentence; the sentence must not negate a word of any other clause.
         has_other_negation = not self.is_negated if clause.is_negated else clause.stems & self.negated_stems
         if has_other_tense or has_other_negation:
             return math.inf
         missing_stems = clause.stems - self.stems
-        # The names of no earlier sentence, or of the one that leaves the fewest words missing.
+        # Add the names of the earlier sentence that leaves the fewest words missing, or of none (the empty set).
         missing_stems = min((missing_stems - names for names in (set[str](), *self.earlier_names)), key=len)
         return math.inf if missing_stems & clause.names else len(missing_stems)
 
@@ -335,9 +336,10 @@ def _list_negated_stems(words: Sequence[str]) -> set[str]:
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
-    """Return the order of a statement's content words, their repetitions and names, to compare with a source sentence.
+    """Return the order of a statement's content words, to compare with a source sentence.
 
-    All words of a title (``is_title``) must be in the order of the source, but only most words of a sentence.
+    It also has the words that occur more than once, the names, and whether "by" occurs. All words of a title
+    (``is_title``) must be in the order of the source, but only most words of a sentence.
     """
     stems = list_content_stems(statement)
     return _WordOrder(

@@ -116,7 +116,7 @@ class StructuredModel:
         self.num_failures = 0
         self.sent_tokens = 0
         self.written_tokens = 0
-        #: The number of consecutive invalid answers to prompts that have a simpler one.
+        #: The number of consecutive invalid answers to prompts that could have been replaced by a simpler prompt.
         self._num_first_failures = 0
         #: The types of ``response_format``, tried in this order; those that the server rejected are removed.
         self._response_formats = ["json_schema", "json_object", "text"]

@@ -140,7 +140,8 @@ def _states_triple(
 ) -> bool:
     """True if an English sentence relates its words at ``subject`` to those at ``object_`` as a triple does.
 
-    ``relations`` are the spans of the relation's content words in the sentence.
+    ``relations`` are the spans of the relation's content words in the sentence. If the relation has only function
+    words, such as "is", these must join the subject to the object.
     """
     if not (sentence.is_whole_name(subject) and sentence.is_whole_name(object_)):
         return False
@@ -157,9 +158,9 @@ def _states_triple(
 def _check_relation(relation: str, words: Sequence[str], subject: str, source: _OrderedText) -> None:
     """Raise ValueError unless a relation is short, has no number, and can be a verb phrase.
 
-    ``words`` are the words of the relation. In English, it must begin in lower case and have a verb. The verb may be
-    missing after a plural subject, because a verb then has no ending in the present, and if the relation has a function
-    word, because "from" can mean "is from".
+    ``words`` are the words of the relation. In English, it must begin in lower case, not with a preposition such as
+    "including", and have a verb. The verb may be missing after a plural subject, because a verb then has no ending in
+    the present, and if the relation has a function word, because "from" can mean "is from".
     """
     if not 0 < len(words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
@@ -174,7 +175,7 @@ def _check_relation(relation: str, words: Sequence[str], subject: str, source: _
 def _find_subjects(
     sentence: OrderedSentence, triple: _ParsedTriple, predicate_nouns: Set[str], *, is_known: bool, is_titled: bool
 ) -> list[WordSpan]:
-    """Return the spans of a triple's subject in a sentence, including the spans of words that can stand for it.
+    """Return the spans of a triple's subject in an English sentence, and of the words that can refer to it.
 
     If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
     for it. If the sentence also lacks a word of the subject, or has its words only in the object, any pronoun can. The

@@ -114,7 +114,10 @@ class ChunkMap:
         return label_clusters(texts_by_cluster)
 
     def list_label_points(self) -> list[dict[str, Any]]:
-        """Return each label with its number of chunks and the median x and y of its cluster, from 0 to 1."""
+        """Return each label with its number of chunks and the median x and y of its cluster, from 0 to 1.
+
+        Labels of clusters without chunks are omitted.
+        """
         labels = []
         for cluster, label in enumerate(self.labels):
             members = self.points[self.clusters == cluster]

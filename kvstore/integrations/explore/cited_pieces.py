@@ -72,7 +72,7 @@ class DocumentTexts:
         return format
 
     def _load_document(self, document: str) -> tuple[bytes, str]:
-        """Return the text, in UTF-8, and the format of a document. A missing document has an empty text."""
+        """Return the text, in UTF-8, and the format of a document; both are cached. A missing document has no text."""
         if document not in self._documents:
             stored_document = self._store.get(document)
             self._documents[document] = (
@@ -123,7 +123,7 @@ def _iter_pieces(
 ) -> Iterator[CitedPiece]:
     """Yield the pieces of a paragraph: each sentence before a citation, and the text after the last one.
 
-    ``citations`` are the citations of the whole answer, by number.
+    ``citations`` are the citations of the whole answer, by number. Brackets with only unknown numbers remain text.
     """
     position = 0
     for match in _CITATION_PATTERN.finditer(paragraph):

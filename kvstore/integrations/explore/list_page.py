@@ -60,7 +60,7 @@ class RowList:
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
     def build_page(self, columns: str, order: str, *, details: str = "") -> PageContent:
-        """Return the rows of the requested page as ``rows``, and the numbers of rows and pages that its template shows.
+        """Return the rows of the requested page, the number of all rows, the page number and the size of a page.
 
         ``columns`` and ``order`` are the SQL of the columns and of ORDER BY. ``details`` are further columns, which are
         computed only for the rows of the page.

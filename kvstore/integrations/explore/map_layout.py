@@ -97,8 +97,8 @@ class MapLayout:
 def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
     """Return the unit vectors of up to ``num_clusters`` cluster centers, by descending size of the cluster.
 
-    They are the result of spherical k-means with the greatest sum of cosines, of several random starts. ``vectors``
-    have length 1.
+    Runs spherical k-means from several random starts, and selects the run with the greatest sum of cosines.
+    ``vectors`` have length 1.
     """
     generator = np.random.default_rng(0)
     best_score, best_centers = -np.inf, vectors[:1]

@@ -12,7 +12,7 @@ _NUM_RECENT = 8
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the content of the overview page: counts, settings, indexes, and the last changed documents."""
+    """Return the content of the overview page: counts, settings, indexes, and the most recently changed documents."""
     store = request.store
     recent = store.query(
         "SELECT key, title, bytes, chunks, changed FROM documents ORDER BY changed DESC, key LIMIT ?", (_NUM_RECENT,)

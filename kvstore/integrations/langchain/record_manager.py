@@ -46,8 +46,9 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     ) -> None:
         """Open the store at ``path``, which must exist, or use ``store``.
 
-        ``namespace`` is the namespace of the vector store whose documents are managed. ``source_id_key`` is the
-        metadata field with the group of a document, or a function of the document.
+        ``namespace`` is the namespace of the vector store whose documents are managed. ``embedding`` is its embedding,
+        if kvstore cannot load it by name. ``source_id_key`` is the metadata field with the group of a document, or a
+        function that returns the group.
         """
         super().__init__(namespace)
         self.store, self._owns_store = resolve_store(
@@ -142,7 +143,10 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         self.store.delete_many(list(keys))
 
     def _list_group_keys(self, groups: Sequence[Any]) -> list[str]:
-        """Return the keys of the documents whose group, by their metadata, is one of ``groups``."""
+        """Return the keys of the documents whose group is one of ``groups``.
+
+        If a function returns the group of a document, only documents that were added through LangChain are considered.
+        """
         unique_groups = list(dict.fromkeys(groups))
         if isinstance(self._source_id_key, str):
             return self.store.keys(where={self._source_id_key: {"$in": unique_groups}})
@@ -150,7 +154,10 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         return [key for key, group in self._iter_groups(keys) if group in unique_groups]
 
     def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        """Yield (key, group) of each document; ``_source_id_key`` is the metadata field or function for its group."""
+        """Yield (key, group) of each stored document with one of ``keys``.
+
+        The group is the value of the metadata field ``_source_id_key``, or the result of this function.
+        """
         for batch in split_batches(keys, _BATCH_SIZE):
             for stored_document in self.store.get_many(batch):
                 if stored_document is None:

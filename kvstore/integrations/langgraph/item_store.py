@@ -88,7 +88,8 @@ class KvstoreStore(AdapterStore, BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         """Read one state, then put and delete in one commit; return a result per operation, in order.
 
-        Gets and searches do not see the puts of the same batch. Of several puts of one item, the last is written.
+        Gets and searches do not see the puts of the same batch; they postpone the expiry of the items that they return
+        if they ask for it (``refresh_ttl``). Of several puts of one item, the last is written.
         """
         operations = list(ops)
         for operation in operations:

@@ -258,7 +258,7 @@ check_methods(KvstoreVectorStore)
 def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
     """Return the filter that selects documents whose field ``name`` is one of the ids, or None if ``ids`` is None.
 
-    Raises ArgumentError if ``ids`` is not a list of strings.
+    Raises ArgumentError if ``ids`` is a single string or not iterable.
     """
     if ids is None:
         return None
