@@ -46,7 +46,7 @@ class HashSums:
         return self._sums[id] if id < len(self._sums) else self._overflow_sums.get(id, 0)
 
     def pop_sum(self, id: int) -> int:
-        """Return the sum of an id and reset it to 0."""
+        """Return the sum of the hashes that were added for an id, and reset it to 0."""
         if id >= len(self._sums):
             return self._overflow_sums.pop(id, 0)
         total = self._sums[id]

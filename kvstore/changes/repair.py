@@ -185,7 +185,7 @@ class _Rebuilder:
                 new_texts.copy(digest, text)
 
     def _load_counters(self) -> Counters:
-        """Return counters with the next ids and the hits of the old store; every total is 0."""
+        """Return counters with the change number, the hits and the next ids of the old store; every total is 0."""
         try:
             old_counters = Counters.load(self._old_state.lmdb)
         except KvstoreError:

@@ -98,7 +98,10 @@ class TableBuffer:
     __slots__ = ("_newer_keys", "_older_keys", "newer", "num_added", "older")
 
     def __init__(self) -> None:
-        """Create a buffer without changes; both layers map keys to version chains (buffered values and patches)."""
+        """Create a buffer without changes.
+
+        Both layers map keys to version chains (buffered values and patches); ``newer`` has precedence over ``older``.
+        """
         self.older: TableChanges = {}
         self.newer: TableChanges = {}
         # The ascending keys of ``older``; and the keys only in ``newer``: an ascending list and a list of unordered

@@ -433,8 +433,8 @@ class SharedOpenLock:
     def ensure_reader_table(self, timeout: float) -> None:
         """Create LMDB's reader table, the list of open snapshots, if it is missing, before the store is reopened.
 
-        Raises LockTimeoutError if another process has the store open for ``timeout`` seconds while the table is
-        missing, and StoreFullError if there is no room for the table.
+        The shared lock is held again afterwards. Raises LockTimeoutError if another process has the store open for
+        ``timeout`` seconds while the table is missing, and StoreFullError if there is no room for the table.
         """
         assert self._descriptor is not None
         try:

@@ -216,7 +216,10 @@ class VerifiedTransaction:
         return self.lmdb.put(key, value, db=table.handle)
 
     def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], table: WritableTable) -> None:
-        """Store many records, given in key order, after verifying the pages that lead to their keys."""
+        """Store many records, given in key order, after verifying the pages that lead to their keys.
+
+        The table counts as changed afterwards, so LMDB reads it.
+        """
         table.is_changed = True
         if table.tree is not None:
             table.tree.verify_paths(records)

@@ -354,7 +354,10 @@ class OpenFile:
     # -- Operations without transactions
 
     def _open_for_writing(self) -> None:
-        """Reopen a read-only file for writing; this thread must hold the writer lock."""
+        """Reopen a read-only file for writing; this thread must hold the writer lock.
+
+        Raises TransactionError if a transaction of this process stays open for the lock timeout.
+        """
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
         with self.gate.exclude_transactions(self.lock_timeout, TransactionError, purpose):
             self.require_open()
@@ -441,7 +444,10 @@ class OpenFile:
         return sys.maxsize if self.max_bytes is None else self.max_bytes // PAGE_SIZE * PAGE_SIZE
 
     def _reopen(self) -> None:
-        """Reopen the file after a write that LMDB could not finish."""
+        """Reopen the file after a write that LMDB could not finish.
+
+        Raises TransactionError if a transaction of this process stays open for the lock timeout.
+        """
         purpose = f"{self.path}: a write failed, so the store must be opened again"
         with self.gate.exclude_transactions(self.lock_timeout, TransactionError, purpose):
             self.require_open()

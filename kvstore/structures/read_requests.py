@@ -116,7 +116,7 @@ class BatchedReader:
     def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         """Send any number of requests as one round (batch), count them, and return their answers in order.
 
-        ``on_answer`` is called after each answer.
+        ``on_answer`` is called after each answer. The reader remembers the chunks whose sort keys an answer contains.
         """
         self.rounds += 1
         self.requests += len(requests)

@@ -202,7 +202,7 @@ class Evaluation:
         return Bounds(certain, possible)
 
     def _find_non_null(self, field: Field) -> _NonNullDocuments | None:
-        """Return the documents whose field is not NULL, and undecided ones; None if the index lacks the field."""
+        """Return the documents whose field is not NULL, and those with too many values to tell; None if not indexed."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
                 return _NonNullDocuments(self._index.find_key(encode_column_prefix(field.name) + NOT_NULL))
@@ -416,10 +416,7 @@ class Evaluation:
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
-        """Return the certain and possible matches of a comparison of documents' keys with ``key`` by ``operator``.
-
-        No document has the key "".
-        """
+        """Return the certain and possible matches of a comparison of documents' keys with ``key`` by ``operator``."""
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))

@@ -286,7 +286,7 @@ class MetadataStructure:
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
 
     def dump(self, content: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
-        """Return the rows of both tables, with the keys of documents in place of their ids."""
+        """Return the rows of the tables of sets and of columns, with the keys of documents in place of their ids."""
         column_values = content.read_columns()
         # Ids of chunks, and the time when a document was stored, are not part of its content.
         dumped_names = [name for name in column_blocks.COLUMN_NAMES if name not in ("first_group", "changed")]

@@ -141,7 +141,10 @@ class PassageGraph(ViewReader):
         return EntityRows(bounds, edges >> np.uint64(CHUNK_EDGE_SHIFT), edges.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """Return the links of entities, in the order of ``entities``, then by linked entity and kind."""
+        """Return the links of entities, in the order of ``entities``, then by linked entity and kind.
+
+        A link has a kind (such as a triple) and a multiplicity, the number of documents that state it.
+        """
         stored_links = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.encode_u32, entities.tolist())))
         keys = np.frombuffer(b"".join(key for key, _ in stored_links), _LINK_KEYS)
         counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in stored_links)
@@ -250,7 +253,10 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Remove entities from the rows of chunks; ``removed_entities`` has, by chunk, the entities to remove."""
+        """Remove entities from the rows of chunks, which have the entities that each chunk names.
+
+        ``removed_entities`` has, by chunk, the entities to remove.
+        """
 
         def filter_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
             """Return the row of a chunk without its removed entities."""

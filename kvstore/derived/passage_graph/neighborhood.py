@@ -228,7 +228,10 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     max_chunks: int
 
     def fetch(self, state: State) -> NamedNeighborhoods:
-        """Look up the entities of the names, and the rows (edges) of entities in at most ``max_chunks`` chunks."""
+        """Return the entities of the names, with their degrees (numbers of chunks) and rows (edges).
+
+        Rows are read of the entities in at most ``max_chunks`` chunks only.
+        """
         # A filter restricted to the allowed documents would lack names that only imported triples contain.
         entities = state.unrestricted.filter.find_entities(self.names)
         distinct_entities = merge_distinct(entities[entities > 0])  # an unknown name has entity 0

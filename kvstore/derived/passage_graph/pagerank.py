@@ -312,7 +312,8 @@ class _WeightedRows:
     def compute_costs(self, nodes: Nodes, degrees: Mapping[int, int]) -> Costs:
         """Return the approximate number of edges of each node.
 
-        ``degrees`` has the number of chunks of some of the entities, by node. For other entities, it is read.
+        ``degrees`` has the number of chunks of some of the entities, by node. For other entities, it is read. All
+        chunks have the same cost, a typical number of entities.
         """
         costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()])
         unknown = [index for index, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
@@ -347,7 +348,8 @@ class _WeightedRows:
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], neighborhood: EntityNeighborhood) -> _WalkRows:
         """Return the rows (edges) of entities for the compiled code: steps to chunks and linked entities, with weights.
 
-        Passes the requested cosines to the bias, if there is one.
+        The weight of a step to a chunk depends on the mention bits, which say how the chunk names the entity. Passes
+        the requested cosines to the bias, if there is one.
         """
         nodes = make_entity_nodes(entities)
         (bounds, chunks, mention_bits), degrees = neighborhood.rows, neighborhood.degrees

@@ -409,7 +409,7 @@ class EntityFilter:
         yield from check_filter(self._index, self._pages, self._lists)
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
-        """Return a name's entry (entity and counts) and its addresses from ``start`` on; None for an unknown name.
+        """Return a name's entry (entity, counts) and its addresses from ``start`` on; None for an unknown name.
 
         An address is a place where the name occurs. At most ``limit`` are returned (None: all). Raises InputError if
         ``limit`` is negative, and ClosedError if the view is closed.

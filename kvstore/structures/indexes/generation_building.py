@@ -160,9 +160,9 @@ class GenerationBuilder(IndexFiller):
         )
 
     def _write_text(self, index_kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel) -> bool:
-        """Request the text of ``task`` from a language model, and commit it; False if a source no longer exists.
+        """Request the text of ``task`` from a language model, embed it, and commit it with its vector.
 
-        Raises the model's errors.
+        Returns False, without a commit, if a source of the text no longer exists. Raises the model's errors.
         """
         answer = self._request_text(index_kind, task, model)
         if answer is None:
@@ -260,11 +260,14 @@ class GenerationBuilder(IndexFiller):
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
     def _remove_unused_texts(self, index_kind: GenerationIndex[Any]) -> None:
-        """Remove texts that a language model wrote for an index, except those of the build (generation) in use."""
+        """Remove texts that a language model wrote for an index, except those of the build (generation) in use.
+
+        Does nothing if the index exists without a usable build, because the next build may use the texts.
+        """
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(index_kind)
             if record is not None and not index_kind.is_usable(record):
-                return  # the first generation, which is not built yet, may name them
+                return
             stored_digests = list(WrittenTexts(state.lmdb).iter_digests_of_kind(index_kind.name))
             used_digests = {task.digest for task in _list_writing_tasks(index_kind, state)} if stored_digests else set()
             unused_digests = [digest for digest in stored_digests if digest not in used_digests]
@@ -411,7 +414,10 @@ def _is_written(state: State, task: WritingTask) -> bool:
 
 
 def _compute_forecast(index_kind: GenerationIndex[Any], state: State, reader: Any) -> WritingForecast:
-    """Count the texts that a model may write for an index, and estimate the tokens of prompts for the missing ones."""
+    """Count the texts that a model may write for an index, and estimate the tokens of prompts for the missing ones.
+
+    A text without a prompt, because a source no longer exists, takes no tokens.
+    """
     num_texts = num_written = num_tokens = 0
     for task in index_kind.list_writing_tasks(reader):
         num_texts += 1

@@ -163,7 +163,8 @@ class IndexBuilder(IndexFiller):
     def find_next_and_due_chunk(self, index_kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
         """Return two chunk ids: the next unused id of the store, and the id at which the index file is to be extended.
 
-        The extension is due once the first is not below the second. ``record`` has the options of the index.
+        The extension is due once the first is not below the second. An index without a readable file lacks all chunks.
+        ``record`` has the options of the index.
         """
         path = index_file.build_index_path(self._environment.path, index_kind.name)
         try:

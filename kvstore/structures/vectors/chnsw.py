@@ -78,7 +78,7 @@ def build_layered_arrays(
 def _group_members(
     layer_starts: npt.NDArray[np.int64], parents: Sequence[npt.NDArray[np.int64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Group the nodes by parent: return the nodes sorted by parent (``members``), and the ``bounds`` of each group.
+    """Group the nodes by parent: return (bounds, members), the bounds of each group and the nodes sorted by parent.
 
     Nodes without a parent come first, and are in no group. The members of the i-th node above layer 0 are
     ``members[bounds[i]:bounds[i + 1]]``.

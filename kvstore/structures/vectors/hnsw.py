@@ -167,7 +167,10 @@ class HnswGraph:
         return NearCodes(near_labels, cosines, scales, is_exhaustive=len(near_labels) < ef)
 
     def _select_rows(self, allowed: ChunkSet | None) -> _RowSelection:
-        """Return the rows whose codes a query must be compared with to find the nearest of the ``allowed`` chunks."""
+        """Return the rows with whose codes a query is compared to find the nearest of the ``allowed`` chunks.
+
+        They are ranges of rows, restricted by flags of groups of chunks if there are many allowed documents.
+        """
         if isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) <= len(self):
             return _RowSelection(*self._get_ranges(allowed))
         if allowed is None or isinstance(allowed, AllowedDocuments):

@@ -46,7 +46,10 @@ class VerifiedBlocks:
         return block_checksums
 
     def put_many(self, numbers: npt.NDArray[np.int64], block_checksums: npt.NDArray[np.uint64]) -> None:
-        """Record blocks as verified: their ``numbers``, ascending, and their checksums, with bit 32 set."""
+        """Record blocks as verified: their ``numbers``, ascending, and their checksums.
+
+        Bit 32 of a checksum must be set: it distinguishes a checksum of 0 from a missing one.
+        """
         checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
             # Add room for more blocks than these, so that the array rarely grows.

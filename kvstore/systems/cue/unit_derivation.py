@@ -131,7 +131,7 @@ def count_units(encoded: Any) -> int:
 def render_unit(source_text: str) -> str:
     """Return the plain text of a unit (a sentence, list item or table row) without list marker, emphasis and links.
 
-    Commas separate the cells of a table row.
+    Commas separate the cells of a table row. Sound annotations of a transcript are removed.
     """
     text = source_text[skip_marker(source_text, 0, len(source_text)) :]
     text = to_plain_text(replace_sound_annotations(unwrap_links(text)))
@@ -185,7 +185,8 @@ class UnitDerivation(Derivation):
         """Return the texts to embed for the units (sentences or clauses) of a document, in order.
 
         ``part`` has the encoded units of each chunk. A unit gets its title and headings before its text. The only unit
-        of a chunk gets the same text as the chunk, so that it is embedded only once.
+        of a chunk gets the same text as the chunk, so that it is embedded only once. A chunk without spans has units
+        that a language model wrote.
         """
         texts: list[str] = []
         for ordinal, spans in enumerate(decode_units(part, [chunk.start for chunk in document.chunks]).spans):

@@ -107,8 +107,9 @@ class _WrittenUnits(WrittenListFact):
         """Check a statement written by a model, and return it.
 
         ``item`` is the statement, and True if the model wrote several sentences in that line. ``check`` raises
-        ValueError if the form of the statement is invalid. Also raises ValueError if the statement depends on other
-        sentences, or if ``source``, the texts that the model read, does not support it.
+        ValueError if the form of the statement is invalid. Also raises ValueError if the statement is a fragment, if it
+        begins with a pronoun after other sentences, or if ``source``, the texts that the model read, does not support
+        it.
         """
         from ...models.statement_support import has_unresolved_pronoun
         from ...models.text_checks import is_fragment

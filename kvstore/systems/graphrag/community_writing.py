@@ -127,7 +127,7 @@ def _select_sources(
 
 
 def _find_descriptions(communities: Communities, community: int, span_texts: Sequence[str]) -> Iterator[_SourceText]:
-    """Yield the descriptions of members that one of the community's source spans supports.
+    """Yield the descriptions of members that one of the community's source spans supports, with the span's index.
 
     A model wrote the descriptions. ``span_texts`` are the texts of the community's source spans, in order. A sentence
     that is a span itself is omitted.

@@ -291,10 +291,10 @@ def _build_reports_within(
 def _list_allowed_chunks(
     query: Query, scoring: _CommunityScoring, communities: Iterable[tuple[int, Sequence[int]]]
 ) -> dict[int | None, list[int]]:
-    """Return, by community, its chunks that match the query's condition; under None, the chunks in no community.
+    """Return, by community, its chunks that match the query's condition.
 
-    ``communities`` are pairs (id, chunks). ``scoring`` has the chunks in no community, and the chunks added after the
-    communities were built. These are under None too, not under the community nearest to them.
+    ``communities`` are pairs (id, chunks). The key None stands for the chunks in no community, which ``scoring`` has;
+    these include the chunks added after the communities were built.
     """
     chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned))}
     for community, chunks in communities:

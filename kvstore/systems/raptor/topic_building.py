@@ -215,9 +215,10 @@ class TopicTree(_SummarizedTree):
     ) -> None:
         """Build a tree of topics of similar content from ``partitions`` of the chunks, finest first.
 
-        A chunk can also be in a second topic of the finest level. With ``soft`` above 0, it is the nearest other topic,
-        if its cosine with the chunk is at most ``soft`` lower than the cosine of the chunk's own topic. This needs the
-        ``vectors`` of the chunks. Otherwise, ``second_topics`` has rows (topic, chunk), or is None for no second topic.
+        A chunk can also be in a second topic of the finest level, unless there is only one level. With ``soft`` above
+        0, it is the nearest other topic, if its cosine with the chunk is at most ``soft`` lower than the cosine of the
+        chunk's own topic. This needs the ``vectors`` of the chunks. Otherwise, ``second_topics`` has rows (topic,
+        chunk), or is None for no second topic.
         """
         super().__init__(chunks, _build_levels(partitions))
         self._finest = self._levels[0].chunk_indexes if self._levels else None

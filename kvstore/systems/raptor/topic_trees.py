@@ -81,7 +81,7 @@ class StoredTopicTrees:
         """Store arrays indexed by topic: its level, its parent (:data:`ROOT`: none) and its number of chunks.
 
         ``chunks`` has the chunks of the topics of level 0 (leaf topics), one topic after another. The first
-        ``similar_count`` topics are the tree of similar content.
+        ``similar_count`` topics are the tree of similar content, and the others the tree of related content.
         """
         self.levels = levels
         self.parents = parents

@@ -54,8 +54,8 @@ class Topics:
 
         Documents and chunks missing from ``state`` are hidden.
         """
-        self.change = rows.change
-        self.chunk_stop = rows.chunk_stop
+        #: The number of the change as of which the topics were built, and the id after its last chunk.
+        self.change, self.chunk_stop = rows.change, rows.chunk_stop
         self.levels = int(rows.header["levels"])
         #: The hierarchy of topics.
         self.tree: StoredTopicTrees = rows.get_cached("tree", StoredTopicTrees.from_rows)

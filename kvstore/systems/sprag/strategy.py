@@ -26,7 +26,7 @@ class SpragStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return the best chunks of a hybrid search, with neighboring chunks of a document combined into segments.
 
-        This is relevant segment extraction of spRAG.
+        This is relevant segment extraction of spRAG. At least ``NUM_JOINABLE`` chunks are ranked to find neighbors.
         """
         hybrid = search_hybrid(query)
         ranking = hybrid.rank(query, min_length=NUM_JOINABLE)
