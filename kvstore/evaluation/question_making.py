@@ -310,7 +310,7 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
 
 
 def _is_name(subject: str) -> bool:
-    """True if the subject of a sentence names something by itself, as "the mill" without its article does.
+    """True if ``subject``, the subject of a sentence without its article, names something, such as "mill".
 
     It has content words and no pronoun, and does not begin with a function word or a number.
     """

@@ -92,9 +92,9 @@ def read_documents(
     """Yield the documents, facts, skipped parts and failures of a file; a crash of its reader becomes a failure too.
 
     A fact is a statement about a stored document, such as its triples. The format of the source takes precedence over
-    ``format``. ``content`` replaces the bytes of the file. ``get_stored_digest`` returns the digest of
-    the stored document of a key, so that unchanged documents are not extracted again; its errors are raised. Raises
-    InputError for an unknown format or option.
+    ``format``; if both are None, its name or content decides. ``content`` is the bytes of the file (None: they are read
+    here). ``get_stored_digest`` returns the digest of the stored document of a key, so that unchanged documents are not
+    extracted again; its errors are raised. Raises InputError for an unknown format or option.
     """
     path = source.path
     location = source.location

@@ -123,7 +123,8 @@ class _IngestRun:
     ) -> None:
         """Prepare a run that writes the documents and facts that ``reader`` reads to ``destination``.
 
-        ``include`` and ``exclude`` select files of folders. Files are read with ``format`` and ``options``.
+        ``include`` and ``exclude`` select files of folders. Files are read with ``format`` (None: the format that their
+        names or contents show) and ``options``.
         """
         self._destination = destination
         self._reader = reader
@@ -436,7 +437,10 @@ class _IngestRun:
         return vanished_keys
 
     def _is_unreadable(self, root: str, location: str) -> bool:
-        """True if a file of the ``root`` folder, or a folder that contains it, exists but could not be read."""
+        """True if a file of the ``root`` folder, or a folder that contains it, exists but could not be read.
+
+        ``location`` is the location that is stored with the documents of the file.
+        """
         # Older versions stored the path below the root as the location.
         path = location if location.startswith(root) else f"{root}/{location}"
         while path and path not in self._unreadable_locations:

@@ -233,7 +233,7 @@ class _PageWalker:
         return (leave,) if restore_depths is None else (restore_depths, leave)
 
     def _is_admonition_title(self, node: LexborNode, tag: str) -> bool:
-        """True if an element of an admonition is its title; some admonitions are tables with it in a ``<th>``."""
+        """True if an element of an admonition is its title: by its class, or as a ``<th>`` outside data tables."""
         if tag == "th":
             return not isinstance(self._open_structures[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))

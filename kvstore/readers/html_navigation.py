@@ -324,7 +324,7 @@ class NavigationFilter:
         return is_standalone(node, tag, stats, self.analysis)
 
     def _is_in_sentence(self, node: LexborNode, tag: str, stats: ElementStats) -> bool:
-        """True if an element is inline and next to other text, or in a heading or code."""
+        """True if an element is inline, and next to other text or in a heading, a term or code."""
         if tag not in INLINE_TAGS:
             return False
         return not is_standalone(node, tag, stats, self.analysis) or is_in_heading_or_code(node)

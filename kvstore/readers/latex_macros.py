@@ -58,9 +58,9 @@ class MacroTable:
         return self._macros.get(name)
 
     def count_expansion(self, expansion: str) -> None:
-        """Subtract the characters of an expansion, and a fixed cost, from the limit of the file.
+        """Subtract the characters of an expansion, and a fixed cost, from the characters left for the file.
 
-        Raises EndlessMacrosError if the limit is exceeded.
+        Raises EndlessMacrosError if none are left.
         """
         self._characters_left -= _EXPANSION_COST + len(expansion)
         if self._characters_left < 0:

@@ -176,7 +176,10 @@ class ReadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, object] | None) -> ReadOptions:
-        """Convert ``options`` to :class:`ReadOptions`. Raises InputError for an unknown name or an invalid value."""
+        """Convert ``options`` (None: no options) to :class:`ReadOptions`.
+
+        Raises InputError for an unknown name or an invalid value.
+        """
         option_names = [field.name for field in fields(cls)]
         values: dict[str, str] = {}
         for name, value in (options or {}).items():

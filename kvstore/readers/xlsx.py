@@ -58,7 +58,7 @@ class _StyleReducingArchive(zipfile.ZipFile):
     """
 
     def read(self, name: str | zipfile.ZipInfo, pwd: bytes | None = None) -> bytes:
-        """Return the bytes of the part ``name``; of the styles, only the number formats. ``pwd`` is its password."""
+        """Return the bytes of the part ``name``; of the styles, only the number formats. ``pwd`` is a password."""
         data = super().read(name, pwd)
         return _reduce_styles(data) if name == _STYLES_PART else data
 

@@ -109,7 +109,7 @@ class _XmlProse:
         self.title = self._read_head()
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """Return the blocks of the whole document, the footnotes last."""
+        """Return the blocks of the whole document, the footnotes last; the title is added if no heading is first."""
         blocks = self._build_section(self._root, 1)
         if self.title and not any(block.kind == "heading" for block in blocks[:1]):
             blocks = [make_heading(1, self.title), *blocks]

@@ -258,7 +258,10 @@ class Trace:
         return _ClockReading(time.perf_counter(), 0 if self._measured_view is None else self._measured_view.pages)
 
     def _add_step(self, name: str, notes: StepNotes, start: _ClockReading, end: _ClockReading) -> None:
-        """Append the step with this name, whose body ran from ``start`` to ``end``."""
+        """Append the step with this name, whose body ran from ``start`` to ``end``.
+
+        The step has the number of pages of the data file read meanwhile, or None if the trace does not count pages.
+        """
         milliseconds = round(1000 * (end.seconds - start.seconds), 3)
         pages = None if self._measured_view is None else end.pages - start.pages
         self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))

@@ -64,7 +64,7 @@ def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
 
 
 def _build_sort_key(address: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
-    """Return the sort key of an abstract's address: rank, number of chunks below it, document key, position.
+    """Return the sort key of an abstract's address: rank, distance of its last from its first chunk, document key, id.
 
     ``keys`` are the document keys by document id.
     """

@@ -86,7 +86,10 @@ class _StoreWords(NamedTuple):
         return next((match for match in matches if match is not None), None)
 
     def read_texts_about(self, question: str) -> list[str]:
-        """Return the texts of the best chunks by BM25 for the words in ``question``, with their titles and headings."""
+        """Return the texts of the best chunks by BM25 for the words in ``question``, as :meth:`_read_texts` does.
+
+        Return an empty list if no chunk has any of the words.
+        """
         weights = read_term_weights(self.state, list(dict.fromkeys(list_content_terms(question, self.stem))))
         if not weights.rarities:
             return []

@@ -160,7 +160,10 @@ class CapitalNames:
                     self._proper_nouns.add(name.keys[-1])
 
     def iter_names(self, sentence_index: int) -> Iterator[str]:
-        """Yield the names in a sentence, in order, given its index among the document's sentences."""
+        """Yield the names in a sentence, in order, given its index among the document's sentences.
+
+        Names of more than ``_MAX_WORDS`` words are omitted.
+        """
         for run in self._runs[sentence_index]:
             name = self._choose_german_name(run) if self._has_capital_nouns else self._choose_name(run)
             if name is not None and len(name.written_words) <= _MAX_WORDS:

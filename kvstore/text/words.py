@@ -161,7 +161,7 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
 
     @lru_cache(maxsize=_MAX_CACHED_STEMS)
     def stem(word: str) -> str:
-        """Return the stem of a word."""
+        """Return the stem of a word; cached."""
         with lock:
             return str(stem_word(word))
 
@@ -170,7 +170,7 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
 
 @cache
 def list_stemmed_languages() -> frozenset[str]:
-    """Return the names of the available Snowball stemmers, usually names of languages."""
+    """Return the names of the available Snowball stemmers, usually names of languages; cached."""
     import snowballstemmer
 
     return frozenset(snowballstemmer.algorithms())
@@ -408,7 +408,7 @@ def detect_word_language(words: Iterable[str], likely_language: str | None = Non
 
 @lru_cache(maxsize=64)
 def get_function_words(language: str | None) -> frozenset[str]:
-    """Return the function words of a language and of English, whose function words occur in texts of all languages."""
+    """Return the function words of a language (None: unknown), and of English, which occur in all texts; cached."""
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
 
 

@@ -341,8 +341,9 @@ class _SentContext:
     ) -> None:
         """Store the data that was sent with a task.
 
-        ``digests`` are those of stored documents by key, and ``derivations`` are (name, options). ``signatures`` and
-        ``contents`` are those of files by path; a file without a signature is remote, or could not be accessed.
+        ``digests`` are those of stored documents by key, and ``derivations``, data that the store computes from
+        documents, are (name, options). ``signatures`` and ``contents`` are those of files by path; a file without a
+        signature is remote, or could not be accessed.
         """
         self._digests = digests
         self._derivations = [StoredDerivation(get_derivation(name), options) for name, options in derivations]
