@@ -80,7 +80,10 @@ def run_command(console: Console, line: str) -> None:
 
 
 def _split_first_word(text: str) -> list[str]:
-    """Return the first word of a text, without its quotes, and the rest unchanged; leave out what is empty."""
+    """Return the first word of a text, without its quotes, and the rest unchanged; leave out what is empty.
+
+    Raises ValueError if the word has an opening quote without a closing quote.
+    """
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     word = lexer.get_token()  # reads no further than the character after the word

@@ -347,7 +347,7 @@ class Database(Handle):
             return export(state, path)
 
     def export_table(self, path: str | os.PathLike[str], table: str = "chunks") -> int:
-        """Write a SELECT table to a new ``.parquet`` or ``.arrow`` file, and return the number of rows.
+        """Write a table that SELECT can read to a new ``.parquet`` or ``.arrow`` file; return the number of rows.
 
         The rows are from one state of the store. The file of ``chunks`` also contains the vectors, in a ``vector``
         column of fixed-size lists, so embedding viewers can open it. See :mod:`kvstore.database.table_export`. Raises

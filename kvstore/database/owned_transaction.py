@@ -171,10 +171,13 @@ class OwnedTransaction(Queryable):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Commit, or roll back after an error; do nothing if the block has committed or rolled back already."""
+        """Commit, or roll back after an error; do nothing if the block has committed or rolled back already.
+
+        Raises ClosedError if an error that the block caught, or closing the store, has ended the transaction.
+        """
         if kind is not None:
             self.rollback()
-        elif not self._has_ended:  # commit() raises ClosedError if an error or the closing of the store ended it
+        elif not self._has_ended:
             self.commit()
 
     def _apply(self, *, expect_more: bool = False) -> None:

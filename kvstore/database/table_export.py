@@ -1,6 +1,6 @@
 """Export of one table to an Apache Parquet or Arrow file, for other programs and embedding viewers.
 
-In: one state of the store, and the name of a SELECT table. Out: a new file with the table's columns and rows in order:
+In: one state of the store, and the name of an SQL table. Out: a new file with the table's columns and rows in order:
 TEXT as strings, INTEGER as 64-bit integers, REAL as doubles. The file of ``chunks`` also has the hidden ``vector``
 column: a list of 32-bit floats, one per dimension of the embedder. Its ``embedder`` metadata key names the embedder.
 The file is written batch by batch, in bounded memory, and appears complete or not at all.

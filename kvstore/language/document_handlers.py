@@ -153,9 +153,10 @@ def update_documents(context: StatementContext, statement: statements.UpdateDocu
 
 
 def _compare_contents(columns: Sequence[str], rows: Iterable[Sequence[SqlValue]]) -> list[Sequence[SqlValue]]:
-    """Return the rows of the query of an UPDATE, with True or False in place of the old content: if it is unchanged.
+    """Return the rows of an UPDATE's query, with their last value replaced by True if the new content equals it.
 
-    The rows are unchanged if the content is not one of the assigned ``columns``.
+    The last value is the old content of the document; a different one is replaced by False. If the content is not one
+    of the assigned ``columns``, the rows are returned unchanged.
     """
     if "content" not in columns:
         return list(rows)

@@ -194,8 +194,9 @@ class _ReceivedText:
     def __init__(self, secret: str) -> None:
         """Create a filter that replaces ``secret`` (an API key), unless it is empty, with stars."""
         self._secret = secret
-        #: The end of the text, which more text can change, and the number of its characters that were returned.
+        #: The end of the text, which more text can change.
         self._pending = ""
+        #: The number of characters of ``_pending`` that were returned already.
         self._num_returned = 0
 
     def feed(self, text: str) -> str:

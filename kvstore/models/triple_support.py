@@ -227,6 +227,8 @@ def list_names_and_predicates(text: str) -> tuple[list[str], list[tuple[str, str
 def _extract_relation(words: Sequence[str]) -> str:
     """Return the verb phrase in the words between two names, or an empty string if they have no verb.
 
+    Articles, conjunctions and pronouns are left out, and so are prepositions at the beginning.
+
     >>> _extract_relation("for which he has won the".split())
     'has won'
     """

@@ -293,7 +293,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
     def fit_to_document(
         self, value: ModelTexts, document: Callable[[], ChunkedText], same_text: bool
     ) -> ModelTexts | None:
-        """Return the texts in ``value`` whose passages the document still has, possibly none.
+        """Return the texts in ``value`` whose passages the document still has; the result can be empty.
 
         Texts that were stored without a passage are assigned to one. ``document`` returns the current document.
         ``same_text`` has no effect: passages are compared even if the document's text is the same.

@@ -34,7 +34,7 @@ _STYLE = (
 
 
 def build_content_policy(style: str = "'self'") -> str:
-    """Return the Content-Security-Policy of a page, which allows only resources of this server.
+    """Return the Content-Security-Policy of a page, which allows only resources of this server and inline images.
 
     ``style`` is the allowed source of styles, such as the hash of an inline style.
     """

@@ -118,7 +118,10 @@ class _ChunkCounts(NamedTuple):
 
 
 def _count_terms(chunks: Sequence[_ChunkTerms]) -> _ChunkCounts:
-    """Return the number of chunks of a cluster with each term; ``chunks`` has the terms of each chunk."""
+    """Return the number of chunks of a cluster with each term, and with each term in a heading.
+
+    ``chunks`` has the terms of each chunk.
+    """
     return _ChunkCounts(
         Counter(term for chunk_terms in chunks for term in chunk_terms.spellings),
         Counter(term for chunk_terms in chunks for term in chunk_terms.heading_terms),

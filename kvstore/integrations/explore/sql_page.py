@@ -162,7 +162,7 @@ def _save_or_delete_statement(request: PageRequest) -> str:
 
 
 def _count_rows(request: PageRequest, statement: str) -> int | None:
-    """Return the number of rows of a statement, at most one more than a file holds; None if counting takes too long."""
+    """Return the number of rows of a statement, at most one more than a file holds; None if it fails or is too slow."""
     try:
         return request.store.query(statement, timeout=request.seconds_left, max_rows=_MAX_ROWS + 1).rowcount
     except KvstoreError:
