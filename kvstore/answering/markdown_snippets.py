@@ -55,7 +55,7 @@ class MarkdownSnippetSplitter:
         self._term, self._term_level = "", 0
 
     def split(self) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets and headings of the text, in order.
+        """Yield the snippets and headings of the text, in order; a heading with a version and its date is both.
 
         Definitions of link targets, which show nothing, are skipped.
         """

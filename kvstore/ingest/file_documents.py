@@ -183,7 +183,8 @@ def _extract_documents(
     """Return for each document the extracted document, or an error or text that says why it could not be extracted.
 
     ``on_texts_known`` receives the texts to embed before anything is parsed. After a crash, each document is extracted
-    alone, so that only the document that causes it fails. Raises LanguageError, which concerns all documents.
+    alone, so that only the document that causes it fails. An error of kvstore, such as LanguageError, concerns all
+    documents, so it is raised.
     """
     try:
         return list(derive_all(documents, settings, on_texts_known))

@@ -283,7 +283,7 @@ class Worker:
 
         ``task`` has the number of each file, the number of its items (documents, facts, failures, skipped parts) that
         the ingesting process already has, and the source. The message ``begin``, with the number of a file, is sent
-        when the file is read, and ``busy`` when several files are processed.
+        when the file is read, and ``busy`` when items are processed, which can be of several files.
         """
         settings = self._job.settings
         delivery: Future[None] | None = None

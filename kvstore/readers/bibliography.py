@@ -46,7 +46,7 @@ class _UnclosedEntryError(Exception):
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document for each BibTeX entry, and a failure for an unclosed entry.
 
-    Raises ReaderError if the file has no entry.
+    Raises ReaderError if the file has no entry, or cannot be decoded.
     """
     text = decode_text(stream.read(), origin.name, options.encoding)
     abbreviations = {month[:3].lower(): month for month in MONTHS}

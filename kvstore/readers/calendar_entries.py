@@ -40,7 +40,10 @@ _MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|ta
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a document for each appointment, task or note of a calendar. Raises ReaderError if none has text."""
+    """Yield a document for each appointment, task or note of a calendar.
+
+    Raises ReaderError if none has text, or if the file cannot be decoded.
+    """
     calendars = [
         component
         for component in parse_components(stream.read(), origin.name, options.encoding)

@@ -34,7 +34,10 @@ _LIST_NAMES = frozenset({"NICKNAME", "CATEGORIES"})
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a document for each address card (vCard) of a file. Raises ReaderError if no card has text."""
+    """Yield a document for each address card (vCard) of a file.
+
+    Raises ReaderError if no card has text, or if the file cannot be decoded.
+    """
     cards = [
         component
         for component in parse_components(stream.read(), origin.name, options.encoding)

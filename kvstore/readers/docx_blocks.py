@@ -134,7 +134,7 @@ class DocxBody:
         return builder.finish_blocks()
 
     def _add_paragraph(self, element: Any, plain: bool, builder: BlockBuilder) -> None:
-        """Add a paragraph to ``builder`` as the block that its style names: a heading, an item, code, a quotation.
+        """Add a paragraph to ``builder`` as the block that its style or format shows, such as a heading or code.
 
         Headings and ``plain`` paragraphs have no emphasis. The lines of a table of contents are skipped. The first
         heading of level 1 (or 0, the style "Title") becomes ``self.title``.

@@ -157,7 +157,7 @@ class PageAnalysis:
     """
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
-        """Count the text and links of all elements of ``tree``, and locate the content and title in its ``body``."""
+        """Count the text and links of all elements in the ``body`` of ``tree``, and locate the content and title."""
         self.stats_by_id: dict[int, ElementStats] = {}
         self._hosts = frozenset(_iter_own_hosts(tree))
         headings = list(_iter_heading_words(body))

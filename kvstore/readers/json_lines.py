@@ -83,7 +83,7 @@ def read_objects(rows: Iterable[tuple[int, _Row]], origin: Origin, options: Read
 
 
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield the documents of one JSON value: one for each object of its main list, and one for the rest.
+    """Yield the documents of one JSON value: one, or a failure, for each object of its main list, and one for the rest.
 
     A lock file, or a rest of more than ``_MAX_VALUE_CHARACTERS``, becomes a SkippedPart. Raises ReaderError if the file
     is empty or not valid JSON.

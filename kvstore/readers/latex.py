@@ -42,7 +42,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert a LaTeX file to Markdown; yield it as one document, and a SkippedPart for each included file.
 
     A file that only includes others yields a SkippedPart instead of a document. Raises ReaderError if the macros of the
-    file expand without end, or if it has no text.
+    file expand without end, or if it has no text or cannot be decoded.
     """
     source_bytes = stream.read()
     encoding = options.encoding

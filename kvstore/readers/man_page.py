@@ -37,7 +37,7 @@ _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Convert a manual page to Markdown; yield it as one document, or a SkippedPart if it only names another page.
 
-    Raises ReaderError if it has no text, or if its definitions expand without end.
+    Raises ReaderError if it has no text, cannot be decoded, or has definitions that expand without end.
     """
     page_bytes = stream.read()
     encoding = options.encoding

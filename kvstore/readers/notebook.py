@@ -28,7 +28,7 @@ _TERMINAL_COLOR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # \x1b[31m (red)
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert a Jupyter notebook to Markdown, and yield it as one document.
 
-    Raises ReaderError if the file is not a notebook, or has no text.
+    Raises ReaderError if the file is not a notebook, has no text, or cannot be decoded.
     """
     text = decode_file(stream.read(), origin.name, options.encoding)
     if not text or text.isspace():

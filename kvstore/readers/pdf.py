@@ -76,8 +76,8 @@ _HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")  # the end of "bot
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the text of all pages of a PDF file as one document.
 
-    Running heads and page numbers are omitted, unless the ``navigation`` option is ``keep``. Raises ReaderError if the
-    file is damaged, locked, or has no text, or if pypdf is not installed.
+    Running heads, running feet and page numbers are omitted, unless the ``navigation`` option is ``keep``. Raises
+    ReaderError if the file is damaged, locked, or has no text, or if pypdf is not installed.
     """
     import_extra("pypdf", "documents", f"{origin.name}: reading PDF", error=ReaderError)
     import pypdf

@@ -47,8 +47,8 @@ class _Boundary(NamedTuple):
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield a file of source code as one document, with a heading above each definition.
 
-    Generated code becomes a SkippedPart. Raises ReaderError if the file is blank, if its suffix is not one of a known
-    language, or if the grammar of the language is not installed.
+    Generated code becomes a SkippedPart. Raises ReaderError if the file is blank or cannot be decoded, if its suffix is
+    not one of a known language, or if the grammar of the language is not installed.
     """
     text = decode_text(stream.read(), origin.name, options.encoding)
     num_generated_characters = sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS)
@@ -104,7 +104,7 @@ class _CodeDefinition(NamedTuple):
 
 
 def _iter_definitions(node: Any, language: Language) -> Iterator[_CodeDefinition]:
-    """Yield the outermost definitions in a node of the syntax tree, in order.
+    """Yield the outermost definitions in a node of the syntax tree, in order, each with the comments directly above it.
 
     ``language`` has the types of the nodes that are definitions, that enclose one, or that are searched for them.
     """

@@ -45,7 +45,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
     Lines of a subtitle that equal the last line before it are dropped, because rolling subtitles show lines twice. A
     paragraph ends at a pause, at another speaker, and at the end of a sentence if it is long. Raises ReaderError if no
-    subtitle has text.
+    subtitle has text, or if the file cannot be decoded.
     """
     text = decode_text(stream.read(), origin.name, options.encoding)
     paragraphs: list[str] = []

@@ -195,7 +195,8 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
     A first row ``child,parent`` or ``parent,child``, ignoring case, is a header. The first row is also a header if the
     options ``child`` and ``parent`` name columns; other columns are then allowed. ``meta['tree']`` names the tree: the
-    ``tree`` option, else the file's name without its suffix. Raises ReaderError for an invalid row.
+    ``tree`` option, else the file's name without its suffix. Raises ReaderError for an invalid row, without any pairs,
+    and if the options do not name two columns.
     """
     pairs: dict[tuple[str, str], None] = {}
     columns: tuple[int, int] | None = None

@@ -212,7 +212,7 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
 
 @lru_cache(maxsize=1024)
 def _list_candidates(word: str) -> list[str]:
-    """Return the possible corrections of a word, which differ by one typing error. The result is cached.
+    """Return the possible corrections of a word, which differ by one typing error after its first letter; cached.
 
     The corrections of a short word are frequent words of English; those of a long one need not be words. Function words
     are omitted, because searches ignore them.

@@ -209,8 +209,8 @@ def _list_context(reader_result: ReaderResult, question: str, max_gap: float) ->
     """Return the positions of the sentences that can be displayed after the answer as context, best first.
 
     The sentence that the answer refers to comes first. The others have a score that is at most ``max_gap`` below the
-    answer's score. Salutations, captions and repetitions are omitted. The sender and the date of a mail are omitted
-    unless the ``question`` asks for such a thing.
+    answer's score. Salutations, captions, repetitions and table rows without a word from the question are omitted. The
+    sender and the date of a mail are omitted unless the ``question`` asks for such a thing.
     """
     passages = reader_result.passages
     passage_index, index = reader_result.best.position
