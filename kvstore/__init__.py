@@ -180,9 +180,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _LAZY_ATTRIBUTES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .process.collection_pause import import_without_collection
+    from .process.collection_pause import import_with_gc_paused
 
     module, _, attribute = _LAZY_ATTRIBUTES[name].partition(":")
-    value = getattr(import_without_collection(f"{__name__}{module}"), attribute)
+    value = getattr(import_with_gc_paused(f"{__name__}{module}"), attribute)
     globals()[name] = value
     return value

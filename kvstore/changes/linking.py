@@ -60,8 +60,7 @@ class _NewNames:
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
         """Prepare to search for names. ``ids_by_key`` has the entity of each name by its normal form.
 
-        Names are given to the search by their position in it (their index). ``max_words`` is the maximum number of
-        words of a name.
+        The index of a name is its position in ``ids_by_key``. ``max_words`` is the maximum number of words of a name.
         """
         self.entities = list(ids_by_key.values())
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from ..arguments import MAX_DIGITS, check_arguments, check_text, format_value, is_representable
 from ..errors import ArgumentError, ClosedError, InputError, KvstoreError, LockTimeoutError, ReadOnlyError
 from ..process.closed_on_exit import ClosedOnExit
-from ..process.collection_pause import import_without_collection
+from ..process.collection_pause import import_with_gc_paused
 from ..settings import FixedSettings, SessionSettings
 from ..structures import tables
 from ..structures.state import State
@@ -371,7 +371,7 @@ class _OneShotMethod:
 @cache
 def _import_transaction_class() -> type[Transaction]:
     """Return the class of transactions; import it on first use, with garbage collection paused for speed."""
-    transaction_class: type[Transaction] = import_without_collection(f"{__package__}.transaction").Transaction
+    transaction_class: type[Transaction] = import_with_gc_paused(f"{__package__}.transaction").Transaction
     return transaction_class
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..arguments import check_integer
 from ..errors import InputError
 from ..models.embedder import normalize_rows
-from ..process.collection_pause import import_without_collection
+from ..process.collection_pause import import_with_gc_paused
 from ..registry import get_index, get_strategy, list_overview_strategies
 from ..retrieval.query import FILL_OPTION, RERANKER_OPTION, Query, Strategy, check_options, get_reranker
 from ..settings import RANGES
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @cache
 def import_asker_class() -> type[Asker]:
     """Return the class that answers questions; import it on first use, with garbage collection paused for speed."""
-    asker_class: type[Asker] = import_without_collection("kvstore.answering.asking").Asker
+    asker_class: type[Asker] = import_with_gc_paused("kvstore.answering.asking").Asker
     return asker_class
 
 

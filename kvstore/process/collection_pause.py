@@ -49,7 +49,7 @@ def pause_collection() -> Iterator[None]:
                 gc.enable()
 
 
-def import_without_collection(name: str) -> ModuleType:
+def import_with_gc_paused(name: str) -> ModuleType:
     """Import a module and return it; pause garbage collection during the import, because an import leaves no garbage.
 
     The imported objects are promoted, so that the next collection of the youngest generation does not scan them.

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import InputError, KvstoreError, UnknownStrategyError, suggest
-from ..process.collection_pause import import_without_collection
+from ..process.collection_pause import import_with_gc_paused
 from ..structures.tables import CORE_TABLES
 from .cached_lists import cache_list, invalidate_lists
 
@@ -121,7 +121,7 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         """Return the object with this name; import its package if that is not imported yet."""
         value = self._values[name]
         if isinstance(value, _Placeholder):
-            _add_system(import_without_collection(f"{value.package}.system").SYSTEM)
+            _add_system(import_with_gc_paused(f"{value.package}.system").SYSTEM)
             value = self._values[name]
             assert not isinstance(value, _Placeholder), "_add_system replaces all placeholders of the package"
         return value
@@ -487,7 +487,7 @@ class DeferredStrategy:
     @cached_property
     def strategy(self) -> Strategy:
         """The strategy, whose module is imported on first use."""
-        strategy: Strategy = getattr(import_without_collection(self._module), self._class_name)()
+        strategy: Strategy = getattr(import_with_gc_paused(self._module), self._class_name)()
         return strategy
 
     def __getattr__(self, name: str) -> Any:

@@ -157,7 +157,7 @@ class StatedFact(Fact[Key, Value]):
         """Return the value that is stated for this key, or None if the fact does not exist."""
 
     def list_introductions(self, value: Value) -> Iterable[tuple[str, str]]:
-        """Return (spelling, kind of name) for each name in a value that the store then knows as an entity.
+        """Return (spelling, kind of name) for each name in a value that becomes an entity when the value is stored.
 
         :data:`kvstore.structures.names.entities.KINDS` lists the kinds. By default, there are no names.
         """

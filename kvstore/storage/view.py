@@ -379,7 +379,7 @@ class ReadTransaction(ClosedOnExit, LmdbView):
         return losses
 
     def find_damaged_pages(self, table: str) -> list[str]:
-        """Return a text for every damaged branch and leaf page of a table; the records in or below it are lost."""
+        """Return a description of each damaged branch or leaf page of a table; the records in or below it are lost."""
         return self._get_transaction().find_damage(table)  # type: ignore[no-any-return]
 
     def copy_to(self, target: Path, max_bytes: int) -> None:

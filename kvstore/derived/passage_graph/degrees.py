@@ -57,7 +57,10 @@ class StoredDegrees:
 
     @property
     def only_edges(self) -> npt.NDArray[np.int64]:
-        """For each entity, its only chunk and how that names it, packed in a number; 0 if it has none or several."""
+        """For each entity, its only chunk and mention bits, packed in a number; 0 if it has no chunk or several.
+
+        The mention bits say how the chunk names the entity.
+        """
         return np.where(self._has_several, 0, self._payloads)
 
     @property

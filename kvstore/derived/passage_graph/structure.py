@@ -28,7 +28,7 @@ class GraphMaintainer:
     """The writer of the graph: rebuilds the rows of all chunks whose mentions, title, headings or triples changed."""
 
     def __init__(self, state: State, write: WriteView) -> None:
-        """Create a writer without pending changes; ``write`` is the transaction in which it changes the tables."""
+        """Create a maintainer without pending changes; ``write`` is the transaction in which it changes the tables."""
         self._state = state
         self._graph = GraphWriter(write)
         self._removed_chunks: list[int] = []

@@ -173,10 +173,10 @@ class TransitiveReduction:
         return pair_counts
 
     def _defer_if_costly(self, node: int) -> bool:
-        """True if a node's tree is deferred: :meth:`classify_deferred_trees` decides on all its edges later.
+        """Defer the tree of a node if the work in it (visited nodes) exceeds a limit; return True if it is deferred.
 
-        A tree is deferred once the work in it (visited nodes) exceeds a limit. The work that follows is counted for
-        this tree.
+        :meth:`classify_deferred_trees` decides on all edges of a deferred tree later. The work that follows is counted
+        for this tree.
         """
         self._tree = tree = self._forest.get_node(node).tree
         if self._work[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:

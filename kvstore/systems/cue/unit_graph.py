@@ -96,7 +96,10 @@ class UnitGraph:
                 self._rows_by_entity[entity] = np.array([self._rows_by_id[id] for id in ids], np.int64)
 
     def make_nearest_request(self, count: int, chunks: Sequence[int]) -> NearestUnitsRequest:
-        """Return a request for the ``count`` units (sentences) of ``chunks`` nearest to the question, by vector."""
+        """Return a request for the ``count`` units (sentences) of ``chunks`` nearest to the question, by vector.
+
+        The answer also has the units of these chunks that the graph does not have yet.
+        """
         return NearestUnitsRequest(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
     def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:

@@ -91,7 +91,7 @@ class _WrittenUnits(WrittenListFact):
         )
 
     def split_output(self, output: Iterable[str]) -> Iterable[tuple[str, bool]]:
-        """Yield the distinct sentences in ``output``, the lines that a model wrote.
+        """Yield the distinct sentences of each distinct line in ``output``, the lines that a model wrote.
 
         Each comes with a flag: True if its line has more than one sentence.
         """

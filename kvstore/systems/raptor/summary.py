@@ -143,7 +143,7 @@ class _DocumentOverview:
         self.chunk_count = sum(record.chunk_count for record in self._documents)
 
     def get_group(self, sentence: CoverSentence) -> int:
-        """Return the document of a sentence."""
+        """Return the group of a sentence in this overview: its document."""
         return sentence.document
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
@@ -182,7 +182,7 @@ class _TopicOverview:
         self.chunk_count = reader.counters.chunks
 
     def get_group(self, sentence: CoverSentence) -> int | None:
-        """Return the coarsest topic that contains the chunk of a sentence, or None if the chunk is in no topic.
+        """Return the group of a sentence: the coarsest topic that contains its chunk, or None if no topic does.
 
         The topics of a chunk are in order from the finest.
         """

@@ -223,7 +223,7 @@ class Topics:
         return ", ".join(map(self._read_text, self._filter_existing(self.get(topic).title)))
 
     def list_summary_spans(self, topic: int) -> list[StoredSpan]:
-        """Return the sentences of a topic's summary whose documents still exist, in order of documents."""
+        """Return the spans of the sentences of a topic's summary whose documents still exist, in order of documents."""
         return self._filter_existing(self.get(topic).summary)
 
     def list_source_spans(self, topic: int) -> list[StoredSpan]:
@@ -491,7 +491,7 @@ def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dic
 
 
 def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
-    """Yield the rows (key, fields) of the ``topics`` table, and append each topic to ``columns``, the other table."""
+    """Yield the rows (key, fields) of the ``topics`` table; append the other fields of each topic to ``columns``."""
     for topic_id, topic in enumerate(topics):
         columns.append(topic)
         _, _, _, *fields, entities = topic  # level, parent and children are in ``columns``
