@@ -317,15 +317,16 @@ class _ContextAnnotator:
         self._reply: Snippet | None = None
 
     def open_section(self, heading: str) -> None:
-        """Begin a section with this heading. The next snippet is its first."""
+        """Begin a section with this heading, and forget the open question. The next snippet is the section's first."""
         self._heading, self._at_section_start, self._open_question = heading, True, None
         self._section += 1
 
     def annotate(self, snippet: Snippet) -> None:
-        """Set the fields of the next snippet of the text: its section, heading and caption, and whether it is readable.
+        """Set the fields of the next snippet of the text: its section, heading, caption and length.
 
-        Also sets whether an answer must display it with the snippet before it (``needs_previous``) or the subject of
-        its pronoun (``needs_subject``). Snippets must be given in order.
+        Also sets whether it is a question, whether it can be quoted (``is_selectable``), and whether an answer must
+        display it with the snippet before it (``needs_previous``) or the subject of its pronoun (``needs_subject``).
+        Snippets must be given in order.
         """
         previous = self._previous
         opens_block = previous is None or previous.block_index != snippet.block_index

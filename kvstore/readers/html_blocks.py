@@ -359,7 +359,7 @@ class _PageWalker:
     def _open_table_child(self, table: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
         """Begin a row, a cell, the caption or the head of a table; return a function that ends it.
 
-        Other elements, such as ``<tbody>``, only end the paragraph in them.
+        For any other element, such as ``<tbody>``, the function only ends the open paragraph.
         """
         if tag == "tr":
             table.start_row()

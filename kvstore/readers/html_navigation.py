@@ -186,7 +186,7 @@ class NavigationFilter:
         in_content: bool,
         in_section: bool,
     ) -> str | None:
-        """Return the reason why the strictest filter leaves an element out, or None if the element is content.
+        """Return the reason why the strictest filter leaves an element out, or None if it keeps the element.
 
         ``stats`` are the counts of its text and links. ``attributes`` is empty if they are ignored. ``in_content`` and
         ``in_section``: the element is inside the content of the page, or inside a section or article.

@@ -68,7 +68,7 @@ _SEMITIC_PATTERN = compile_lazily(f"[{'-'.join(SEMITIC_RANGE)}]")
 
 
 def to_nfc(text: str) -> str:
-    """Return a text in Unicode normal form C, in which an accented letter is one character, as words need it."""
+    """Return a text in Unicode normal form C, in which an accented letter is one character."""
     return text if text.isascii() else normalize("NFC", text)
 
 

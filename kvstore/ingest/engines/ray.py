@@ -285,7 +285,7 @@ class WorkerActor:
         threading.Thread(target=self._run_worker, args=(Job(*_decode_message(job)), memory_bytes), daemon=True).start()
 
     def assign(self, task: bytes) -> None:
-        """Queue a task for the thread that does the work."""
+        """Queue ``task``, an encoded task with the data that it needs, for the thread that runs the worker."""
         self._tasks.put(task)
 
     def take_messages(self) -> bytes:
@@ -381,6 +381,6 @@ def _compute_signature(path: str) -> tuple[int, int]:
 
 
 def _decode_message(framed: bytes) -> Any:
-    """Decode data that consists of one framed message."""
+    """Decode the only message in ``framed``, which :func:`.frame_message` encoded."""
     ((message, _),) = Inbox().feed(framed)
     return message
