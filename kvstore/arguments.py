@@ -122,6 +122,7 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
     parameters = inspect.signature(function).parameters
     accepts_any_keyword = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     optional_checks = ((name, _find_check(str(parameter.annotation))) for name, parameter in parameters.items())
+    # A check returns None for a valid value, else a description of what was expected.
     checks = {name: check for name, check in optional_checks if check is not None}
     if not checks:
         return function
@@ -135,7 +136,7 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        """Check the arguments, and call the function. A check returns None, or the expected kind of value."""
+        """Check the arguments, raising ArgumentError or TypeError, and call the function."""
         for name, value in zip(positional_names, args, strict=False):
             check = checks.get(name)
             if check is not None and (expected := check(value)):

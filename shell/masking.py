@@ -30,7 +30,7 @@ def mask_line(text: str) -> str:
 
 
 def mask_lines(text: str) -> str:
-    """Replace all control characters except line ends, tabs, ``BOLD`` and ``PLAIN`` with ``�``."""
+    """Return ``text`` with ``�`` for each control character except line ends, tabs, ``BOLD`` and ``PLAIN``."""
     return text if text.isprintable() else _TEXT_CONTROL_PATTERN.sub(_MASK, text)
 
 

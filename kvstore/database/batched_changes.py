@@ -148,8 +148,8 @@ class BatchedChanges:
     ) -> list[tuple[DocumentFact[Any], Any]]:
         """Return the stated facts, such as triples, that stay valid if ``document`` replaces an existing one.
 
-        Each fact is a pair of its kind and its value, which is adapted to the new text. ``existing_document`` is the
-        pending or stored document with the same key.
+        Each fact is a pair of its kind and its value, which is adapted to the new text. No fact about a document of
+        pairs stays valid. ``existing_document`` is the pending or stored document with the same key.
         """
         valid_document = document.document
         if PAIRS_FORMAT in (existing_document.format, valid_document.format):

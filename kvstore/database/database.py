@@ -462,7 +462,9 @@ class Database(Handle):
             self._record_spending("REFRESH", language_model)
 
     def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
-        """Return what :meth:`refresh` would have a model write, by kind of index; changes nothing and calls no model.
+        """Forecast the texts that :meth:`refresh` would have a model write, by kind of index.
+
+        Changes nothing and calls no model.
 
         Raises InputError if the index does not exist.
 

@@ -378,7 +378,8 @@ def _import_transaction_class() -> type[Transaction]:
 def _build_method(method: Callable[..., Any], run: Callable[..., Any], owner: type) -> Callable[..., Any]:
     """Return a method of ``owner`` with the signature and docstring of a Transaction method.
 
-    It calls ``run`` with the Transaction method, the handle and the arguments.
+    The docstring also says that the method has its own transaction. The method calls ``run`` with the Transaction
+    method, the handle and the arguments.
     """
     signature = inspect.signature(method)
     summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")

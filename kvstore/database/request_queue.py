@@ -51,8 +51,8 @@ class RequestQueue:
 
         ``answered_digests`` are the digests of these passages. If most texts are missing, the maximum becomes half the
         size of the request. After several complete answers in a row to requests of the maximum size, it is doubled;
-        each time it was halved, twice as many are needed. The passages without a text are queued again, unless the
-        request had only one passage.
+        that number of answers doubles with each reduction, and is halved again with each growth. The passages without a
+        text are queued again, unless the request had only one passage.
         """
         unanswered_passages = {digest: key for digest, key in request.items() if digest not in answered_digests}
         if 2 * len(unanswered_passages) > len(request) > 1:

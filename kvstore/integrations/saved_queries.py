@@ -22,7 +22,10 @@ def get_config_folder() -> Path:
 
 
 def load_queries() -> dict[str, str]:
-    """Return the statements that the user saved, by name, in order of name. Raises InputError for a damaged file."""
+    """Return the statements that the user saved, by name, in order of name; none if their file does not exist.
+
+    Raises InputError for a damaged file.
+    """
     path = get_config_folder() / "queries.json"
     try:
         queries = json.loads(path.read_text(encoding="utf-8"))

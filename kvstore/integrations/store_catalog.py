@@ -37,7 +37,7 @@ class StoreCatalog:
         return self._tables
 
     def list_strategies(self) -> Mapping[str, Sequence[str]]:
-        """Return the names of the options of each strategy, by the strategy's name."""
+        """Return the names of the options of each strategy, by the strategy's name. They are cached."""
         if not self._strategies:
             self._strategies = {strategy.name: list(strategy.options) for strategy in self._get_store().strategies()}
         return self._strategies
@@ -47,7 +47,7 @@ class StoreCatalog:
         return [name for name, _, fixed in self._get_store().settings_table() if not fixed]
 
     def list_trees(self) -> Sequence[str]:
-        """Return the names of at most 100 entity trees."""
+        """Return the names of at most 100 entity trees. They are cached."""
         if self._trees is None:
             self._trees = [name for (name,) in self._get_store().execute("SELECT name FROM trees LIMIT 100")]
         return self._trees

@@ -174,7 +174,8 @@ class StoreTools:
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> ToolResult:
         """Return an answer with its outcome and citations, as text and as JSON data.
 
-        ``strategy`` names the search (None: the default), and ``where`` is an SQL condition on the documents.
+        ``strategy`` names the search (None: the default), and ``where`` is an SQL condition on the documents. Raises
+        the errors of ASK, such as a StatementError that points at a position in the condition.
         """
         uses_model = self._session.language_model() is not None
         condition = self._choose_condition(where)
@@ -409,7 +410,7 @@ class StoreTools:
         return self._session.query(sql, values, timeout=TIMEOUT_SECONDS).fetchall()
 
     def _choose_condition(self, where: str | None) -> str | None:
-        """Return the condition on documents of the tools or else of a call (``where``); None if neither has one.
+        """Return the tools' condition on documents, else the condition of a call (``where``); None if neither exists.
 
         If the tools have a condition, their calls cannot have one.
         """

@@ -92,7 +92,7 @@ class OpenAIEmbedder:
 
         Raises EmbedderError if the request fails, or if the answer does not have one finite vector for each text.
         """
-        # Such servers reject an empty input, but accept a blank.
+        # Servers reject an empty input, but accept a blank.
         payload: dict[str, Any] = {
             "model": self._model,
             "input": [text or " " for text in texts],

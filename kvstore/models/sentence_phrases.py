@@ -194,8 +194,8 @@ def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]
     """True unless a statement that a model wrote changes the meaning of ``sentences``, its sources.
 
     It may neither add nor leave out qualifiers, words such as "not" or "may", of the phrases that it uses. It must be a
-    question exactly if the last sentence is one, and must not be the beginning of a sentence, cut within a clause. Only
-    words are compared.
+    question if and only if the last sentence is one, and must not be the beginning of a sentence, cut within a clause.
+    Only words are compared.
     """
     phrases = [phrase for sentence in sentences for phrase in sentence.phrases]
     qualifiers = _union(phrase.qualifiers for phrase in statement.phrases)

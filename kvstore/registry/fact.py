@@ -104,7 +104,7 @@ class Fact(ABC, Generic[Key, Value]):
         """
 
     def format_count(self, number: int) -> str:
-        """Return the number of facts of this kind in words, or "" if it need not be reported."""
+        """Return the number of facts with the name of their kind; a subclass can return "" to omit it from reports."""
         return f"{number:,} {self.name if number == 1 else self.plural}"
 
     def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
@@ -142,7 +142,7 @@ class StatedFact(Fact[Key, Value]):
         return self.tables[0]
 
     def estimate_size(self, value: Value) -> int:
-        """Return the memory that a value takes while it is pending, in units of the memory of a chunk."""
+        """Return the memory that a value takes while it is pending, in units of the memory of a chunk; by default 1."""
         return 1
 
     def merge(self, value: Value, new_value: Value) -> Value:
@@ -150,7 +150,10 @@ class StatedFact(Fact[Key, Value]):
         return new_value
 
     def check_consistency(self, value: Value, get_stated: Callable[[Key], Value | None]) -> None:
-        """Raise InputError if a value contradicts a stated fact; ``get_stated`` returns the value of a key or None."""
+        """Raise InputError if a value contradicts a stated fact; by default, no value does.
+
+        ``get_stated`` returns the stated value of a key, or None.
+        """
 
     @abstractmethod
     def find(self, state: State, key: Key) -> Value | None:
@@ -216,7 +219,7 @@ class DocumentFact(StatedFact[str, Value]):
         """Return the fields of an export line with this value; they follow the first field, the document key."""
 
     def count_items(self, value: Value) -> int:
-        """Return the number of items (such as triples) in a value, which DESCRIBE shows for the document."""
+        """Return the number of items (such as triples) in a value, which DESCRIBE shows; by default 1."""
         return 1
 
     def list_links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:

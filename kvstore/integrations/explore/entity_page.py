@@ -81,7 +81,10 @@ def _load_community(store: kvstore.Store, key: str) -> dict[str, Any]:
 
 
 def _list_topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
-    """Return up to five of the finest topics of the chunks that mention an entity, by descending number of chunks."""
+    """Return up to five of the finest topics of the chunks that mention an entity, by descending number of chunks.
+
+    The list is empty if the index ``topics`` is not built.
+    """
     if "topics" not in list_built_indexes(store):
         return []
     # Chunks are ids in mentions, but ordinals in topic_members.

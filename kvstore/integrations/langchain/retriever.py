@@ -51,7 +51,7 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
         )
 
     def close(self) -> None:
-        """Close the store, if it was opened here."""
+        """Close the store if this retriever opened it."""
         self._question_store.close()
 
     def _get_relevant_documents(

@@ -103,7 +103,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         return self._store
 
     def close(self) -> None:
-        """Close the store, if it was opened here."""
+        """Close the store if this vector store opened it."""
         if self._store is not None and self._owns_store:
             self._store.close()
 
