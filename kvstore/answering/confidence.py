@@ -120,7 +120,10 @@ class Confidence:
     missing_kind: bool = False
 
     def __str__(self) -> str:
-        """Return the value and the signals that decided it as one line, for EXPLAIN."""
+        """Return the value and the signals that decided it as one line, for EXPLAIN.
+
+        An overview, and a form of answer that no passage has (``formless``), each decide alone.
+        """
         if self.overview:
             return f"{self.value:.2f}: the question asks for an overview, and the hits are one"
         if self.formless:

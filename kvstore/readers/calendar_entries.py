@@ -188,7 +188,7 @@ def _parse_time(property: Property | None) -> _Moment | None:
 def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
     """Return the end of a calendar entry that begins at ``start``; None if it has neither an end nor a duration.
 
-    The end of an all-day entry is its last day. A date that Python cannot represent counts as missing.
+    The end of an all-day entry is its last day. A duration beyond the range of dates counts as missing.
     """
     end = _parse_time(entry.find_property("DTEND"))
     duration = _DURATION_PATTERN.fullmatch(entry.get_text("DURATION"))
