@@ -405,7 +405,7 @@ class _RestructuredText:
         texts: dict[int, str] = {}
 
         def render_cell(cell: list[str]) -> str:
-            """Return the text of a cell for the next row that it spans."""
+            """Return the text of a cell for the next row that it spans; "" after ``MAX_SPAN`` rows or too much text."""
             num_rows[id(cell)] += 1
             if num_rows[id(cell)] == 1:
                 texts[id(cell)] = render_one_line(self.parse_blocks(cell, depth + 1))

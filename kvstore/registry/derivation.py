@@ -181,7 +181,8 @@ def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
 def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
     """Return the text to embed for each chunk: the document's title, the headings, the context and the chunk.
 
-    The context is a sentence about the document or section, in a store with the setting ``chunk_context``.
+    In a store with the setting ``chunk_context``, the context is what facts about the document say about the chunk, or
+    else the document's first sentence. Otherwise, it is empty.
     """
     contexts = _build_contexts(document, settings) if settings.chunk_context else [""] * len(document.chunks)
     return [

@@ -79,7 +79,7 @@ class PageTransaction:
         return table.statistics
 
     def find_damage(self, table: str) -> list[str]:
-        """Return a description of each damaged branch or leaf page of a table."""
+        """Return a description of each damaged branch or leaf page of a table; none if the table does not exist."""
         tree = self.find_table(table)
         if tree is None:
             return []
