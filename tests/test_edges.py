@@ -11,7 +11,9 @@ from kvstore import errors
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.database.open_store import OpenStore
+from kvstore.storage import records
 from kvstore.storage.environment import Environment
+from kvstore.structures.forest.edge_filter import CYCLIC
 from kvstore.structures.names.aliases import Alias
 
 
@@ -169,3 +171,14 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
         with store._session.environment.write() as view:
             view.delete("edges_down", row[0][8:] + row[0][:8])
         assert "is missing from the parent-to-child table" in " ".join(store.check())
+
+
+def test_check_names_the_stored_status_of_an_edge(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing") as store:
+        for child, parent in (("Tug", "Boat"), ("Boat", "Ship"), ("Tug", "Ship")):
+            store.put_edge(child, parent)
+        with store._session.environment.write() as view:
+            ((key, _),) = list(view.scan("refused_up"))
+            view.put("refused_up", bytes(key), records.pack(CYCLIC))  # the edge is redundant
+        (finding,) = [finding for finding in store.check() if "does not follow from the edges" in finding]
+        assert "is not accepted (as closing a cycle)" in finding

@@ -71,7 +71,7 @@ class _Checker:
     """The checks of one state, in the order of :meth:`run`: later checks use the sums that earlier ones collected."""
 
     def __init__(self, state: State) -> None:
-        """Prepare the checks of ``state``; this reads only the sizes of two tables."""
+        """Create the checks of ``state``; this reads only the sizes of two tables."""
         self._state = state
         #: The number of documents by the language that decides their stems.
         self._languages: Counter[str] = Counter()

@@ -10,10 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..storage.records import U64_PAIR
 from ..structures import tables
-from ..structures.forest.edge_filter import ACCEPTED, Edge, classify_edges, find_cycle_edges
+from ..structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, classify_edges, find_cycle_edges
 from ..structures.forest.forest import USER
 from ..structures.state import State
 from ..text.normalize import to_entity_key
+
+#: The stored statuses of edges, for messages; an edge without a status is "not accepted".
+_STATUS_LABELS: Mapping[int | None, str] = {
+    ACCEPTED: "accepted",
+    REDUNDANT: "not accepted (as redundant)",
+    CYCLIC: "not accepted (as closing a cycle)",
+}
 
 
 def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
@@ -88,13 +95,10 @@ def _check_edge_statuses(state: State, edges_by_tree: dict[int, list[Edge]]) -> 
         for child, parent in sorted(wrong_edges):
             yield f"edge {child} under {parent}: its strength does not follow from its statements"
         for (child, parent), status in classify_edges(edges, forest.sort_strongest_first(cycle_edges)).items():
-            if forest.get_edge_status(child, parent) != status:
-                # The stored status is the opposite of the expected one.
-                stored_label = "accepted" if status != ACCEPTED else "not accepted"
-                yield (
-                    f"edge {child} under {parent} is {stored_label}, which does not follow from the edges of tree "
-                    f"{tree}"
-                )
+            stored_status = forest.get_edge_status(child, parent)
+            if stored_status != status:
+                label = _STATUS_LABELS.get(stored_status, "not accepted")
+                yield f"edge {child} under {parent} is {label}, which does not follow from the edges of tree {tree}"
     if num_cycle_edges != state.lmdb.count(tables.LOOPED_EDGES):
         yield "edges are recorded as part of a cycle that are not"
 

@@ -58,7 +58,7 @@ class _NewNames:
     """Newly known names, by their index in ``ids_by_key``, and a search for them in texts."""
 
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
-        """Prepare to search for names. ``ids_by_key`` has the entity of each name by its normal form.
+        """Create a search for the names in ``ids_by_key``, which has the entity of each name by its normal form.
 
         The index of a name is its position in ``ids_by_key``. ``max_words`` is the maximum number of words of a name.
         """

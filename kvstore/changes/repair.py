@@ -129,7 +129,7 @@ class _Rebuilder:
     """Rebuilds a store from the facts (data that users stated) of an old state, within one write transaction."""
 
     def __init__(self, old_state: State, view: WriteTransaction, embed: Embed) -> None:
-        """Prepare to rebuild ``old_state`` in ``view``; ``embed`` computes the vectors that cannot be read."""
+        """Create a rebuilder of ``old_state`` in ``view``; ``embed`` computes the vectors that cannot be read."""
         self._old_state = old_state
         self._view = view
         self._settings = old_state.settings
@@ -137,10 +137,10 @@ class _Rebuilder:
         self._report = RebuildReport()
 
     def run(self) -> RebuildReport:
-        """Empty the tables, fill them again in the order of their dependencies, and return the report.
+        """Clear all tables, refill them from the old state in the order of their dependencies, and return the report.
 
-        The order is: settings, indexes, texts by models, documents, other facts, temperatures (numbers of lookups of
-        entities).
+        The order is: settings, indexes, texts that models wrote, documents, other data that users stated, and the
+        numbers of lookups of entities.
         """
         counters = self._load_counters()
         if not self._view.count(tables.META):  # a new file

@@ -226,7 +226,7 @@ class LazyIndexFile(Generic[Content]):
     """
 
     def __init__(self, path: Path, read: Callable[[Path], Content]) -> None:
-        """Prepare to read the file at ``path``; ``read`` reads its content."""
+        """Create an object that calls ``read`` with ``path``, for the content of the file, on first use."""
         self.path = path
         #: The reason why no content is available, or why no file could be built; empty if all is well.
         self.problem = ""

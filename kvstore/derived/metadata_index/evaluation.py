@@ -363,11 +363,11 @@ class Evaluation:
     ) -> Bounds:
         """Return the documents with a text of a field for which ``matches`` is true.
 
-        The index keys of the field's values begin with ``field_prefix``, and all matching texts with one of
+        The index keys of the field's values begin with ``field_prefix``. All matching texts begin with one of
         ``prefixes``. With ``include_numbers``, an integer matches as its text, and a float is a possible match.
         """
 
-        # SQLite matches a number as its text, which equals Python's text only for integers; a float matches possibly.
+        # SQLite matches a number as its text, which equals Python's text only for integers; a float may match.
         def is_matching_number(key: bytes) -> bool:
             """True if a key has, after ``field_prefix``, an integer whose decimal text matches."""
             number = decode_value(key[len(field_prefix) :])

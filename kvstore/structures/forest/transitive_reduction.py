@@ -84,7 +84,7 @@ class TransitiveReduction:
     """The statuses of the edges of a forest (accepted, redundant or cyclic), in one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
-        """Prepare to decide which stated edges of the forest are accepted, so that these form a transitive reduction.
+        """Create the reduction of the forest in ``view``, a write transaction; accepted edges are the reduced graph.
 
         ``counters`` has the number of stated edges, which limits the work done edge by edge.
         """

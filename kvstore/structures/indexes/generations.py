@@ -213,7 +213,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
 
     @abstractmethod
     def describe(self, reader: IndexReader) -> str:
-        """Return a text about the size of the index, such as "25,000 vectors", for SHOW INDEXES."""
+        """Return a description of the size of the index, such as "25,000 vectors", for SHOW INDEXES."""
 
     @abstractmethod
     def dump(self, reader: IndexReader, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:

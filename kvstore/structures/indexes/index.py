@@ -160,7 +160,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
 
     @abstractmethod
     def describe(self, content: Content) -> str:
-        """Return a text about the size of the index, such as "25,000 vectors", for SHOW INDEXES."""
+        """Return a description of the size of the index, such as "25,000 vectors", for SHOW INDEXES."""
 
     def compute_lag(self, content: Content, state: State) -> int:
         """Return the number of changes by which the index lags behind a state."""

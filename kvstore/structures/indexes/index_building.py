@@ -76,7 +76,7 @@ class IndexFiller(ABC):
     def __init__(
         self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
-        """Prepare to fill and remove indexes; ``embed`` returns the unit vectors of texts, shape (n, dimension)."""
+        """Create a builder for the store of ``environment``; ``embed`` returns unit vectors, shape (n, dimension)."""
         self._environment = environment
         self._settings = settings
         self._embed = embed

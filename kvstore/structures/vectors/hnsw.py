@@ -211,7 +211,7 @@ class HnswBuilder:
     """Links rows to a graph."""
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
-        """Prepare to link ``rows``. The first rows are those of ``base``, a graph to extend (None: no graph).
+        """Create a builder that links ``rows``. The first rows are those of ``base``, a graph to extend (None: none).
 
         Each row gets ``m`` links per layer (twice as many in the lowest), for which ``ef_construction`` candidates are
         examined.

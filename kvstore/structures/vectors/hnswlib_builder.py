@@ -27,7 +27,7 @@ class HnswlibBuilder:
     """Links rows (quantized vectors) to their near rows with hnswlib, which uses several threads."""
 
     def __init__(self, rows: CodedRows, *, m: int, ef_construction: int) -> None:
-        """Prepare to link ``rows``, quantized vectors, with hnswlib; nothing is linked yet.
+        """Create a builder that links ``rows``, quantized vectors, with hnswlib; nothing is linked yet.
 
         ``m`` is the number of links per row, and ``ef_construction`` the number of candidates examined for them.
         """

@@ -166,7 +166,7 @@ class _Subtrees:
     """The dependency subtrees of the words of a sentence, computed on demand and cached."""
 
     def __init__(self, sentence: Sentence) -> None:
-        """Prepare to find the subtrees of the words of a sentence; a word is identified by its index."""
+        """Create an index of the subtrees of the words of a sentence; a word is identified by its position."""
         self._sentence = sentence
         #: Cached results of :meth:`_measure_subtree`.
         self._measures: dict[int, tuple[int, int, int]] = {}

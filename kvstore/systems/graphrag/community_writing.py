@@ -73,7 +73,7 @@ def build_report_prompt(
         texts = [*names, *(source.text for source in source_texts)]
         check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
         check_text(fields["summary"], texts, name="the summary", prompt=_TASK)
-        findings = list(_check_findings(answer["findings"], names, source_texts))
+        findings = list(_iter_supported_findings(answer["findings"], names, source_texts))
         used_descriptions = {"descriptions": [sentence for _, sentence in descriptions]} if descriptions else {}
         return {**fields, "rating": answer["rating"], "findings": findings, **used_descriptions}
 
@@ -154,13 +154,13 @@ def _select_fitting(sources: Iterable[_SourceText], max_tokens: int) -> tuple[li
     return selected, used_tokens
 
 
-def _check_findings(
+def _iter_supported_findings(
     findings: Sequence[Mapping[str, Any]], names: Sequence[str], source_texts: Sequence[_SourceText]
 ) -> Iterator[dict[str, Any]]:
     """Yield the findings (statements of a report) that their sources support, with the indexes of the cited spans.
 
-    A model cites a text by its position in ``source_texts``, from 1. Raises ValueError if there are findings, but none
-    is supported.
+    A model cites a text by its position in ``source_texts``, from 1. A finding may also use the community's ``names``.
+    Raises ValueError if there are findings, but none is supported.
     """
     problem: ValueError | None = None
     num_findings = 0

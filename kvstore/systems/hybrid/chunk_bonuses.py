@@ -52,7 +52,7 @@ class BonusScorer:
     """Computes the bonuses of chunks for one question."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
-        """Prepare to score chunks by the words and numbers of a question; ``rarities`` are its terms' IDF weights."""
+        """Create a scorer for the words and numbers of a question; ``rarities`` are the IDF weights of its terms."""
         self._stem = query.stem
         self._rarities = rarities
         self._total_rarity = math.fsum(rarities.values()) or 1.0  # not 0, because it is a divisor

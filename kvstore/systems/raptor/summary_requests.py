@@ -225,10 +225,10 @@ class TopicsWithinLimit(ReadRequest[dict[int, str | None]]):
     limit: int
 
     def fetch(self, state: State) -> dict[int, str | None]:
-        """Return the titles of ``roots`` by topic, the largest of which are replaced by their children.
+        """Return the titles of ``roots``, or of the descendants that replace the largest of them, by topic.
 
-        A topic is replaced if this leaves at most ``limit`` topics. A topic without a title has None. The result is
-        empty if the store has no topics.
+        A topic is replaced by its children if this leaves at most ``limit`` topics. A topic without a title has None.
+        The result is empty if the store has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:

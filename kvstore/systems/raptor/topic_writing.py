@@ -115,7 +115,7 @@ def _select_summarized_texts(topic: Topic, texts: Sequence[str]) -> list[int]:
 
     ``texts`` are the texts that the first prompt for a summary of the topic showed. The selected ones are the texts
     with sentences of the extractive summary. A text that cannot be copied as a sentence, such as a list item, is
-    replaced by another text. Two or more texts have at most ``_MAX_SHORT_BYTES`` bytes together.
+    replaced by another text. If several texts are selected, they have at most ``_MAX_SHORT_BYTES`` bytes together.
     """
     summarized_indexes = dict.fromkeys(
         index
