@@ -118,11 +118,11 @@ class LayeredVectors:
         return [layer_stop - layer_start for layer_start, layer_stop in pairwise(self._layer_starts)]
 
     def find_nearest(self, query: Matrix, counts: Sequence[int], ef: int) -> list[list[tuple[int, float]]]:
-        """Return about ``counts[l]`` nodes of largest cosine in each layer l and their cosines, best first.
+        """Return the ``counts[l]`` nodes with the largest cosines in each layer l, approximately, best first.
 
-        This is the search of C-HNSW (ArchRAG, section 3.2.1), one descent from the highest layer. Nodes are numbered
-        within their layer. ``query`` is a unit vector. The search keeps ``ef`` candidates per layer. Raises
-        IndexUnavailableError if a visited node fails its checksum.
+        Each node comes with its cosine, and is numbered within its layer. This is the search of C-HNSW (ArchRAG,
+        section 3.2.1), one descent from the highest layer. ``query`` is a unit vector. The search keeps ``ef``
+        candidates per layer. Raises IndexUnavailableError if a visited node fails its checksum.
         """
         try:
             nodes, cosines, bounds, _ = self._graph.search(query, np.array(counts, np.int64), ef)

@@ -133,8 +133,7 @@ class HnswGraph:
         self.rows = CodedRows(arrays["labels"], arrays["codes"], arrays["scales"])
         #: True if a search may follow links; otherwise it compares all codes.
         self.is_linked = len(arrays["starts"]) > 1
-        #: The row ranges of recent sets of allowed documents, because a set is usually used for many
-        #: searches.
+        #: The row ranges of recent sets of allowed documents, because a set is usually used for many searches.
         self._ranges: WeakKeyDictionary[AllowedDocuments, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
         self._ranges = WeakKeyDictionary()
 
@@ -143,7 +142,7 @@ class HnswGraph:
         return len(self.rows.labels)
 
     def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
-        """Return the ``ef`` labels (chunk ids) of about the largest cosines with a unit vector; all labels if fewer.
+        """Return the ``ef`` labels (chunk ids) with the largest cosines with a unit vector, approximately.
 
         Only ``allowed`` chunks are returned (None: all chunks are allowed). The search follows links (Malkov and
         Yashunin 2018) if that is faster than comparing all allowed codes, which are quantized vectors. Raises

@@ -86,7 +86,8 @@ class ArchragStrategy:
         layers = self._find_nearest_nodes(query)
         report_share = option(query, self, "reports")
         with query.trace.step("reports of communities") as step:
-            layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(layers.nearest[1:])}
+            community_layers = layers.nearest[1:]  # without layer 0, which has the entities
+            layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(community_layers)}
             candidates = [
                 layers.build_report_candidate(community, layer) for community, layer in layers_by_community.items()
             ]
@@ -168,14 +169,14 @@ class ArchragStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(hybrid.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
-        """Return the reports on the communities nearest to the question, as hits: a list for each level, finest first.
+        """Return the reports on the communities nearest to the question, as hits: a list for each layer, finest first.
 
         Reports that cannot be shown are omitted.
         """
         layers = self._find_nearest_nodes(query)
         candidates = [
             [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]
-            for layer, ranked_nodes in enumerate(layers.nearest[1:], 1)
+            for layer, ranked_nodes in enumerate(layers.nearest[1:], 1)  # without layer 0, which has the entities
         ]
         # The reports of all layers are read together, and then taken in the order of the candidates.
         community_ids = [candidate.community for candidate in chain.from_iterable(candidates)]

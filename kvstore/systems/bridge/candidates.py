@@ -68,7 +68,7 @@ class CandidatePool:
     has_specific_entities: bool
 
 
-class Candidates(ReadRequest[CandidatePool]):
+class CandidateRequest(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
 
     ``entities`` are the entities in the question, rarest first, and ``depth`` is the maximum number of levels up or
@@ -103,7 +103,7 @@ class Candidates(ReadRequest[CandidatePool]):
         )
 
     def list_chunks(self, answer: CandidatePool) -> Iterable[int]:
-        """Return the ids of the chunks in the answer to this request."""
+        """Return the ids of the chunks in ``answer``, the pool that was collected for this request."""
         chunk_ids: list[int] = answer.chunks.tolist()
         return chunk_ids
 
@@ -136,7 +136,7 @@ class _PoolBuilder:
     ``pool`` maps each collected chunk to its route: the abstracts from a name in the question to the chunk.
     """
 
-    def __init__(self, state: State, request: Candidates) -> None:
+    def __init__(self, state: State, request: CandidateRequest) -> None:
         """Create an empty pool of chunks; ``request`` has its maximum size, the depth and the allowed documents."""
         self._state = state
         self._request = request

@@ -16,7 +16,7 @@ from ...retrieval.evidence import Evidence, LoadedChunk
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import QuestionEntity, recognize_entities
 from ...structures.ranking import best
-from .candidates import AbstractRoute, CandidatePool, Candidates
+from .candidates import AbstractRoute, CandidatePool, CandidateRequest
 
 #: The minimum size of the pool of candidates: in a small store, a fraction of the chunks would be only a handful.
 _MIN_POOL_CHUNKS = 50
@@ -67,7 +67,7 @@ def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_ch
 
     Records a step for EXPLAIN.
     """
-    request = Candidates(entities, query.depth, max_chunks, query.vector, query.allowed)
+    request = CandidateRequest(entities, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
         pool = query.reading.fetch(request)
         step.detail = f"{pool.num_abstracts} abstracts at depth {query.depth}, pool capped at {max_chunks} chunks"

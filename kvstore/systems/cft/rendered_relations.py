@@ -128,7 +128,7 @@ class StatingChunks(ReadRequest[dict[int, ScoredRelation]]):
         }
 
     def list_chunks(self, answer: dict[int, ScoredRelation]) -> Iterable[int]:
-        """Return the ids of the chunks in the answer to this request."""
+        """Return the ids of the chunks in ``answer``, which are its keys."""
         return answer
 
 

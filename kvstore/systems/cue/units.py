@@ -304,7 +304,7 @@ class Units:
         A sentence of a chunk has the stored mentions of the chunk that are within its span. The text of a unit that a
         model wrote has no stored mentions, so its names are recognized here.
         """
-        if unit.source == RULE:
+        if unit.source == RULE:  # a sentence of the chunk, which no model wrote
             spans = _list_spans(unit)
             return {
                 entity

@@ -45,7 +45,7 @@ class EntityChunks(ReadRequest[EntityChunkRows]):
         return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)
 
     def list_chunks(self, answer: EntityChunkRows) -> Iterable[int]:
-        """Return the ids of the chunks in the answer to this request."""
+        """Return the ids of the chunks in ``answer``, the rows that were read for this request."""
         chunks: list[int] = answer.rows.chunks.tolist()
         return chunks
 
