@@ -117,7 +117,7 @@ class GenerationBuilder(IndexFiller):
     def write_texts(
         self, index_kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
     ) -> WritingReport:
-        """Request the missing texts of an index from a language model, the largest weight first, and store them.
+        """Request the missing texts of an index from a language model, those of the most chunks first, and store them.
 
         Stops at the token limit of the model. Each text is embedded and stored in a separate commit. An invalid answer
         is dropped and reported, and the next REFRESH requests it again. After several consecutive requests without a
