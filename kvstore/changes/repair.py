@@ -113,7 +113,7 @@ def _describe_lost_pages(snapshot: ReadTransaction) -> Iterator[str]:
     """Yield a sentence for each damaged page whose records cannot be rebuilt."""
     fact_tables = [fact.tables[0] for fact in facts.list_fact_kinds()]
     for table in dict.fromkeys([tables.RECENT, *fact_tables, tables.INDEXES, tables.WRITTEN]):
-        for damage in snapshot.find_damaged_pages(table):
+        for damage in snapshot.describe_damaged_pages(table):
             yield f"records of table {table}: {damage}; restore a backup, or put the missing records again"
 
 

@@ -41,7 +41,8 @@ QUICK_READ_BYTES = 1 << 22
 MAX_PATCHES = 8
 
 _TOKEN_BYTES = 8
-#: Copies of a buffer share ``older`` while ``newer`` has at most 1 / this as many keys; then a copy merges the layers.
+#: Copies of a buffer share ``older_chains`` while ``newer_chains`` has at most 1 / this as many keys; then a copy
+#: merges the layers.
 _COPY_DIVISOR = 16
 #: From this number of keys on, sorting is faster than inserting each.
 _MIN_MERGE_KEYS = 16
@@ -91,43 +92,40 @@ def make_chain_error(table: str, detail: object) -> CorruptionError:
 class TableBuffer:
     """The buffered changes of one table: the version chain (:data:`Chain`) of each changed record.
 
-    They are in two layers, ``older`` and ``newer``. For a key in both, the chain in ``newer`` is current. Copies share
-    ``older``, which is never modified.
+    They are in two layers, ``older_chains`` and ``newer_chains``. For a key in both, the newer chain is current. Copies
+    share ``older_chains``, which is never modified.
     """
 
-    __slots__ = ("_newer_keys", "_older_keys", "newer", "num_added", "older")
+    __slots__ = ("_newer_keys", "_older_keys", "newer_chains", "num_added", "older_chains")
 
     def __init__(self) -> None:
-        """Create a buffer without changes.
-
-        Both layers map keys to version chains (buffered values and patches); ``newer`` has precedence over ``older``.
-        """
-        self.older: TableChanges = {}
-        self.newer: TableChanges = {}
-        # The ascending keys of ``older``; and the keys only in ``newer``: an ascending list and a list of unordered
-        # additions. None if the list has not been requested yet. Threads that read replace these lists, and never
-        # modify one.
+        """Create a buffer without changes; its layers map keys to version chains (buffered values and patches)."""
+        self.older_chains: TableChanges = {}
+        self.newer_chains: TableChanges = {}
+        # The ascending keys of ``older_chains``; and the keys only in ``newer_chains``: an ascending list and a list of
+        # unordered additions. None if the list has not been requested yet. Threads that read replace these lists, and
+        # never modify one.
         self._older_keys: list[bytes] | None = None
         self._newer_keys: tuple[list[bytes], list[bytes]] | None = None
         #: The number of records that the changes add to the table, less those they remove; None if not counted.
         self.num_added: int | None = None
 
     def copy(self) -> TableBuffer:
-        """Return an independent copy, which shares ``older``, the layer that is never modified.
+        """Return an independent copy, which shares ``older_chains``, the layer that is never modified.
 
-        If ``newer`` is no longer small, both layers become ``older`` in the copy. On average, a copy therefore copies
-        only a few times as many entries as records were changed.
+        If ``newer_chains`` is no longer small, both layers become ``older_chains`` in the copy. On average, a copy
+        therefore copies only a few times as many entries as records were changed.
         """
         other = TableBuffer()
         other.num_added = self.num_added
-        if len(self.newer) * _COPY_DIVISOR > len(self.older):
-            other.older = {**self.older, **self.newer}
+        if len(self.newer_chains) * _COPY_DIVISOR > len(self.older_chains):
+            other.older_chains = {**self.older_chains, **self.newer_chains}
             if self._newer_keys is not None:  # the ordered keys are cached, so merge them too
                 older_keys, newer_keys = self._list_keys()
                 other._older_keys = sorted(older_keys + newer_keys)
         else:
-            other.older, other._older_keys = self.older, self._older_keys
-            other.newer = self.newer.copy()
+            other.older_chains, other._older_keys = self.older_chains, self._older_keys
+            other.newer_chains = self.newer_chains.copy()
             key_lists = self._newer_keys  # read once, because a reading thread may replace it
             if key_lists is not None:
                 ordered_keys, unordered_keys = key_lists
@@ -136,35 +134,35 @@ class TableBuffer:
 
     def __contains__(self, key: bytes) -> bool:
         """True if the record with this key is changed."""
-        return key in self.newer or key in self.older
+        return key in self.newer_chains or key in self.older_chains
 
     def __bool__(self) -> bool:
         """True if a record of the table is changed."""
-        return bool(self.newer or self.older)
+        return bool(self.newer_chains or self.older_chains)
 
     def get_chain(self, key: bytes) -> Chain:
         """Return the version chain (buffered changes) of a record: None if removed, :data:`UNCHANGED` if unchanged."""
-        if key in self.newer:
-            return self.newer[key]
-        return self.older.get(key, UNCHANGED)
+        if key in self.newer_chains:
+            return self.newer_chains[key]
+        return self.older_chains.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
         """Append to the version chain of each record in ``pieces`` its next change, made by a newer commit.
 
-        A change is a whole value, a patch, or None, which removes the record. The result is stored in ``newer``.
+        A change is a whole value, a patch, or None, which removes the record. The result is stored in ``newer_chains``.
         """
         self._register_keys(pieces)
-        add_pieces(self.newer, self.older, pieces)
+        add_pieces(self.newer_chains, self.older_chains, pieces)
 
     def update(self, chains: TableChanges) -> None:
         """Replace the version chains (buffered changes) of the given records."""
         self._register_keys(chains)
-        self.newer.update(chains)
+        self.newer_chains.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
-        """Drop the version chains (buffered changes) of records; only the layer ``newer`` may have them."""
+        """Drop the version chains (buffered changes) of records; only the layer ``newer_chains`` may have them."""
         for key in keys:
-            del self.newer[key]
+            del self.newer_chains[key]
         self._newer_keys, self.num_added = None, None
 
     def iter_keys(self, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False) -> Iterator[bytes]:
@@ -198,14 +196,14 @@ class TableBuffer:
         return last_keys
 
     def _list_keys(self) -> tuple[list[bytes], list[bytes]]:
-        """Return the ascending keys of ``older``, and the ascending keys that are only in ``newer``; both are cached.
+        """Return the ascending keys of ``older_chains``, and those only in ``newer_chains``; both are cached.
 
         ``_newer_keys`` has the ascending keys of the last call, and the keys that were added since then, unordered.
         """
         if self._older_keys is None:
-            self._older_keys = sorted(self.older)
+            self._older_keys = sorted(self.older_chains)
         if self._newer_keys is None:
-            self._newer_keys = sorted(key for key in self.newer if key not in self.older), []
+            self._newer_keys = sorted(key for key in self.newer_chains if key not in self.older_chains), []
         ordered_keys, unordered_keys = self._newer_keys
         if unordered_keys:
             if len(unordered_keys) < _MIN_MERGE_KEYS:
@@ -218,10 +216,10 @@ class TableBuffer:
         return self._older_keys, ordered_keys
 
     def _register_keys(self, changes: TableChanges) -> None:
-        """Update the cached keys before ``changes`` are stored in ``newer``, and forget the count of added records."""
+        """Update the cached keys, and reset ``num_added``, before ``changes`` are stored in ``newer_chains``."""
         self.num_added = None
         if self._newer_keys is not None:
-            (_, unordered_keys), newer, older = self._newer_keys, self.newer, self.older
+            (_, unordered_keys), newer, older = self._newer_keys, self.newer_chains, self.older_chains
             unordered_keys.extend([key for key in changes if key not in newer and key not in older])
 
 

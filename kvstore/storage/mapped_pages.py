@@ -78,8 +78,8 @@ class PageTransaction:
         """Return the counts of a table's pages and records."""
         return table.statistics
 
-    def find_damage(self, table: str) -> list[str]:
-        """Return a description of each damaged branch or leaf page of a table; none if the table does not exist."""
+    def describe_damaged_pages(self, table: str) -> list[str]:
+        """Return a description of each damaged branch or leaf page of a table; empty if there is no such table."""
         tree = self.find_table(table)
         if tree is None:
             return []

@@ -148,7 +148,7 @@ class LmdbView:
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(keys), looked_up=not self.writable)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
-        newer, older = changes.newer, changes.older
+        newer, older = changes.newer_chains, changes.older_chains
         values: list[memoryview | None] = []
         try:
             stored_table = transaction.find_table(table)
@@ -378,9 +378,9 @@ class ReadTransaction(ClosedOnExit, LmdbView):
                     changes.update({key: None})
         return losses
 
-    def find_damaged_pages(self, table: str) -> list[str]:
+    def describe_damaged_pages(self, table: str) -> list[str]:
         """Return a description of each damaged branch or leaf page of a table; the records in or below it are lost."""
-        return self._get_transaction().find_damage(table)  # type: ignore[no-any-return]
+        return self._get_transaction().describe_damaged_pages(table)  # type: ignore[no-any-return]
 
     def copy_to(self, target: Path, max_bytes: int) -> None:
         """Write every record in key order to a new data file of full pages, of at most ``max_bytes`` bytes."""

@@ -149,7 +149,8 @@ class WriteTransaction(LmdbView):
             keys = changes.iter_keys()
             while batch := list(islice(keys, _MERGE_BATCH)):
                 try:
-                    values = apply_chains(batch, changes.newer, changes.older, self._make_table_reader(table))
+                    read_stored = self._make_table_reader(table)
+                    values = apply_chains(batch, changes.newer_chains, changes.older_chains, read_stored)
                 except ValueError as error:
                     raise make_chain_error(table, error) from error
                 except READ_ERRORS as error:
@@ -267,8 +268,8 @@ class WriteTransaction(LmdbView):
             # the record: all values and patches that the buffer then has for it.
             self._own_bytes += record_changes(
                 changes,
-                committed_buffer.newer,
-                committed_buffer.older,
+                committed_buffer.newer_chains,
+                committed_buffer.older_chains,
                 read_stored,
                 change_buffer.MAX_PATCHES,
                 own_changes,
@@ -298,7 +299,7 @@ class WriteTransaction(LmdbView):
             appended_keys = [key for key in own_changes if key > last_key and key not in committed_changes]
             buffered_changes = buffer.get_table(table)
             # The table itself has no values under these keys, which are above its last one.
-            values = apply_chains(appended_keys, buffered_changes.newer, {}, lambda key: None)
+            values = apply_chains(appended_keys, buffered_changes.newer_chains, {}, lambda key: None)
             buffered_changes.discard(appended_keys)
             for key in appended_keys:
                 del own_changes[key]
