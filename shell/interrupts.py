@@ -2,7 +2,7 @@
 
 In: an interrupt while a ``__del__`` or another callback of the interpreter runs. Python only prints it ("Exception
 ignored in") and continues. Out: :class:`KeyboardInterrupt` from the next report of progress, or at the end of the
-context. Nothing is printed.
+``with`` block. Nothing is printed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Progress = TypeVar("Progress")
 
 
 class DeferredInterrupts:
-    """A context that defers interrupts that Python cannot raise; Python still prints other errors it cannot raise."""
+    """A context manager that defers interrupts that Python cannot raise; Python still prints other such errors."""
 
     def __init__(self) -> None:
-        """Create a context that defers interrupts once it is entered."""
+        """Create a context manager; it defers interrupts once it is entered."""
         self._is_pending = False
         self._previous_hook: Callable[[Any], object] = sys.unraisablehook
 
@@ -31,7 +31,7 @@ class DeferredInterrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop deferring interrupts; unless the context ends with an error, raise a pending one."""
+        """Stop deferring interrupts; unless the ``with`` block ends with an error, raise a pending one."""
         sys.unraisablehook = self._previous_hook
         if kind is None:
             self._raise_pending()

@@ -315,7 +315,7 @@ def test_a_store_that_cannot_be_copied_is_left_alone(old_store: Path, monkeypatc
         with pytest.raises(StoreFullError) as error:
             kvstore.migrate(old_store)
     assert str(error.value) == (
-        f"{old_store}.format-1: the copy of the old store cannot be written (Permission denied); allow this, or "
+        f"{old_store}.format-1: the copy of the old store cannot be written (Permission denied); fix this, or "
         f"migrate without a copy: kvstore migrate --no-backup {old_store}"
     )
     with pytest.raises(StoreFormatError, match=f"{re.escape(str(old_store))}: the store has format 1"):

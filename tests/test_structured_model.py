@@ -198,7 +198,7 @@ def test_the_second_attempt_counts_toward_the_token_limit(server: Server, model:
     structured.ask(make_prompt())
     with pytest.raises(errors.InvalidAnswerError):  # not asked for again: that would be too much
         structured.ask(make_prompt())
-    with pytest.raises(errors.TokenLimitError, match=f"{2 * size:,} of {3 * size - 1:,} tokens are used"):
+    with pytest.raises(errors.TokenLimitError, match=f"{2 * size:,} of {3 * size - 1:,} tokens have been used"):
         structured.ask(make_prompt())
     assert len(server.requests) == 2
     assert structured.sent_tokens == 2 * size

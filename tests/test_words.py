@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis_profile import num_examples
 
 from kvstore.extraction.chunking import TOKEN_PATTERN
-from kvstore.text.names import _RULES, OPENING_MARKS, SentenceNames, replace_titles
+from kvstore.text.names import _RULES, OPENING_MARKS, SentenceNames, extract_titles
 from kvstore.text.normalize import fold_text
 from kvstore.text.words import (
     FUNCTION_WORDS,
@@ -204,7 +204,7 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
 @example(["The A/b and input/output Device Manager"])
 def test_pieces_that_do_not_belong_to_a_name_form_none(sentences: list[str]) -> None:
     seen, whole = SentenceNames(sentences), SentenceNames(sentences)
-    rests = [replace_titles(sentence)[1] for sentence in sentences]
+    rests = [extract_titles(sentence)[1] for sentence in sentences]
     pieces = [[match.group() for match in PIECE.finditer(remainder)] for remainder in rests]
     common, capitalised = set[str](), set[str]()
     for remainder in rests:

@@ -143,10 +143,10 @@ def find_sources(
 
 
 def check_source(path: str, format: str | None = None) -> None:
-    """Raise ReaderError or InputError if a path cannot be ingested, but walk no folder and list no files of an address.
+    """Raise ReaderError or InputError if a path cannot be ingested, without reading folders or listing remote files.
 
-    A pattern of local files is matched; for a pattern of an address, only the folder of its files must exist.
-    ``format`` is the format of all files (None: by their names).
+    A local pattern must match a file. For a remote pattern, only the folder of its files must exist. ``format`` is the
+    format of all files (None: it depends on their names).
     """
     if format is not None:
         check_format(format)

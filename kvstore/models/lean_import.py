@@ -1,8 +1,8 @@
 """Import of spaCy without modules that kvstore does not need: torch, and the programs of spaCy's command line.
 
-In: nothing. Out: a context in which the current thread imports spaCy in this way. This saves a second and 170 MB if
-torch is installed, which thinc imports, and 18 MB for the programs. Other threads and later imports are not affected,
-except that ``spacy.info`` stays None.
+In: nothing. Out: a context manager within which the current thread imports spaCy in this way. This saves a
+second and 170 MB if torch is installed, which thinc imports, and 18 MB for the programs. Other threads and later
+imports are not affected, except that ``spacy.info`` stays None.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _LeanImporter(MetaPathFinder, Loader):
 
 @contextmanager
 def hide_unneeded_modules() -> Iterator[None]:
-    """Let the current thread import spaCy without torch or spaCy's programs, inside the context."""
+    """Let the current thread import spaCy without torch or spaCy's programs, within the ``with`` block."""
     finder = _LeanImporter()
     # The list is replaced, because another thread may be going through it, and would miss a finder after a removal.
     sys.meta_path = [finder, *sys.meta_path]

@@ -190,9 +190,6 @@ class OrderedSentence:
             word in _CLAUSE_SIGNS or word.endswith(("ed", "ing")) for word in lower_words if word not in allowed_words
         )
 
-    def has_lower_case(self, span: WordSpan) -> bool:
-        """True if a span has a word in lower case, or is only the sentence's first word.
-
-        The capital of the first word does not count, because every sentence begins with one.
-        """
+    def can_be_lower_case(self, span: WordSpan) -> bool:
+        """True if a span has a word in lower case, or is only the sentence's first word, whose capital says nothing."""
         return span.last == 0 or any(map(str.islower, self.written_words[max(1, span.first) : span.last + 1]))

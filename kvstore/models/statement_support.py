@@ -196,7 +196,7 @@ class _ParsedPassage:
 
 @frozen_dataclass
 class _WrittenStatement:
-    """A statement to check. ``parsed`` has it as parsed by the rules of each language of the passages.
+    """A statement to check. ``parsed`` has the statement as parsed by the rules of each language of the passages.
 
     At most ``max_missing`` of its content words can be missing in a sentence. Of a title, only words and their order
     are checked. A statement that ``must_keep_phrases`` must have all words or no word of each phrase, a part of a

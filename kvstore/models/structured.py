@@ -31,7 +31,7 @@ MAX_FAILURES = 10
 #: The number of attempts at one request, and the temperature of a repeated prompt: at 0, a model repeats its answer.
 _MAX_ATTEMPTS, _REPEAT_TEMPERATURE = 2, 0.7
 #: The number of consecutive invalid answers to first prompts after which requests begin with the simpler prompt.
-_MAX_FIRST_FAILURES = 3
+_MAX_INVALID_FIRST_ANSWERS = 3
 
 
 def _return_unchanged(value: Any) -> Any:
@@ -112,12 +112,13 @@ class StructuredModel:
         self.model = model
         self.max_tokens = max_tokens
         self.num_calls = 0
+        #: The number of invalid answers, and of consecutive requests without a valid answer.
         self.num_refused = 0
         self.num_failures = 0
         self.sent_tokens = 0
         self.written_tokens = 0
-        #: The number of consecutive invalid answers to prompts that could have been replaced by a simpler prompt.
-        self._num_first_failures = 0
+        #: The number of consecutive invalid answers to first prompts, those with a simpler prompt to fall back to.
+        self._num_invalid_first_answers = 0
         #: The types of ``response_format``, tried in this order; those that the server rejected are removed.
         self._response_formats = ["json_schema", "json_object", "text"]
 
@@ -138,7 +139,7 @@ class StructuredModel:
         simpler prompts are sent. Raises TokenLimitError if the first request would exceed the limit, InvalidAnswerError
         if no answer matched the schema, and the errors of :meth:`LanguageModel.write`.
         """
-        if prompt.build_simpler is not None and self._num_first_failures >= _MAX_FIRST_FAILURES:
+        if prompt.build_simpler is not None and self._num_invalid_first_answers >= _MAX_INVALID_FIRST_ANSWERS:
             prompt = prompt.build_simpler()
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
@@ -159,7 +160,7 @@ class StructuredModel:
             else:
                 self.num_failures = 0
                 if prompt.build_simpler is not None:
-                    self._num_first_failures = 0
+                    self._num_invalid_first_answers = 0
                 return result
             self.num_refused += 1
             self.model.num_refused += 1
@@ -168,7 +169,7 @@ class StructuredModel:
             if prompt.build_simpler is None:
                 temperature = _REPEAT_TEMPERATURE
             else:
-                self._num_first_failures += 1
+                self._num_invalid_first_answers += 1
                 prompt = prompt.build_simpler()
             if not self._is_within_limit(prompt.tokens + token_estimate(correction)):
                 break

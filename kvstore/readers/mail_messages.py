@@ -129,9 +129,9 @@ def _read_message(
 ) -> Iterator[Item | EnclosedFile]:
     """Yield the document of a message, then an EnclosedFile or, for an unknown format, a SkippedPart per attachment.
 
-    ``default_key`` is the key of a message without an id. A message with an id has it as ``other_key``, in case another
-    message of the ingest has the same id. Raises InvalidMailError if the bytes are not mail, have no content, or exceed
-    a limit.
+    A message without id has ``default_key`` as its key; otherwise, the id is the key and ``default_key`` is the
+    ``other_key``, used if another message of the ingest has the same id. Raises InvalidMailError if the bytes are not
+    mail, have no content, or exceed a limit.
     """
     message_bytes = message_bytes.removeprefix(BOM_UTF8)
     if not message_bytes.strip():

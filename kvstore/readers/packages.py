@@ -77,7 +77,7 @@ class Package:
         return parse_xml(self.read_part(part))
 
     def convert_errors(self) -> AbstractContextManager[None]:
-        """Return a context in which any failure to read the package, except MemoryError, becomes a ReaderError."""
+        """Return a context manager that turns any failure to read the package, except MemoryError, into ReaderError."""
         return convert_errors(self._file_name, self._format_name)
 
 

@@ -191,8 +191,8 @@ class _LineCollector:
     def _add_cell_text(self, text: str, x: float, y: float, size: float) -> None:
         """Add a text to the open line (after a wide gap, as a new cell), or begin a new line.
 
-        A new line begins at another height, and after a line end that pypdf reported unless the text continues the line
-        or is its next cell. The text begins at (x, y) and has the font size ``size``, in points.
+        A text at another height begins a new line. So does a text after a line end that pypdf reported, unless it
+        continues the open line or is its next cell. It begins at (x, y) and has the font size ``size``, in points.
         """
         line = self._open_line
         separation = self._separation
@@ -206,9 +206,10 @@ class _LineCollector:
             self._open_line = PageLine(x, y, size, [LineCell(x, text)], separation.has_blank_line)
             self.lines.append(self._open_line)
             return
-        was_separated = separation.has_space or (separation.ends_line and line.end_x is None)
-        follows_gap = line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / GLYPH_UNITS
-        begins_word = was_separated or follows_gap
+        if line.end_x is None:  # the end of the line is unknown, and so is the gap before the text
+            begins_word = separation.has_space or separation.ends_line
+        else:
+            begins_word = separation.has_space or x - line.end_x > MIN_WORD_GAP * size / GLYPH_UNITS
         start, last_text = line.cells[-1]
         if begins_word and last_text.strip() and not last_text[-1].isspace():
             last_text += " "

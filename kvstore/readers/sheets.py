@@ -125,7 +125,7 @@ def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
-    """Return a context with a mapping from the name of each sheet of a workbook to an iterator over its rows.
+    """Return a context manager that yields a mapping from the name of each sheet to an iterator over its rows.
 
     Any failure while the rows are read is a ReaderError.
     """

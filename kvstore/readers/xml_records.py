@@ -64,8 +64,8 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
 def _build_record(record: Element, default_key: str) -> RawDocument:
     """Return the document of a record; its attributes and short simple children are its metadata.
 
-    ``default_key`` is the key of a record without an id. Any other record has it as ``other_key``, in case another
-    record has the same id.
+    A record without id has ``default_key`` as its key; otherwise, the id is the key and ``default_key`` is the
+    ``other_key``, used if another record has the same id.
     """
     fields: dict[str, str] = dict(record.attrib)
     for child in record:

@@ -198,7 +198,7 @@ class CapitalNames:
         """
         end = start
         while end < len(tokens) and tokens[end][0].isupper():
-            if end > start and self._is_capitalized_function_word(tokens[end]):
+            if end > start and self._is_function_word_despite_capital(tokens[end]):
                 break
             end += 1
             # A period ends the run, unless it belongs to an initial or an abbreviated title.
@@ -221,8 +221,8 @@ class CapitalNames:
         """
         return not word.isupper() and word.lower() in self._words.function_words
 
-    def _is_capitalized_function_word(self, token: str) -> bool:
-        """True if ``token``, capitalized in a German sentence, is a function word, such as the pronoun *Sie*."""
+    def _is_function_word_despite_capital(self, token: str) -> bool:
+        """True if a capitalized ``token`` is a function word (*Sie*), in a language that capitalizes nouns (German)."""
         return self._has_capital_nouns and fold_text(token) in self._words.function_words
 
     def _is_title(self, key: str) -> bool:

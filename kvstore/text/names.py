@@ -305,7 +305,7 @@ class SentenceNames:
         tokens_by_sentence: list[list[str]] = []  # the words and marks that can be part of a name or end one
         for sentence in sentences:
             salutation = _SALUTATION_PATTERN.match(sentence)
-            titles, text = replace_titles(sentence[salutation.end() :] if salutation else sentence)
+            titles, text = extract_titles(sentence[salutation.end() :] if salutation else sentence)
             if titles:
                 self._titles[len(tokens_by_sentence)] = titles
             # This call also adds words to both sets.
@@ -431,14 +431,14 @@ def _is_contracted(word: str) -> bool:
 
 
 def _replace_addresses(text: str) -> str:
-    """Return a text with each URL and mail address replaced by a comma."""
+    """Return a text with each URL and email address replaced by a comma."""
     return _URL_OR_MAIL_PATTERN.sub(",", text) if "://" in text or "@" in text else text
 
 
-def replace_titles(sentence: str) -> tuple[list[str], str]:
+def extract_titles(sentence: str) -> tuple[list[str], str]:
     """Return (titles of works in quotation marks in a sentence, the sentence without them).
 
-    Each title is replaced by ``""``, and each URL or mail address by a comma.
+    Each title is replaced by ``""``, and each URL or email address by a comma.
     """
     sentence = _replace_addresses(sentence)
     has_quotes = '"' in sentence or "“" in sentence or "„" in sentence or "``" in sentence

@@ -264,8 +264,8 @@ def count_written_words(text: str) -> int:
 def list_search_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
     """Return the words that a search for a text looks up, in normal form and in order, with function words.
 
-    A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
-    A character without a neighbor is a word.
+    The words are not stemmed: only a Segmenter as ``stem`` changes the result. It splits runs of a script without
+    spaces into words; otherwise, these runs become bigrams of characters, and a character without a neighbor is a word.
 
     >>> list_search_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
@@ -276,8 +276,8 @@ def list_search_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
 def _list_folded_search_words(folded: str, stem: Callable[[str], str]) -> list[str]:
     """Return the words that a search for ``folded``, a text in normal form, looks up, in order.
 
-    A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
-    A word that a Segmenter split off is omitted if it is a single character that can be a function word.
+    The words are not stemmed. A Segmenter as ``stem`` splits runs of a script without spaces into words, except single
+    characters that can be function words; otherwise, these runs become bigrams of characters.
     """
     if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
         return find_term_words(folded)
@@ -298,7 +298,8 @@ def list_content_words(
 ) -> list[str]:
     """Return the words that a search for a text looks up, without function words, in normal form and in order.
 
-    In a script without spaces, these are the words of ``stem`` if that is a Segmenter, otherwise bigrams of characters.
+    The words are not stemmed. A Segmenter as ``stem`` splits runs of a script without spaces into words; otherwise,
+    these runs become bigrams of characters.
 
     >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
     (['发现', '氧气'], ['found', 'bergen'])
@@ -363,7 +364,8 @@ def find_reference_numbers(text: str) -> list[str]:
 def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Return the terms of a text (the stems of its words) in order, with repetitions.
 
-    A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
+    ``stem`` maps a word to its stem. A Segmenter instead splits runs of a script without spaces into words; otherwise,
+    these runs become bigrams of characters.
     """
     return [stem(word) for word in list_search_words(text, stem)]
 
@@ -428,8 +430,8 @@ def list_informative_words(
 ) -> list[str]:
     """Return the words in a question or a part of it, in order, without function words and request words.
 
-    Request words, such as *explain*, *describe* and *find*, say nothing about the subject. If ``stem`` is a Segmenter,
-    it splits the words of scripts without spaces.
+    Request words, such as *explain*, *describe* and *find*, say nothing about the subject. The words are not stemmed,
+    but a Segmenter as ``stem`` splits runs of scripts without spaces into words.
     """
     return [word for word in list_content_words(text, function_words, stem) if word not in _QUESTION_WORDS]
 

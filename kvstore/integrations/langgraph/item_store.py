@@ -95,12 +95,12 @@ class KvstoreStore(AdapterStore, BaseStore):
         for operation in operations:
             validate_op_namespace(operation)
         now = stored_items.get_now()
-        used_keys: set[str] = set()
+        keys_to_refresh: set[str] = set()  # of the items whose expiry the reads postpone
         with self.store.snapshot() as state:
-            results = [self._run_read(state, operation, now, used_keys) for operation in operations]
+            results = [self._run_read(state, operation, now, keys_to_refresh) for operation in operations]
         puts = {stored_items.build_key(put.namespace, put.key): put for put in operations if isinstance(put, PutOp)}
-        if puts or used_keys:
-            self._write_changes(puts, used_keys - puts.keys(), now)
+        if puts or keys_to_refresh:
+            self._write_changes(puts, keys_to_refresh - puts.keys(), now)
         return results
 
     abatch = make_async(batch)
@@ -109,11 +109,11 @@ class KvstoreStore(AdapterStore, BaseStore):
         """Delete the expired items; return their number."""
         return self.store.delete_where({TIMES: {"expires": {"$lte": stored_items.get_now().isoformat()}}})
 
-    def _run_read(self, state: Snapshot, operation: Op, now: datetime, used_keys: set[str]) -> Any:
+    def _run_read(self, state: Snapshot, operation: Op, now: datetime, keys_to_refresh: set[str]) -> Any:
         """Return the result of an operation on one state: an item or None, a list of items or of namespaces.
 
         The result of a put is None, since it is written later. Keys of the items whose expiry the operation postpones
-        are added to ``used_keys``. Raises ValueError for an unknown operation.
+        are added to ``keys_to_refresh``. Raises ValueError for an unknown operation.
         """
         if isinstance(operation, GetOp):
             document = state.get(stored_items.build_key(operation.namespace, operation.key))
@@ -129,7 +129,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         else:
             raise ValueError(f"there is no operation {type(operation).__name__}; use those of langgraph.store.base")
         if operation.refresh_ttl:
-            used_keys.update(stored_items.build_key(item.namespace, item.key) for item in items)
+            keys_to_refresh.update(stored_items.build_key(item.namespace, item.key) for item in items)
         return items[0] if isinstance(operation, GetOp) else items
 
     def _search(self, state: Snapshot, search: SearchOp, now: datetime) -> list[SearchItem]:
@@ -177,15 +177,15 @@ class KvstoreStore(AdapterStore, BaseStore):
                 return best_hits
             top = min(2 * top, _MAX_HITS)
 
-    def _write_changes(self, puts: Mapping[str, PutOp], used_keys: Iterable[str], now: datetime) -> None:
-        """Put and delete items, and postpone the expiry of the items with ``used_keys``, in one commit.
+    def _write_changes(self, puts: Mapping[str, PutOp], keys_to_refresh: Iterable[str], now: datetime) -> None:
+        """Put and delete items, and postpone the expiry of the items with ``keys_to_refresh``, in one commit.
 
         ``puts`` are the operations by document key; one without a value deletes its item.
         """
         deleted_keys = [key for key, put in puts.items() if put.value is None]
         refreshed_metadata: dict[str, dict[str, Any]] = {}  # of the used items that expire
         with self.store.snapshot() as state:
-            for document in state.get_many(sorted(used_keys)):
+            for document in state.get_many(sorted(keys_to_refresh)):
                 meta = None if document is None else stored_items.refresh_times(document, now)
                 if document is not None and meta is not None:
                     refreshed_metadata[document.key] = meta
