@@ -225,8 +225,8 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """Wrap ``store``; its methods run in ``threads``, and its statements in a thread of their own."""
         self._target: Store = store
         self._threads = threads
-        #: The thread of statements, which a transaction that BEGIN opened belongs to.
-        self._statements = CallThreads(1, "statements")
+        #: The thread that runs all statements, because a transaction that BEGIN opened belongs to one thread.
+        self._statement_thread = CallThreads(1, "statements")
 
     backup = run_in_thread(Store.backup)
     check = run_in_thread(Store.check)
@@ -297,7 +297,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
     @property
     def in_transaction(self) -> Coroutine[Any, Any, bool]:
         """True, when awaited, if a transaction that BEGIN started is open."""
-        return self._statements.run(lambda: self._target.in_transaction)
+        return self._statement_thread.run(lambda: self._target.in_transaction)
 
     def session(self) -> AsyncStore:
         """Open another session on the same store, with separate settings and a separate BEGIN."""
@@ -308,8 +308,8 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
         Closing twice is allowed.
         """
-        await self._statements.run_to_end(self._target.close)
-        self._statements.close()  # other sessions can still use the threads of calls
+        await self._statement_thread.run_to_end(self._target.close)
+        self._statement_thread.close()  # other sessions can still use the threads of calls
 
     def snapshot(self) -> AwaitableContext[AsyncSnapshot]:
         """Open a snapshot: one state of the store, for several reads."""
@@ -353,9 +353,9 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """
 
         async def start() -> AsyncCursor:
-            """Run the statements in the thread of statements, to which a transaction that BEGIN opened belongs."""
+            """Run the statements in the statement thread, because a transaction that BEGIN opened belongs to it."""
             run = partial(self._target.execute, sql, parameters, progress=progress, on_text=on_text)
-            return AsyncCursor(await self._statements.run(run), self._statements)
+            return AsyncCursor(await self._statement_thread.run(run), self._statement_thread)
 
         return AwaitableContext(start())
 
@@ -388,7 +388,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False
     ) -> list[Any]:
         """Return the execution steps of one statement, as :meth:`kvstore.Store.explain` does."""
-        return await self._statements.run(self._target.explain, sql, parameters, analyze=analyze)
+        return await self._statement_thread.run(self._target.explain, sql, parameters, analyze=analyze)
 
     def ingest_progress(
         self,

@@ -88,7 +88,7 @@ class CitationFilter:
         return list(self._dropped)
 
     def feed(self, text: str) -> str:
-        """Add a piece of the text, and return the text that is complete now, without citations of invalid numbers.
+        """Add a piece of the text; return the text that is complete now, with invalid numbers removed from citations.
 
         White space and a possible beginning of a citation at the end are held back until the next call.
         """

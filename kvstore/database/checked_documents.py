@@ -42,7 +42,7 @@ class CheckedDocument:
             return make_pending_change(state, self.document, self.vectors, self.origin)
 
 
-def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
+def validate_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
     """Return validated documents in the same order, each from a mapping of the arguments of ``put``.
 
     ``put`` is the method that stores one document; its annotations are the types of these arguments. Raises TypeError

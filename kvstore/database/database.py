@@ -64,11 +64,11 @@ class Database(Handle):
 
         Without ``replace``, documents whose keys are stored are skipped.
         """
-        from .checked_documents import check_documents, chunk_changed_documents
+        from .checked_documents import chunk_changed_documents, validate_documents
         from .transaction import Transaction
 
         self._require_writable()
-        checked_documents = check_documents(documents, Transaction.put)
+        checked_documents = validate_documents(documents, Transaction.put)
         with self.state() as state:
             pending_documents = chunk_changed_documents(state, checked_documents, replace=replace)
         changes = self._put_pending(list(pending_documents.values()), replace=replace)

@@ -72,14 +72,15 @@ class IndexManager:
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Create an index of a kind with these options: store its record in one commit, then build it.
 
-        ``progress`` is called with the progress. Raises InputError for an unknown kind or option, and if the index
-        exists; also the errors of :meth:`refresh`.
+        A default index, which exists without being created, becomes a created one. ``progress`` is called with the
+        progress. Raises InputError for an unknown kind or option, and if the index was created before; also the errors
+        of :meth:`refresh`.
         """
         index = _get_named_index(kind)
         valid_options = validate_options(index, options)
 
         def create_record(view: WriteView) -> None:
-            """Store the records of the index and of its companion indexes; raise InputError if the index exists."""
+            """Store the records of the index and its companion indexes; raise InputError if it was created before."""
             require_maintained(view)
             existing_record = Indexes(view).get(index)
             if existing_record is not None and existing_record.is_created:
@@ -94,7 +95,7 @@ class IndexManager:
             write_versions(view)
 
         self._environment.write_with_growth(create_record)
-        self._next_due_chunk.pop(index.name, None)
+        self._next_due_chunk.pop(index.name, None)  # the new options can change when an extension is due
         self.refresh(index.name, progress)
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:

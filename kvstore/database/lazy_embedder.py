@@ -65,7 +65,7 @@ class LazyEmbedder:
         if texts:
             embedder = self.load()
             vectors = embedder.embed(texts)
-            return self._check_vectors(vectors, (len(texts),)) if self.is_supplied else vectors
+            return self._to_unit_vectors(vectors, (len(texts),)) if self.is_supplied else vectors
         import numpy as np
 
         return np.empty((0, self._settings.dimension), np.float32)
@@ -79,9 +79,9 @@ class LazyEmbedder:
         if self.is_supplied and not hasattr(embedder, "embed_query"):
             return cast("Matrix", self.embed([text])[0])
         vector = embedder.embed_query(text)
-        return self._check_vectors(vector, ()) if self.is_supplied else vector
+        return self._to_unit_vectors(vector, ()) if self.is_supplied else vector
 
-    def _check_vectors(self, vectors: Any, shape: tuple[int, ...]) -> Matrix:
+    def _to_unit_vectors(self, vectors: Any, shape: tuple[int, ...]) -> Matrix:
         """Return the vectors of the program's embedder as unit vectors of the store's dimension.
 
         ``shape`` is the expected shape without the dimension. Raises EmbedderError for another shape or invalid values.

@@ -169,9 +169,9 @@ class ModelExtraction:
         self._handle = handle
         self._text_kind: WrittenFact = get_written_fact(kind)
         self._share = share
-        self._within = within
-        self._by = by
-        self._where = where
+        self._token_limit = within
+        self._selection_method = by
+        self._condition = where
         self._parameters = parameters
         #: The passages of recently used documents, by document id; the passages of an id never change.
         self._cached_passages: dict[int, dict[bytes, SourcePassage]] = {}
@@ -319,7 +319,9 @@ class ModelExtraction:
         The plan also has the texts to copy from other documents, and the forecast of the requests.
         """
         with self._handle.state() as state:
-            allowed = None if self._where is None else filter_documents(state, self._where, self._parameters).allowed
+            allowed = None
+            if self._condition is not None:
+                allowed = filter_documents(state, self._condition, self._parameters).allowed
             overhead, frame_tokens = self._measure_overhead()
             passages, num_documents, copied_texts = self._collect_passages(state, allowed, frame_tokens)
             token_budget = self._compute_token_budget(passages, overhead)
@@ -438,7 +440,7 @@ class ModelExtraction:
         request costs ``overhead`` tokens in addition to its passages.
         """
         if self._share is None:
-            return self._within
+            return self._token_limit
         written_passages = [passage for passage in passages if passage.is_written]
         budget = int(self._share * self._estimate_cost(passages, overhead))
         return max(0, budget - self._estimate_cost(written_passages, overhead))
@@ -451,9 +453,9 @@ class ModelExtraction:
         The score of a passage is the sum of the scores of its chunks. ``overhead`` tokens are sent with each request.
         """
         all_fit = token_budget is None or self._estimate_cost(passages, overhead) <= token_budget
-        if self._by is None and all_fit:
+        if self._selection_method is None and all_fit:
             return [0.0] * len(passages)
-        chunks, scores = score_chunks(self._by or "confusability", state)
+        chunks, scores = score_chunks(self._selection_method or "confusability", state)
         score_by_chunk = dict(zip(chunks.tolist(), scores.tolist(), strict=True))
         return [math.fsum(score_by_chunk[chunk] for chunk in passage.chunks) for passage in passages]
 

@@ -94,11 +94,11 @@ class Transaction(OwnedTransaction):
         >>> store.put_many([{"key": "milk", "text": "Milk goes into tea."}, {"key": "sea", "text": "It is salty."}])
         [True, True]
         """
-        from .checked_documents import check_documents
+        from .checked_documents import validate_documents
 
         settings = self._session.store.settings
         pending_documents = [
-            checked_document.to_pending(settings) for checked_document in check_documents(documents, Transaction.put)
+            checked_document.to_pending(settings) for checked_document in validate_documents(documents, Transaction.put)
         ]
         if pending_documents:
             self._session.store.require_language()

@@ -29,6 +29,8 @@ from ..text.greedy_cover import (
 from ..text.words import FUNCTION_WORDS, count_text_terms
 from .chunking import Chunk, Heading, Span
 
+#: The section of abstracts that are in no single section, and of the root of the tree.
+_WHOLE_DOCUMENT = -1
 #: The maximum number of leaves under one heading; more are joined by similarity.
 _MAX_CHILDREN = 5
 _MAX_SUMMARY_WORDS = 60
@@ -38,9 +40,9 @@ _MAX_SUMMARY_WORDS = 60
 class AbstractNode:
     """A node of the tree of abstracts (summaries) of a document that is not stored yet.
 
-    ``children`` and ``parent`` are indexes of other nodes, and ``section`` is the innermost section around it (-1:
-    none). ``first_chunk`` to ``last_chunk`` are the ordinals of the chunks below it. ``summary`` has the spans of
-    its summary sentences, most informative first.
+    ``children`` and ``parent`` are indexes of other nodes, and ``section`` is the innermost section around it, or
+    :data:`_WHOLE_DOCUMENT`. ``first_chunk`` to ``last_chunk`` are the ordinals of the chunks below it. ``summary`` has
+    the spans of its summary sentences, most informative first.
     """
 
     level: int
@@ -154,7 +156,7 @@ class AbstractTreeBuilder:
         for node in self._nodes:
             node.summary = self._select_summary(node.first_chunk, node.last_chunk)
         node_by_section: dict[int, int] = {}
-        self._build_node(-1, range(num_leaves), node_by_section)  # section -1 is the whole document
+        self._build_node(_WHOLE_DOCUMENT, range(num_leaves), node_by_section)
         return AbstractTree(
             nodes=self._nodes,
             num_leaves=num_leaves,
@@ -162,7 +164,7 @@ class AbstractTreeBuilder:
         )
 
     def _get_section_path(self, section: int) -> list[int]:
-        """Return the indexes of ``section`` and of the sections around it, outermost first; an empty list for -1."""
+        """Return the indexes of ``section`` and of the sections around it, outermost first; none for the document."""
         path = []
         while section >= 0:
             path.append(section)
@@ -170,11 +172,14 @@ class AbstractTreeBuilder:
         return path[::-1]
 
     def _find_common_section(self, first: int, last: int) -> int:
-        """Return the index of the innermost section that contains chunks ``first`` to ``last``, or -1."""
+        """Return the index of the innermost section that contains chunks ``first`` to ``last``.
+
+        Without such a section, return :data:`_WHOLE_DOCUMENT`.
+        """
         first_path = self._get_section_path(self._chunks[first].section)
         last_path = self._get_section_path(self._chunks[last].section)
         shared_sections = [section for section, other in zip(first_path, last_path, strict=False) if section == other]
-        return shared_sections[-1] if shared_sections else -1
+        return shared_sections[-1] if shared_sections else _WHOLE_DOCUMENT
 
     def _split_leaves(self) -> list[tuple[int, int]]:
         """Return (first, last), the ordinals of the first and last chunk, for each leaf of the abstract tree.
@@ -207,21 +212,21 @@ class AbstractTreeBuilder:
         return levels[1] if has_title and len(levels) > 1 else levels[0]
 
     def _find_top_section(self, chunk: int, top_level: int) -> int:
-        """Return the index of the innermost section around a chunk whose level is at most ``top_level``, or -1.
+        """Return the index of the innermost section around a chunk whose level is at most ``top_level``.
 
-        Level 1 is the outermost.
+        Level 1 is the outermost. Without such a section, return :data:`_WHOLE_DOCUMENT`.
         """
         for section in reversed(self._get_section_path(self._chunks[chunk].section)):
             if self._sections[section].level <= top_level:
                 return section
-        return -1
+        return _WHOLE_DOCUMENT
 
     def _build_node(self, section: int, leaves: Sequence[int], node_by_section: dict[int, int]) -> int:
         """Build the abstracts (summaries) above the leaves of a section, and return the index of the topmost.
 
         ``leaves`` are the indexes of adjacent leaf abstracts. Leaves in the same subsection get a common abstract, by
         recursion. No abstract is added above a single child. ``node_by_section`` receives the index of the topmost
-        abstract of this section and of each section in it that has leaves. Section -1 is the whole document.
+        abstract of this section and of each section in it that has leaves.
         """
         children: list[int] = []
         leaf_groups = groupby(leaves, key=lambda leaf: self._get_child_toward(section, self._nodes[leaf].section))
@@ -238,9 +243,12 @@ class AbstractTreeBuilder:
         return node_index
 
     def _get_child_toward(self, section: int, inner_section: int) -> int | None:
-        """Return the child of ``section`` on the path to ``inner_section``; None if both are the same section."""
+        """Return the child of ``section`` on the path to ``inner_section``; None if both are the same section.
+
+        A section is an index, or :data:`_WHOLE_DOCUMENT`.
+        """
         path = self._get_section_path(inner_section)
-        if section == -1:
+        if section == _WHOLE_DOCUMENT:
             return path[0] if path else None
         depth = path.index(section) + 1
         return path[depth] if depth < len(path) else None
@@ -258,7 +266,7 @@ class AbstractTreeBuilder:
     def _add_parent(self, children: list[int], section: int) -> int:
         """Add an abstract with a summary above the abstracts with the indexes ``children``, and return its index.
 
-        ``section`` is the innermost section that contains them (-1: the document).
+        ``section`` is the innermost section that contains them, or :data:`_WHOLE_DOCUMENT`.
         """
         nodes = [self._nodes[child] for child in children]
         level = 1 + max(node.level for node in nodes)

@@ -33,7 +33,7 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
 
     def list_chunks(self, answer: tuple[Ranking, str]) -> Iterable[int]:
-        """Return the ids of the chunks in ``answer``, the answer to this request: a ranking and a description."""
+        """Return the ids of the chunks in ``answer``, a ranking and a description of the search."""
         ranking, _ = answer
         return (chunk for chunk, _ in ranking)
 

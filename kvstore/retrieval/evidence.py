@@ -374,7 +374,7 @@ class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
         ]
 
     def list_chunks(self, answer: list[LoadedChunk]) -> Sequence[int]:
-        """Return the ids of the requested chunks, which are also those in the answer."""
+        """Return the ids of the requested chunks, which are all in ``answer``."""
         return self.chunks
 
 

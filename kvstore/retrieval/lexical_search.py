@@ -255,7 +255,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
         return WordSearchResult(ranking, other_scores, cosines)
 
     def list_chunks(self, answer: WordSearchResult) -> Iterable[int]:
-        """Return the ids of the best chunks in the answer to this request."""
+        """Return the ids of the chunks in ``answer``, the result of this search."""
         return (chunk for chunk, _ in answer.ranking)
 
 

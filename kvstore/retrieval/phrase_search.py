@@ -130,7 +130,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         return num_occurrences * (k1 + 1) / (num_occurrences + k1 * (1 - b + b * num_words / average_length))
 
     def list_chunks(self, answer: Ranking) -> Iterable[int]:
-        """Return the ids of the chunks in the answer to this request."""
+        """Return the ids of the chunks in ``answer``, the ranking that this request fetched."""
         return (chunk for chunk, _ in answer)
 
 

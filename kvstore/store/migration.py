@@ -72,7 +72,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             except StoreFullError as error:
                 reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
                 raise StoreFullError(
-                    f"{backup_path}: the copy of the old store cannot be written ({reason}); allow this, or migrate "
+                    f"{backup_path}: the copy of the old store cannot be written ({reason}); fix this, or migrate "
                     f"without a copy: kvstore migrate --no-backup {environment.path}"
                 ) from error
         if stored_format >= _CHANGE_BUFFER_FORMAT:  # migration steps read tables without the buffer

@@ -87,7 +87,7 @@ def build_topic_prompt(
         name="topic",
         messages=messages,
         schema=schema,
-        check=lambda answer: _check_answer(answer, texts, range(len(texts)), _TASK),
+        check=lambda answer: _convert_answer(answer, texts, range(len(texts)), _TASK),
         answer_tokens=_ANSWER_TOKENS,
         build_simpler=partial(_build_short_prompt, topics.get(topic_id), texts),
     )
@@ -105,7 +105,7 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
     def check(sentences: Sequence[str]) -> Mapping[str, Any]:
         """Return the summary in an answer, a sentence about each text; raises ValueError if none is usable."""
         answer = {"sentences": [{"text": sentence} for sentence in sentences]}
-        return _check_answer(answer, selected_texts, indexes, SENTENCE_TASK)
+        return _convert_answer(answer, selected_texts, indexes, SENTENCE_TASK)
 
     return build_sentence_prompt("topic", selected_texts, check)
 
@@ -131,8 +131,8 @@ def _select_summarized_texts(topic: Topic, texts: Sequence[str]) -> list[int]:
     return sorted(candidates[: max(1, num_fitting)])
 
 
-def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], task: str) -> Mapping[str, Any]:
-    """Check a model's answer; return its usable ``summary``, ``title`` and ``sources``, the indexes of source texts.
+def _convert_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], task: str) -> Mapping[str, Any]:
+    """Return the usable ``summary`` and ``title`` in a model's answer, and ``sources``, the indexes of source texts.
 
     ``indexes`` has the index of each of the ``texts`` among all texts of the topic, and ``task`` is the instruction.
     Unusable sentences and an unusable title are dropped. The sources of a sentence are the texts that the answer names
