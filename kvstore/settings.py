@@ -77,7 +77,7 @@ class FixedSettings:
                 raise InputError(f"{field.name} must be of type {kind.__name__}, not {value!r}")
         if self.tokenizer not in (TOKENIZER, ENGLISH_TOKENIZER):
             raise SettingsMismatchError(
-                f"the rules that split texts are {TOKENIZER!r} in this version of kvstore, not {self.tokenizer!r}; "
+                f"this version of kvstore splits texts by the rules {TOKENIZER!r}, not {self.tokenizer!r}; "
                 "create a new store and ingest the documents again"
             )
         _check_range("chunk_tokens", self.chunk_tokens, 16, 2000)

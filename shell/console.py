@@ -116,7 +116,7 @@ class Console:
             if not self._store.is_started:
                 if self.path.is_file():
                     raise NotAStoreError(
-                        f"{self.path}: a store is a directory, and this is a file; choose another path"
+                        f"{self.path}: this is a file, but a store is a directory; choose another path"
                     )
                 raise StoreNotFoundError(
                     f"{self.path}: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, or with "

@@ -259,7 +259,7 @@ def _edit_statement(console: Console, arguments: list[str]) -> None:
     import click
 
     if not console.is_interactive:
-        raise ValueError(".edit only works at a terminal")
+        raise ValueError(".edit works only in a terminal")
     text = console.last_statement
     if arguments:
         path = Path(arguments[0])

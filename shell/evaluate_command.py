@@ -53,7 +53,7 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
             raise click.BadParameter(f"{text!r} is not a share from 0 to 1, or NAME=SHARE such as hit@3=0.8")
         metric = name if equals else "right"
         if metric not in COLUMNS:
-            raise click.BadParameter(f"{name!r} is not a figure; figures are {', '.join(COLUMNS)}")
+            raise click.BadParameter(f"{name!r} is not the name of a figure; figures are {', '.join(COLUMNS)}")
         minimums.append((metric, minimum))
     return minimums
 

@@ -334,7 +334,7 @@ def check(store: Path, repair: bool, mode: str | None) -> int:
 @STORE
 @add_mode_options
 def compact(store: Path, mode: str | None) -> int:
-    """Reclaim the space of deleted data in STORE.
+    """Reclaim space from deleted data in STORE.
 
     No other process may have STORE open while the command runs."""
     return _run_statement(store, "COMPACT", mode, readonly=False)

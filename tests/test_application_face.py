@@ -164,7 +164,9 @@ def test_a_document_is_split_at_the_spans_of_the_caller(store: kvstore.Store) ->
     assert headings == [("Tea",), ("Tea",), ("Tea > Milk",)]
     assert store.update("tea", meta={"year": 2024})
     assert list_chunk_texts(store, "tea") == expected
-    with pytest.raises(errors.InputError, match="document 'tea' has chunks of its own; put its new text together"):
+    with pytest.raises(
+        errors.InputError, match="document 'tea' has your own chunks; pass new chunks together with its new text"
+    ):
         store.update("tea", text="Tea.")
     assert store.describe_document("tea")["cut"] == "by its owner"
     vectors = store.embed(["a", "b", "c"])

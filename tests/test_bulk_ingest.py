@@ -197,7 +197,8 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
     (package / "sitecustomize.py").write_text(MODEL.format(load=load, embed=embed, weights=get_weights_digest()))
     store = make_store("modelled", embedder="all-MiniLM-L6-v2")
     with pytest.raises(
-        errors.OutOfMemoryError, match=r"more memory than a worker may use \(800 MB\); raise the memory"
+        errors.OutOfMemoryError,
+        match=r"more memory than a worker may use \(800 MB\); committed documents are kept; raise the memory",
     ):
         store.ingest(folder, workers=1, memory_limit=800)
     num_documents = len(store.keys())
@@ -211,7 +212,10 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
 def test_a_memory_limit_below_the_size_of_python_is_one_error(
     make_store: Callable[..., kvstore.Store], folder: Path, capfd: pytest.CaptureFixture[str], limit: int
 ) -> None:
-    with pytest.raises(errors.OutOfMemoryError, match=rf"than a worker may use \({limit} MB\); raise the memory limit"):
+    with pytest.raises(
+        errors.OutOfMemoryError,
+        match=rf"than a worker may use \({limit} MB\); committed documents are kept; raise the memory limit",
+    ):
         make_store("limited").ingest(folder, workers=1, memory_limit=limit)
     assert capfd.readouterr().err == ""
 

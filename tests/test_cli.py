@@ -424,7 +424,7 @@ def test_a_script_makes_a_store_only_to_store_something(run_kvstore: Run, store:
             "or with kvstore ingest typo FOLDER\n"
         )
     Path("page.txt").write_text("It is a text.")
-    assert "a store is a directory, and this is a file" in run_kvstore("shell", "page.txt", "-c", "SHOW STATS")[2]
+    assert "this is a file, but a store is a directory" in run_kvstore("shell", "page.txt", "-c", "SHOW STATS")[2]
     assert "did you mean SELECT" in run_kvstore("shell", "typo", "-c", "SELCT 1")[2]
     assert "no store here" in run_kvstore("shell", "typo", stdin="SELECT 1;\nSELECT 2;\n")[2]
     assert run_kvstore("shell", "typo", "-c", f".open {store}", "-c", "SELECT key FROM documents")[1] == "key\na\n"

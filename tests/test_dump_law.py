@@ -252,7 +252,8 @@ class Model:
         kind = {"drop_alias": "alias", "unmerge": "merge"}[action]
         existing = self.aliases.get(to_entity_key(name))
         if existing is not None and existing.kind != kind:
-            with pytest.raises(InputError, match="undoes that"):
+            remedy = "undoes the merge" if existing.kind == "merge" else "removes the alias"
+            with pytest.raises(InputError, match=remedy):
                 getattr(transaction, action)(name)
         else:
             assert getattr(transaction, action)(name) == (existing is not None)

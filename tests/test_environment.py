@@ -1399,7 +1399,10 @@ def test_after_a_meta_page_could_not_be_written_the_file_is_opened_again(environ
 def test_a_map_that_was_too_small_grows_before_the_next_transaction(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
         for size in (SMALL_MAP, 2 * SMALL_MAP, 4 * SMALL_MAP):
-            with pytest.raises(StoreFullError, match="run it again, and the map grows"), environment.write() as view:
+            with (
+                pytest.raises(StoreFullError, match="run it again, and the map will grow"),
+                environment.write() as view,
+            ):
                 view.put("a", b"key", bytes(size))
         with environment.write() as view:
             view.put("a", b"key", bytes(4 * SMALL_MAP))

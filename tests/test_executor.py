@@ -391,7 +391,9 @@ def test_an_update_can_assign_the_unchanged_content_of_a_document_with_chunks_of
     assert [document.text for document in store.get_many(["own", "plain"])] == [
         "Tea is hot. Milk is cold. The sea is salty.", "Tea is hot."
     ]  # fmt: skip
-    with pytest.raises(errors.InputError, match="'own' has chunks of its own; put its new text"):
+    with pytest.raises(
+        errors.InputError, match="'own' has your own chunks; pass new chunks together with its new text"
+    ):
         store.execute("UPDATE documents SET content = replace(content, 'Tea', 'Cocoa')")
     assert store.check() == []
 

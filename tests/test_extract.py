@@ -394,7 +394,9 @@ def test_a_model_that_keeps_failing_is_abandoned(store: kvstore.Store, server: S
     for number in range(30):
         store.put(f"d{number:02}", f"Text number {number}.")
     server.respond = lambda request: stream_answer("no")
-    with pytest.raises(errors.InvalidAnswerError, match="The texts written for 0 passages are kept; EXTRACT continues"):
+    with pytest.raises(
+        errors.InvalidAnswerError, match="The texts written for 0 passages are kept; run EXTRACT again to continue"
+    ):
         store.extract("units")
     assert len(server.requests) == 20
 
@@ -701,7 +703,7 @@ def test_written_texts_survive_a_failing_server(filled_store: kvstore.Store, ser
         return answer_units(request)
 
     server.respond = answer_request
-    with pytest.raises(errors.ModelUnavailableError, match="for 2 passages are kept; EXTRACT continues"):
+    with pytest.raises(errors.ModelUnavailableError, match="for 2 passages are kept; run EXTRACT again to continue"):
         filled_store.extract("units")
     assert len(list_written_units(filled_store)) == 2
     server.respond = answer_units

@@ -151,7 +151,7 @@ def test_a_file_over_the_limit_is_refused_unread(tmp_path: Path, store: kvstore.
     with (tmp_path / "huge.html").open("wb") as file:
         file.write(b"<p>A page.")
         file.truncate(300 << 20)
-    assert "a file of this format can have" in store.ingest(tmp_path / "huge.html", workers=0).failures[0].reason
+    assert "the limit for this format is" in store.ingest(tmp_path / "huge.html", workers=0).failures[0].reason
 
 
 plain_values = st.recursive(

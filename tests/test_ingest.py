@@ -534,8 +534,8 @@ def test_left_out_parts_of_pages_are_reported(store: kvstore.Store, tmp_path: Pa
     rows = store.execute(f"EXPLAIN INGEST '{tmp_path}'").fetchall()
     details = [detail for step, detail, *_ in rows if step == "leave out"]
     assert details == [
-        "footer, footer of the page, 14 characters on 1 pages: Copyright 2024",
-        "nav.top, navigation, 9 characters on 1 pages: Home Boats",
+        "footer, page footer, 14 characters on 1 page: Copyright 2024",
+        "nav.top, navigation, 9 characters on 1 page: Home Boats",
     ]
     row = store.execute(f"INGEST '{tmp_path}'")
     assert dict(zip(row.columns, row.fetchall()[0], strict=True))["left_out"] == 23

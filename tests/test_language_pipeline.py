@@ -294,7 +294,9 @@ PROSE = "James Watt repaired the engine. The engine was built by Newcomen, and i
 def test_without_english_a_new_store_uses_rules_and_says_how_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "watt.md").write_text(PROSE)
-    with pytest.warns(UserWarning, match=r"names by rules only.*pip install 'kvstore-db\[english\]'") as warned:
+    with pytest.warns(
+        UserWarning, match=r"names in the new store only by rules.*pip install 'kvstore-db\[english\]'"
+    ) as warned:
         store = kvstore.open(tmp_path / "store", embedder="hashing")
     assert [warning.filename for warning in warned] == [__file__]
     with store:

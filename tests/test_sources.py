@@ -161,7 +161,7 @@ def test_unreadable_files_do_not_stop_the_rest(tree: Path, monkeypatch: pytest.M
     assert sources.skipped["not a regular file"] == 1
     assert [(Path(failure.place).name, failure.reason) for failure in sources.failures] == [
         ("d", "cannot be listed: Permission denied"),
-        ("dangling.md", "cannot be accessed: a broken link, or no permission"),
+        ("dangling.md", "cannot be accessed: it is a broken link, or you have no permission"),
     ]
     for chosen in (find_sources([tree], include=["*.jsonl"]), find_sources([tree / "*.jsonl"])):
         assert [source.key for source in chosen] == ["g.jsonl"]

@@ -202,7 +202,7 @@ def test_update_changes_parts_and_keeps_own_vectors(tmp_path: Path) -> None:
         store.put("own", "First of all.", vectors=[1, 0, 0, 0], meta={"a": 1})
         assert store.update("own", title="First")
         assert store.search("?", using="vector", vector=[1, 0, 0, 0])[0].score == pytest.approx(1)
-        with pytest.raises(errors.InputError, match="vectors of its own"):
+        with pytest.raises(errors.InputError, match="has your own vectors"):
             store.update("own", text="Other.")
         store.put("plain", "Second of all.", title="Second")
         assert store.update("plain", text="Third of all.", meta={"b": 2})

@@ -242,7 +242,7 @@ def test_the_command_rejects_options_before_it_measures(
     monkeypatch.setattr("kvstore.evaluation.evaluate_store", lambda *_, **__: pytest.fail("it measured"))
     command = ["evaluate", str(harbor_store.path)]
     assert run([*command, "--fail-below", "speed=0.5"]) == 2
-    assert "'speed' is not a figure; figures are hit@1, " in capfd.readouterr().err
+    assert "'speed' is not the name of a figure; figures are hit@1, " in capfd.readouterr().err
     for option in ("--html", "--save-questions"):
         assert run([*command, option, str(tmp_path / "missing" / "file")]) == 2
         assert "missing does not exist; create it first" in capfd.readouterr().err

@@ -126,7 +126,10 @@ def test_triples_by_an_earlier_rule_need_a_migration(tea_store: kvstore.Store) -
     tea_store.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
     tea_store._session.store.environment.write_with_growth(write_earlier_version)
     tea_store.close()
-    with pytest.raises(errors.StoreFormatError, match="every phrase of its imported relations is a name"):
+    with pytest.raises(
+        errors.StoreFormatError,
+        match="an earlier version of kvstore took every phrase of its imported relations for a name",
+    ):
         kvstore.open(path)
     assert kvstore.migrate(path, backup=False).changed
     with kvstore.open(path) as store:

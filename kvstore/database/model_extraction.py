@@ -490,4 +490,4 @@ class ModelExtraction:
 def _add_progress(error: ModelError, num_passages: int) -> ModelError:
     """Return an error of the model with the progress of the extraction added to its message."""
     passages = format_count(num_passages, "passage")
-    return type(error)(f"{error}. The texts written for {passages} are kept; EXTRACT continues from there")
+    return type(error)(f"{error}. The texts written for {passages} are kept; run EXTRACT again to continue")

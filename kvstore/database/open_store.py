@@ -195,7 +195,9 @@ class OpenStore:
             except LockTimeoutError as error:
                 get_logger().debug("%s: left to the next writer while closing: %s", self.environment.path, error)
             except Exception as error:
-                get_logger().warning("%s: closed without its last counts and merges: %s", self.environment.path, error)
+                get_logger().warning(
+                    "%s: closed without saving its last counts and merges: %s", self.environment.path, error
+                )
         self.environment.close()
 
     def __del__(self) -> None:

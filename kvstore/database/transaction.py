@@ -206,12 +206,12 @@ class Transaction(OwnedTransaction):
         vectors = None
         if record.own_vectors:
             if is_text_changed:
-                raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
+                raise InputError(f"document {key!r} has your own vectors; pass new vectors together with its new text")
             vectors = self._changes.state.read_vectors(record)
         own_chunks = unpack_chunks(record.own_chunks)
         # Spans of the user do not fit another text; ``"whole"``, which is a string, does.
         if isinstance(own_chunks, tuple) and is_text_changed:
-            raise InputError(f"document {key!r} has chunks of its own; put its new text together with new chunks")
+            raise InputError(f"document {key!r} has your own chunks; pass new chunks together with its new text")
         return {
             "key": key,
             "text": current_text if text is None else text,
@@ -439,5 +439,5 @@ class Transaction(OwnedTransaction):
 def _make_kind_error(alias: Alias) -> InputError:
     """Return the error for a name that is merged but used as an alias, or the reverse."""
     if alias.kind == MERGE:
-        return InputError(f"{alias.name!r} is merged into {alias.entity!r}; UNMERGE ENTITY (unmerge) undoes that")
-    return InputError(f"{alias.name!r} is an alias for {alias.entity!r}; DROP ALIAS (drop_alias) undoes that")
+        return InputError(f"{alias.name!r} is merged into {alias.entity!r}; UNMERGE ENTITY (unmerge) undoes the merge")
+    return InputError(f"{alias.name!r} is an alias for {alias.entity!r}; DROP ALIAS (drop_alias) removes the alias")

@@ -135,4 +135,6 @@ def _open_file_system(address: str) -> tuple[Any, str]:
 
 def _make_unreachable_error(address: str, error: Exception) -> ReaderError:
     """Return the error for an address that a file system cannot read."""
-    return ReaderError(f"{address}: cannot be read ({type(error).__name__}: {error}); check the address and its access")
+    return ReaderError(
+        f"{address}: cannot be read ({type(error).__name__}: {error}); check the address and your permissions"
+    )

@@ -381,7 +381,9 @@ class _FileSearch:
     def _accept_file(self, path: Path, real_root: str) -> bool:
         """Return True for a regular file in the root; count any other path as skipped or record a failure."""
         if not os.path.exists(path):
-            self.failures.append(ReadFailure(str(path), "cannot be accessed: a broken link, or no permission"))
+            self.failures.append(
+                ReadFailure(str(path), "cannot be accessed: it is a broken link, or you have no permission")
+            )
         elif os.path.islink(path) and not Path(os.path.realpath(path)).is_relative_to(real_root):
             self.skipped["links out of the folder"] += 1
         elif not os.path.isfile(path):

@@ -57,8 +57,8 @@ MIN_MEMORY = 2 << 30
 
 #: The error message if the models need more memory than a worker may use, with a field for this limit in megabytes.
 SHORTAGE_MESSAGE = (
-    "the models need more memory than a worker may use ({:,.0f} MB); raise the memory limit; committed documents are "
-    "kept, and the same ingest continues from there"
+    "the models need more memory than a worker may use ({:,.0f} MB); committed documents are kept; raise the memory "
+    "limit, and run the same ingest again to continue"
 )
 #: Parts of the messages of errors other than MemoryError if memory is short: of threading, and of the dynamic linker.
 _SHORTAGE_REASONS = ("can't start new thread", "cannot map zero-fill pages", "failed to map segment", "cannot allocate")

@@ -17,6 +17,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, replace
 from typing import NamedTuple
 
+from ..arguments import format_count
 from ..ingest.sources import format_skipped
 from ..registry.table_reader import TableReader
 from ..retrieval.evidence import Hit, Step, Trace
@@ -161,7 +162,7 @@ def _list_ingest_steps(context: StatementContext, statement: statements.Ingest) 
     if forecast.seconds is not None:
         steps.append(Step("time", f"about {forecast.seconds:,.0f} seconds on one processor"))
     for region in forecast.left_out[:MAX_LEFT_OUT]:
-        size = f"{region.characters:,} characters on {region.pages:,} pages"
+        size = f"{format_count(region.characters, 'character')} on {format_count(region.pages, 'page')}"
         detail = f"{region.element}, {region.reason}, {size}: {region.text}"
         steps.append(Step("leave out", detail, region.pages))
     return [*steps, *(Step("fail", failure) for failure in forecast.failures)]

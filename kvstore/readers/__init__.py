@@ -355,7 +355,7 @@ def _read_file(
     file_format = _get_format(format_name)
     if size > MAX_FILE_BYTES and not file_format.has_rows:
         raise ReaderError(
-            f"{origin.name}: has {size:,} bytes; a file of this format can have {MAX_FILE_BYTES:,}: split it"
+            f"{origin.name}: has {size:,} bytes; the limit for this format is {MAX_FILE_BYTES:,}: split it"
         )
     for item in _load_reader(file_format)(stream, origin, options):
         if isinstance(item, EnclosedFile):

@@ -198,7 +198,7 @@ def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile
             continue
         yield SkippedPart(f"{origin.name}/{path}", reason)
     if not has_file:
-        raise ReaderError(f"{origin.name}: has no file with a known suffix; unpack it and name the format with AS")
+        raise ReaderError(f"{origin.name}: has no file with a known suffix; unpack it and specify the format with AS")
 
 
 def _normalize_path(path: str) -> str:

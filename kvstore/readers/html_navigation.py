@@ -51,10 +51,10 @@ _MAX_KEEP_BY_REASON = {
     "links beside the content": KeepLevel.CONTENTS,
     "beside the content": KeepLevel.CONTENTS,
     "links before the title": KeepLevel.CONTENTS,
-    "header of the page": KeepLevel.LINKS,
-    "footer of the page": KeepLevel.LINKS,
-    "turns pages": KeepLevel.LINKS,
-    "acts on the page": KeepLevel.LINKS,
+    "page header": KeepLevel.LINKS,
+    "page footer": KeepLevel.LINKS,
+    "pagination": KeepLevel.LINKS,
+    "page controls": KeepLevel.LINKS,
     "hidden": KeepLevel.LINKS,
     "line numbers": KeepLevel.LINKS,
 }
@@ -252,9 +252,9 @@ class NavigationFilter:
         if stats.prose_length > max(_MIN_LANDMARK_PROSE, _MIN_LANDMARK_SHARE * self.analysis.body_weight):
             return None
         if (tag == "header" and not in_section) or role == "banner":
-            return "header of the page"
+            return "page header"
         if (tag == "footer" and not in_section) or role == "contentinfo":
-            return "footer of the page"
+            return "page footer"
         if tag == "aside" or role == "complementary":
             if not in_content and stats.prose_length < _MIN_CONTENT_PROSE:
                 return "beside the content"
@@ -282,13 +282,13 @@ class NavigationFilter:
         if in_content and is_small_with_heading and node.css_first("h1") is not None:
             return None  # the title with its byline
         if in_content and tag == "footer" and not stats.prose_length:
-            return "footer of the page"
+            return "page footer"
         if self._acts_on_page(node, tag, stats, in_content):
-            return "acts on the page"
+            return "page controls"
         if tag in _PART_TAGS:
             return None
         if is_pagination(stats, class_match, in_content) and not self._is_in_sentence(node, tag, stats):
-            return "turns pages"
+            return "pagination"
         if in_content and tag in INLINE_TAGS:
             return None
         if self._lists_contents(node, tag, stats, has_navigation_name=class_match is not None):

@@ -66,10 +66,10 @@ def explain_migration(view: View) -> str | None:
     subjects and objects of imported triples for names, because the mentions of these names must be removed.
     """
     if view.count(tables.TRIPLES) and read_versions(view).get(_GRAPH_NAME, 0) < _MIN_GRAPH_VERSION:
-        return "every phrase of its imported relations is a name"
+        return "an earlier version of kvstore took every phrase of its imported relations for a name"
     derivation_names = {name for manifest in list_manifests() for name in manifest.derivations}
     outdated_names = ", ".join(sorted(find_outdated(view) & derivation_names))
-    return f"it has no {outdated_names} as this kvstore derives it" if outdated_names else None
+    return f"its {outdated_names} data is missing or outdated" if outdated_names else None
 
 
 def explain_read_only(view: View) -> str | None:
@@ -98,6 +98,6 @@ def require_maintained(view: View) -> None:
         return
     reason = explain_read_only(view)
     if reason is None and find_outdated(view):
-        reason = f"it has no {', '.join(sorted(find_outdated(view)))} as this kvstore maintains it; open it again"
+        reason = f"its {', '.join(sorted(find_outdated(view)))} data is missing or outdated; open the store again"
     if reason is not None:
         raise StoreFormatError(f"the store cannot be changed: {reason}")

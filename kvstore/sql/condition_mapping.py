@@ -84,7 +84,7 @@ def _parse_conditions(where: object, depth: int) -> Condition:
     if not isinstance(where, Mapping):
         raise InputError(f"a condition must be a mapping such as {{'year': 2024}}, not {format_value(where)}")
     if depth > _MAX_DEPTH:
-        raise InputError(f"the condition is nested more than {_MAX_DEPTH} levels deep; use less nesting, or SQL")
+        raise InputError(f"the condition is nested more than {_MAX_DEPTH} levels deep; nest it less deeply, or use SQL")
     return _join_all(_parse_named_condition(name, operand, depth) for name, operand in where.items())
 
 
@@ -124,7 +124,7 @@ def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition
     if not isinstance(operand, Mapping):
         return _make_equality(field, name, operand)
     if depth > _MAX_DEPTH:
-        raise InputError(f"the condition is nested more than {_MAX_DEPTH} levels deep; use less nesting, or SQL")
+        raise InputError(f"the condition is nested more than {_MAX_DEPTH} levels deep; nest it less deeply, or use SQL")
     are_operators = [isinstance(key, str) and key.startswith("$") for key in operand]
     if not operand or (any(are_operators) and not all(are_operators)):
         raise InputError(

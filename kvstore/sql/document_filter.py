@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import is_representable, to_plain_value
+from ..arguments import format_count, is_representable, to_plain_value
 from ..derived.metadata_index.conditions import Condition, Unsupported, has_text_search, is_supported
 from ..derived.metadata_index.evaluation import Evaluation
 from ..derived.metadata_index.metadata_structure import METADATA
@@ -73,7 +73,7 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
             state, key, lambda: _evaluate_condition(state, parse_sql_condition(where, parameters), find_by_sqlite)
         )
     if parameters:
-        raise InputError("a condition that is a mapping takes no parameters; put their values into it")
+        raise InputError("a condition that is a mapping takes no parameters; put the values into the mapping")
     condition = parse_condition_mapping(where)
     key = (state.counters.change, repr(condition))
     return _get_or_compute(
@@ -108,7 +108,9 @@ def _evaluate_condition(
     index = state.get_part(METADATA)
     if isinstance(condition, Unsupported):
         document_ids = np.array(sorted(find_matching(None)), np.int64)
-        return FilterResult(index.build_allowed(document_ids), f"{state.counters.documents:,} documents read")
+        return FilterResult(
+            index.build_allowed(document_ids), f"{format_count(state.counters.documents, 'document')} read"
+        )
     bounds = Evaluation(state).evaluate(condition)
     certain, possible = bounds  # flags by document id: the condition is true, or may be true
     undecided_ids = [] if bounds.is_exact else np.flatnonzero(possible & ~certain).tolist()
@@ -122,7 +124,7 @@ def _evaluate_condition(
     if has_text_search(condition):
         detail = "by the word index and the metadata index"
     if undecided_ids:
-        detail += f", {len(undecided_ids):,} documents read"
+        detail += f", {format_count(len(undecided_ids), 'document')} read"
     return FilterResult(index.build_allowed(np.flatnonzero(certain)), detail)
 
 

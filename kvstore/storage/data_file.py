@@ -401,13 +401,13 @@ class DataFile:
             raise translate_error(error, str(self.path)) from error
         except PermissionError as error:
             raise ReadOnlyError(
-                f"{self.path}: this user may not replace it ({error.strerror}); run COMPACT as the file's owner, with "
-                "write permission on the directory"
+                f"{self.path}: this user has no permission to replace it ({error.strerror}); run COMPACT as the file's "
+                "owner, with write permission on the directory"
             ) from error
         except OSError as error:
             raise StoreFullError(
-                f"{self.path}: a compacted copy cannot be put in its place ({error.strerror}); free some space and try "
-                "again"
+                f"{self.path}: a compacted copy cannot be moved into its place ({error.strerror}); free some space and "
+                "try again"
             ) from error
         finally:
             self.remove_leftover_files()

@@ -56,7 +56,7 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
         return make_key_error(location)
     if isinstance(error, lmdb.ReadonlyError) or code in (errno.EPERM, errno.EROFS):
         return ReadOnlyError(
-            f"{location}: this user may not write to it; open the store read-only, or get write permission"
+            f"{location}: this user has no permission to write to it; open the store read-only, or get write permission"
         )
     if isinstance(error, lmdb.PanicError):
         return StoreFullError(

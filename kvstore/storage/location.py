@@ -56,7 +56,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
             raise StoreNotFoundError(f"{path}: the folder {path.parent} does not exist; create it first")
         return True
     if not path.is_dir():
-        raise NotAStoreError(f"{path}: a store is a directory, and this is a file; choose another path")
+        raise NotAStoreError(f"{path}: this is a file, but a store is a directory; choose another path")
     if (path / DATA_FILE).is_file():
         # Check before anything is opened: kvstore must not create files in a directory of another application.
         _require_data_file(path / DATA_FILE)

@@ -300,7 +300,7 @@ class OpenFile:
             except lmdb.ReadersFullError as error:
                 if has_cleared_readers:
                     raise TransactionError(
-                        f"{self.path}: {MAX_READERS} snapshots are open in all processes together, which is the "
+                        f"{self.path}: {MAX_READERS} snapshots are open across all processes, which is the "
                         "maximum; close some"
                     ) from error
                 with self.hold_open() as data:
@@ -389,7 +389,7 @@ class OpenFile:
         self.must_grow = True
         return MapFull(
             f"{self.path}: the memory map of {self.data.map_size} bytes was too small for this transaction, and "
-            "nothing was changed; run it again, and the map grows"
+            "nothing was changed; run it again, and the map will grow"
         )
 
     def _compact_file(self, wait: float) -> CompactReport:

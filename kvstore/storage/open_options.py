@@ -29,7 +29,7 @@ def check_options(durability: str, map_size: int | None, max_bytes: int | None, 
 def check_lock_timeout(lock_timeout: float) -> None:
     """Raise InputError if a lock timeout is negative."""
     if lock_timeout < 0:
-        raise InputError(f"lock_timeout={lock_timeout} is negative; give seconds, 0 for one attempt")
+        raise InputError(f"lock_timeout={lock_timeout} is negative; specify seconds, or 0 to try only once")
 
 
 def compute_map_size(map_size: int | None, max_bytes: int | None, file_bytes: int) -> int:

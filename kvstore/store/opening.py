@@ -228,9 +228,9 @@ def _warn_without_english(settings: FixedSettings) -> None:
 
     if settings.language == RULES:
         warnings.warn(
-            "the parser for English prose is not installed, so the new store finds names by rules only, and no "
-            f"relations in prose; {format_install('english')} and create the store again, or create it with language = "
-            f"{RULES}",
+            "the parser for English prose is not installed, so kvstore finds names in the new store only by rules, "
+            f"and no relations in prose; {format_install('english')} and create the store again, or create it with "
+            f"language = {RULES}",
             stacklevel=5,  # of the call of kvstore.open
         )
 
@@ -335,8 +335,8 @@ def _update_structures(environment: Environment, settings: FixedSettings) -> Non
         scripts = describe_retokenized_scripts(snapshot)
         if scripts is not None:
             raise StoreFormatError(
-                f"{environment.path}: an earlier kvstore split its words of {scripts} by other rules; update the store "
-                f"with: kvstore migrate {environment.path} (it keeps a copy)"
+                f"{environment.path}: an earlier version of kvstore split words in {scripts} by other rules; update "
+                f"the store with: kvstore migrate {environment.path} (it keeps a copy)"
             )
         if environment.readonly:
             return

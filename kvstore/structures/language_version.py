@@ -62,8 +62,8 @@ def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | Non
     if not installed_version or stored_version.endswith(installed_version):
         return None
     return (
-        f"its words were split by {stored_version}, and {installed_version} is installed; install the former version "
-        "to change it, or create a new store and ingest the documents again"
+        f"its words were split by {stored_version}, but {installed_version} is installed; install {stored_version} to "
+        "change the store, or create a new store and ingest the documents again"
     )
 
 
@@ -76,9 +76,9 @@ def check_language_version(state: State) -> Iterator[str]:
         yield segmenter_mismatch
     elif stored_version and installed_version and stored_version != installed_version:
         yield (
-            f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, and version "
-            f"{installed_version} is installed: names and relations may differ; CHECK REPAIR derives all of them with "
-            "the installed version"
+            f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, but version "
+            f"{installed_version} is installed, so names and relations may differ; CHECK REPAIR derives all of them "
+            "with the installed version"
         )
 
 

@@ -427,6 +427,7 @@ def load_reader() -> AnswerReader | None:
         return AnswerReader(folder)
     remedy = format_install("english") if is_runnable else "pip install onnxruntime"
     warnings.warn(
-        f"the answer reader is not installed, so rules choose the sentences of answers; {remedy}", stacklevel=2
+        f"the answer reader is not installed, so kvstore chooses the sentences of answers by rules; {remedy}",
+        stacklevel=2,
     )
     return None

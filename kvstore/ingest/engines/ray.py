@@ -141,8 +141,8 @@ class RayEngine:
         except Exception as error:
             self.is_lost = True
             raise EngineError(
-                f"the engine {self._name} was lost ({error}); committed documents are kept, and the same ingest "
-                "continues from there"
+                f"the engine {self._name} was lost ({error}); committed documents are kept; run the same "
+                "ingest again to continue"
             ) from error
         return [workers_by_fetch[fetch] for fetch in ready]
 

@@ -144,7 +144,7 @@ def _render_comparison_file(request: PageRequest) -> str:
     """Return the comparison as one self-contained HTML file. Raises InputError without a question."""
     content = build_content(request)
     if not content["question"]:
-        raise InputError("the comparison needs a question; give one with q=")
+        raise InputError("the comparison needs a question; pass one as q=")
     style = (STATIC / "explore.css").read_text(encoding="utf-8")
     policy = f"default-src 'none'; style-src {hash_source(style)}"
     # ``alone`` replaces the links to explorer pages with text.

@@ -207,7 +207,7 @@ def _render_csv(request: PageRequest) -> Iterator[str]:
     """Return the rows of the statement as lines of CSV. Raises InputError without a statement."""
     content = build_content(request)
     if not content["sql"]:
-        raise InputError("there is no statement; give one with sql=")
+        raise InputError("there is no statement; pass one as sql=")
     return (f"{line}\r\n" for line in ROW_FORMATS["csv"](content["columns"], content["rows"]))
 
 

@@ -162,7 +162,7 @@ def encode_key(key: str) -> bytes:
 
 def _make_key_error(key: str) -> CorruptionError:
     """Return the error for a document key under which the id of another document is stored."""
-    return CorruptionError(f"document key {key!r} leads to another document; run CHECK")
+    return CorruptionError(f"document key {key!r} refers to another document; run CHECK")
 
 
 class Documents(ViewReader):

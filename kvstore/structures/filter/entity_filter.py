@@ -416,7 +416,7 @@ class EntityFilter:
         """
         self._pages.reader.require_open()
         if limit is not None and limit < 0:
-            raise InputError(f"limit={limit} is negative; give the number of addresses wanted, or None for all")
+            raise InputError(f"limit={limit} is negative; pass a number of addresses, or None for all")
         record = self._index.look_up(key, _MAX_U32 if limit is None else min(limit, _MAX_U32), start)
         if record is None:
             return None

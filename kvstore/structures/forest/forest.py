@@ -131,7 +131,7 @@ class Forest(ViewReader):
         """Decode the tree id stored under a tree's name; raise CorruptionError if that tree has another name."""
         tree = int(records.U32.unpack(value)[0])
         if self.get_tree_name(tree) != name:
-            raise CorruptionError(f"the name {name!r} leads to another tree; run CHECK")
+            raise CorruptionError(f"the name {name!r} refers to another tree; run CHECK")
         return tree
 
     def get_tree_name(self, tree: int) -> str:
@@ -403,7 +403,8 @@ class Forest(ViewReader):
         node = int(records.U64.unpack(value)[0])
         if self.get_node(node) != expected_node:
             raise CorruptionError(
-                f"entity {expected_node.entity} of tree {expected_node.tree} leads to the node of another; run CHECK"
+                f"entity {expected_node.entity} of tree {expected_node.tree} refers to the node of another entity; run "
+                "CHECK"
             )
         return node
 

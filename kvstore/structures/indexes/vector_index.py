@@ -178,7 +178,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored_content.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored_content.parts]
         if list(map(len, segments)) != stored_content.arrays["rows"].tolist():
-            raise IndexUnavailableError("the parts of the index do not have the number of vectors in its head")
+            raise IndexUnavailableError("the parts of the index do not contain the number of vectors in its header")
         newer_vectors = VectorCache(VectorCacheContent(coverage))  # empty; for chunks that are not covered
         return ChunkSegments(segments, stored_content.parts, coverage, stored_content.head["options"], newer_vectors)
 
@@ -201,7 +201,11 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         if record is None:
             return "dropped; every chunk is compared"
         min_chunks = record.get_int_option("exact_below")
-        return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
+        return (
+            f"every chunk is compared if there are fewer than {min_chunks:,}"
+            if state.counters.chunks < max(1, min_chunks)
+            else None
+        )
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
         """Return the chunk id at which to check again whether the index needs a file (``record`` None: it was dropped).

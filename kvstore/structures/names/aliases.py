@@ -108,7 +108,7 @@ class Aliases(ViewReader):
         while (alias := self.get(key)) is not None:
             key = alias.target
             if key in seen:
-                raise CorruptionError(f"the aliases of {key!r} go in a circle; run CHECK, and restore from a backup")
+                raise CorruptionError(f"the aliases of {key!r} form a cycle; run CHECK, and restore from a backup")
             seen.add(key)
             yield key
 

@@ -288,7 +288,7 @@ class Entities(ViewReader):
         """
         record = self.get(entity)
         if record.key != key:
-            raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
+            raise CorruptionError(f"the name {key!r} refers to another entity; run CHECK")
         return record
 
     def _read_blocks(self, entities: Iterable[int]) -> Iterator[tuple[bytes, memoryview | None, list[int]]]:

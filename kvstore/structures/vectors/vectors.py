@@ -95,7 +95,7 @@ def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, i
     if best_rows == 0:
         raise InputError(
             f"vectors of {dimension} dimensions do not fit into a block of {_MAX_BLOCK_PAGES} pages; use an embedder "
-            "with fewer"
+            "with fewer dimensions"
         )
     return best_size, best_rows
 

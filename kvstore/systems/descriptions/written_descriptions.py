@@ -62,7 +62,7 @@ class _WrittenDescriptions(WrittenListFact):
             ],
         ),
     )
-    about = "descriptions of the entities in a chunk, which local adds to what a model reads"
+    about = "descriptions of the entities in a chunk, which the local strategy adds to the prompt of a model"
 
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]

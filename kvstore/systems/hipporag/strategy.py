@@ -56,7 +56,7 @@ class HippoRagStrategy:
             starts = _find_nearest_starts(query)
         if not starts:
             ranking = rank_by_vector(query, query.reach)
-            path = "near the question (nothing is named)"
+            path = "near the question (the question names no entity)"
             return evidence_of(query, self.name, ranking, paths=path, pool=len(ranking))
         with query.trace.step("personalized PageRank") as step:
             weights = replace(DEFAULT_WEIGHTS, synonym_link=option(query, self, "synonyms"))

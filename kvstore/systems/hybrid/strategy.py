@@ -20,7 +20,8 @@ class HybridStrategy:
             DEFAULT_WEIGHTS.words,
             0,
             1,
-            "weight of lexical search; vector search has the rest of the weight if its best results stand out as much",
+            "weight of lexical search; the rest is the weight of vector search if the best results of both stand out "
+            "equally",
         ),
         "nearness": Option(DEFAULT_WEIGHTS.nearness, 0, 10, "bonus for question words that occur close together"),
         "headings": Option(DEFAULT_WEIGHTS.headings, 0, 10, "bonus for headings that contain words from the question"),
