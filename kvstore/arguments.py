@@ -279,7 +279,7 @@ def _make_count_error(function: str, num_values: int, positional_names: list[str
     expected_list = f" ({', '.join(expected_names)})" if expected_names else ""
     hint = "pass the others by name" if len(names) > len(expected_names) else "remove the others"
     return TypeError(
-        f"{function}() takes {format_count(len(expected_names), 'value')} without a name{expected_list}, not "
+        f"{function}() takes {format_count(len(expected_names), 'positional argument')}{expected_list}, not "
         f"{num_values - num_self:,}; {hint}"
     )
 

@@ -80,7 +80,7 @@ def test_tags_of_messages_are_fixed_and_unknown_ones_are_typed_errors() -> None:
         assert msgpack.unpackb(frame_message(value)[8:]).code == tag
     for body, wrong in (
         (msgpack.ExtType(77, msgpack.packb([])), "has the unknown tag 77; run the same version of kvstore"),
-        (msgpack.ExtType(13, msgpack.packb([])), "has other fields .*; run the same version of kvstore"),
+        (msgpack.ExtType(13, msgpack.packb([])), "has unexpected fields .*; run the same version of kvstore"),
     ):
         packed = msgpack.packb(body)
         with pytest.raises(errors.EngineError, match=wrong):

@@ -36,7 +36,7 @@ def test_every_location_of_an_entity_is_described_with_its_first_relatives(fleet
     with_relatives = fleet.retrieve("What is a tug?", using="cft", options={"relatives": 1})
     assert "tug (in fleet) is under ship; above harbour tug" in with_relatives.context
     steps = {step.name: step for step in evidence.steps}
-    assert steps["filter to nodes in the forest"].detail == "tug (2)"
+    assert steps["find nodes in the forest"].detail == "tug (2)"
     assert steps["ancestors and descendants"].count == 2
 
 

@@ -185,7 +185,7 @@ def test_a_connection_may_be_a_session_of_an_open_store(store: kvstore.Store) ->
     connection.commit()
     connection.close()
     assert ("a" in store, dict(row[:2] for row in store.settings_table())["top"]) == (True, 8)
-    with pytest.raises(dbapi.ProgrammingError, match="no further options"):
+    with pytest.raises(dbapi.ProgrammingError, match="accepts no options for an open store; omit readonly"):
         dbapi.connect(store, readonly=True)
 
 

@@ -247,5 +247,5 @@ def test_the_derivation_of_a_worker_is_stored(
 
 
 def test_each_name_is_used_once(registered_phrases: None) -> None:
-    with pytest.raises(InputError, match="there is a structure or derivation 'phrases' already"):
+    with pytest.raises(InputError, match="a structure or derivation 'phrases' already exists"):
         register(System("others", "", derivations=(Phrases(),)))

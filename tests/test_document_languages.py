@@ -85,7 +85,7 @@ def test_named_settings_win_and_mismatches_are_reported(tmp_path: Path, german_f
     with kvstore.open(tmp_path / "none", embedder="all-MiniLM-L6-v2", settings={"stemmer": "none"}) as store:
         remarks = store.ingest(german_folder).remarks
         assert store.settings.stemmer == "none"
-        assert [remark.startswith("the embedder all-MiniLM-L6-v2 knows English only") for remark in remarks] == [
+        assert [remark.startswith("the embedder all-MiniLM-L6-v2 supports only English") for remark in remarks] == [
             False,
             True,
         ]

@@ -91,10 +91,10 @@ def test_a_file_cut_off_after_a_line_imports_nothing(make_store: Any, tmp_path: 
     lines = (tmp_path / "whole.jsonl").read_bytes().splitlines(keepends=True)
     cut = tmp_path / "cut.jsonl"
     cut.write_bytes(b"".join(lines[:num_lines]))
-    with pytest.raises(errors.InputError, match=rf"wrote 7 lines .* has {num_lines - 1}, .* \(nothing is imported\)"):
+    with pytest.raises(errors.InputError, match=rf"wrote 7 lines .* has {num_lines - 1}, .* \(nothing was imported\)"):
         copy.import_(cut)
     cut.write_bytes(b"".join(lines[:num_lines]) + lines[num_lines][:-2])  # within a line
-    with pytest.raises(errors.InputError, match=rf"wrote 7 lines .* has {num_lines - 1}, .* \(nothing is imported\)"):
+    with pytest.raises(errors.InputError, match=rf"wrote 7 lines .* has {num_lines - 1}, .* \(nothing was imported\)"):
         copy.import_(cut)
     assert copy.keys() == []
     # An export of an earlier version, and one whose lines were deleted on purpose.
@@ -205,9 +205,12 @@ BAD = [
     ([HEADER, {**TEA, "text": 5}], "line 2: the field 'text' is missing, unknown or"),
     (
         [HEADER, {"document": "tea", "format": "text"}],
-        "line 2: the field 'text' is missing, unknown or of a wrong type",
+        "line 2: the field 'text' is missing, unknown or of the wrong type",
     ),
-    ([HEADER, {**TEA, "titel": "x"}], "line 2: the field 'titel' is missing, unknown or of a wrong type; a line"),
+    (
+        [HEADER, {**TEA, "titel": "x"}],
+        "line 2: the field 'titel' is missing, unknown or of the wrong type; the fields are",
+    ),
     ([HEADER, {**TEA, "text": " "}], "line 2: document 'tea' is empty"),
     ([HEADER, {**TEA, "format": "html"}], "line 2: .*format must be one of"),
     ([HEADER, {**TEA, "meta": {"n": 2**70}}], "line 2: .*must be strings, and its metadata must be JSON values"),
@@ -225,7 +228,7 @@ BAD = [
     ([HEADER, {**TEA, "vectors": [[10**400]]}], "line 2: document 'tea': vectors must be rows of"),
     ([HEADER, {"edge": "Tug", "parent": "tug", "tree": "t"}], "line 2: 'Tug' cannot be its own parent"),
     ([HEADER, {"edge": "\ud800", "parent": "tug", "tree": "t"}], "line 2: .*surrogate"),
-    ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing, unknown or of a wrong type"),
+    ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing, unknown or of the wrong type"),
     ([HEADER, {"alias": "a", "entity": "b", "kind": "c"}], "line 2: the kind of an alias must be"),
     (
         [HEADER, {"alias": "a", "entity": "b", "kind": "alias"}, {"alias": "b", "entity": "A", "kind": "merge"}],
@@ -237,7 +240,7 @@ BAD = [
 @pytest.mark.parametrize(("lines", "message"), BAD)
 def test_bad_lines_are_named(store: kvstore.Store, tmp_path: Path, lines: list, message: str) -> None:
     path = write_lines(tmp_path / "in.jsonl", *lines)
-    with pytest.raises(errors.InputError, match=rf"in.jsonl, {message}.* \(nothing is imported\)$"):
+    with pytest.raises(errors.InputError, match=rf"in.jsonl, {message}.* \(nothing was imported\)$"):
         store.import_(path)
     assert store.keys() == []
     assert store.aliases() == []
@@ -253,7 +256,7 @@ def test_batches_before_a_bad_line_stay_stored(
 ) -> None:
     monkeypatch.setattr("kvstore.database.exchange._BATCH_LINES", 3)
     lines = [{**TEA, "document": f"tea {number}"} for number in range(8)]
-    with pytest.raises(errors.InputError, match=r"line 10: not JSON.*\(lines 2 to 7 are imported\)$"):
+    with pytest.raises(errors.InputError, match=r"line 10: not JSON.*\(lines 2 to 7 were imported\)$"):
         store.import_(write_lines(tmp_path / "in.jsonl", HEADER, *lines, b"oops"))
     assert store.keys() == [f"tea {number}" for number in range(6)]
 

@@ -143,7 +143,7 @@ def test_a_page_in_anothers_place_is_noticed(env: Environment) -> None:
             ]
             view.put(table, first_key, second)
             view.put(table, second_key, first)
-            assert any("another page's number" in sentence for sentence in use_filter(view))
+            assert any("has the number of another page" in sentence for sentence in use_filter(view))
             view.abort()
 
 

@@ -241,7 +241,7 @@ def test_counts_are_those_of_allowed_documents(path: Path, tmp_path: Path) -> No
                 expected = alone.retrieve(question, using=strategy.name)
                 assert filtered.pool == expected.pool, (strategy.name, question)
                 assert filtered.context == expected.context, (strategy.name, question)
-                for name in ("recognize entities", "filter to nodes in the forest", "filter to abstracts to chunks"):
+                for name in ("recognize entities", "find nodes in the forest", "search abstracts, then chunks"):
                     evidences = (filtered, expected)
                     steps = [
                         [(step.detail, step.count) for step in evidence.steps if step.name == name]

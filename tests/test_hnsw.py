@@ -206,7 +206,9 @@ def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
     with pytest.raises(ValueError, match="does not match a graph"):
         code_graph.compare(QUERIES[0], 0, np.zeros(1, np.int64), np.ones(1, np.int64))
     without = {name: array for name, array in graph.arrays.items() if name != "starts"}
-    with pytest.raises(IndexUnavailableError, match="another version, without 'starts'; REFRESH rebuilds it"):
+    with pytest.raises(
+        IndexUnavailableError, match="another version of kvstore, without 'starts'; REFRESH rebuilds it"
+    ):
         HnswGraph(without, graph.entry_row)
 
 

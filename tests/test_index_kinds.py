@@ -248,7 +248,7 @@ def test_an_unusable_file_counts_as_missing(indexed_store: kvstore.Store, kind: 
     assert "REFRESH" in next(index.detail for index in indexed_store.indexes() if index.kind == kind)
     with index_file.open_draft(path):
         assert get_state(indexed_store, kind) == "building"
-        with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
+        with pytest.raises(errors.IndexUnavailableError, match="wait until it has finished"):
             indexed_store.refresh(get_stated_kind(kind))
 
 

@@ -579,7 +579,7 @@ def test_only_one_builds_at_a_time(filled_store: kvstore.Store) -> None:
     put_vector(filled_store, "later", 77)
     with index_file.open_draft(filled_store.path / "vectors.index"):
         assert get_status(filled_store)[0] == "building"
-        with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
+        with pytest.raises(errors.IndexUnavailableError, match="wait until it has finished"):
             filled_store.refresh("vectors")
         assert list(search_documents(filled_store, make_unit_vector(77), top=1)) == ["later"]
     assert filled_store.refresh("vectors") == ["vectors"]

@@ -419,5 +419,5 @@ def test_the_shell_explains_how_to_resume_a_build(
 
 
 def test_each_name_is_used_once() -> None:
-    with pytest.raises(errors.InputError, match="there is a structure or derivation 'lines' already"):
+    with pytest.raises(errors.InputError, match="a structure or derivation 'lines' already exists"):
         register(kvstore.registry.contract.System("others", "", indexes=(LINES_INDEX,)))

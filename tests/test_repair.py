@@ -292,7 +292,7 @@ def test_a_store_of_another_language_pipeline_version_is_recognized(
     query = "SELECT value FROM settings WHERE name = 'language_version'"
     assert store.execute(query).fetchall() == [("before",)]
     (problem,) = store.check()
-    assert "parsed by version before of the language pipeline 'en', and version " in problem
+    assert "parsed by version before of the language pipeline 'en', but version " in problem
     assert store.repair().remaining == []
     assert store.execute(query).fetchall() == [(get_language_version("en"),)]
     # A store that was made before the version was recorded.

@@ -145,7 +145,7 @@ def test_neighbours_are_one_slice_with_the_gap_between_them(filled_store: kvstor
         assert [(hit.document, hit.ordinal) for hit in (second, third)] == [("two", 3), ("one", 20)]
         step = evidence.steps[-1]
         assert (step.name, step.count) == ("take segments", 3)
-        assert "5 of 5 chunks are worth more than the penalty 0.12" in step.detail
+        assert "5 of 5 chunks worth more than the penalty 0.12" in step.detail
 
 
 def test_where_scores_fall_off_steeply_segments_are_short(filled_store: kvstore.Store) -> None:

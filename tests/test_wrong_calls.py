@@ -171,13 +171,13 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.create_index(), "create_index() is missing the argument 'kind'"),
         (
             lambda store: store.put("a", "b", "c"),
-            "put() takes 2 values without a name (key, text), not 3; pass the others by name",
+            "put() takes 2 positional arguments (key, text), not 3; pass the others by name",
         ),
         (
             lambda store: store.ingest("a", "b"),
-            "ingest() takes 1 value without a name (paths), not 2; pass the others by name",
+            "ingest() takes 1 positional argument (paths), not 2; pass the others by name",
         ),
-        (lambda store: store.get("a", "b"), "get() takes 1 value without a name (key), not 2; remove the others"),
+        (lambda store: store.get("a", "b"), "get() takes 1 positional argument (key), not 2; remove the others"),
         (
             lambda store: store.put_many({"key": "a", "text": "A."}),
             "put_many(): documents must be a sequence of mappings, not one mapping; put() stores one document",

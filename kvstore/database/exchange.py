@@ -204,7 +204,7 @@ class _ExportReader:
     def _make_error(self, line_number: int, reason: str) -> InputError:
         """Return the error for a line; its message also says which lines are imported already."""
         last_line = self._imported_line
-        progress = f"lines 2 to {last_line} are imported" if last_line > 1 else "nothing is imported"
+        progress = f"lines 2 to {last_line} were imported" if last_line > 1 else "nothing was imported"
         return InputError(f"{self._path}, line {line_number}: {reason} ({progress})")
 
 
@@ -261,9 +261,7 @@ class _Importer(_ExportReader):
             is_valid = name in fact_kind.fields and isinstance(line.get(name), fact_kind.fields[name])
             if not is_valid:
                 names = ", ".join(fact_kind.fields)
-                reason = (
-                    f"the field {name!r} is missing, unknown or of a wrong type; a line of {fact_kind.name} has {names}"
-                )
+                reason = f"the field {name!r} is missing, unknown or of the wrong type; the fields are {names}"
                 raise self._make_error(line_number, reason)
         with self._locate_errors(line_number):
             key, value = fact_kind.parse(line)

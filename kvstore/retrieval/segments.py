@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..arguments import Option
+from ..arguments import Option, format_count
 from ..structures.ranking import Ranking, assign_ranks
 from ..text.words import count_text_tokens
 
@@ -192,8 +192,9 @@ def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Se
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
     num_chunks = sum(len(segment.chunks) for segment in segments)
     return (
-        f"{num_worthwhile} of {len(joinable_ranking)} chunks are worth more than the penalty {plan.penalty:g}, "
-        f"with room for {plan.capacity:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
+        f"{num_worthwhile} of {len(joinable_ranking)} chunks worth more than the penalty {plan.penalty:g}, "
+        f"with room for {plan.capacity:.3g}; {format_count(num_longer, 'segment')} of more than one chunk, "
+        f"{format_count(num_chunks, 'chunk')} in total"
     )
 
 

@@ -311,7 +311,7 @@ class IndexWriter(ViewWriter, Indexes):
             try:
                 record = old_indexes.get(kind)
             except CorruptionError as error:
-                yield f"the options of the index {kind.name!r}: {error}; state them again with CREATE INDEX"
+                yield f"the options of index {kind.name!r} cannot be read ({error}); set them again with CREATE INDEX"
                 continue
             new_record = None if record is None else kind.renew_record(record)
             if new_record is None:

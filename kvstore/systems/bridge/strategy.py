@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...arguments import Option
+from ...arguments import Option, format_count
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, LoadedChunk
 from ...retrieval.query import Query, evidence_of, option
@@ -43,11 +43,7 @@ class BridgeStrategy:
         pool = _collect_candidates(query, entities, max_candidates) if entities else None
         if pool is None or not pool.has_specific_entities:
             ranking = rank_by_vector(query, query.reach)
-            reason = (
-                "its entities are in too many chunks, or in no abstract"
-                if entities
-                else "none of its entities is known"
-            )
+            reason = "its entities are in no abstract, or in too many" if entities else "none of its entities is known"
             with query.trace.step("no entity known" if not entities else "no specific entity") as step:
                 step.detail = "dense search over all chunks instead"
             return evidence_of(query, self.name, ranking, paths=f"near the question ({reason})", pool=num_chunks)
@@ -68,9 +64,11 @@ def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_ch
     Records a step for EXPLAIN.
     """
     request = CandidateRequest(entities, query.depth, max_chunks, query.vector, query.allowed)
-    with query.trace.step("filter to abstracts to chunks") as step:
+    with query.trace.step("search abstracts, then chunks") as step:
         pool = query.reading.fetch(request)
-        step.detail = f"{pool.num_abstracts} abstracts at depth {query.depth}, pool capped at {max_chunks} chunks"
+        step.detail = (
+            f"{format_count(pool.num_abstracts, 'abstract')} at depth {query.depth}, pool capped at {max_chunks} chunks"
+        )
         step.count = len(pool.chunks)
     return pool
 

@@ -51,7 +51,7 @@ class CftStrategy:
             record_recognized_entities(query, entities, recognition)
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in entity.identity.names] for entity in entities]
-        with query.trace.step("filter to nodes in the forest") as step:
+        with query.trace.step("find nodes in the forest") as step:
             relation_texts = reader.fetch(Relations(names, _MAX_NODES, relatives))
             node_counts = [
                 f"{entity.key} ({count})" for entity, count in zip(entities, relation_texts.node_counts, strict=True)
