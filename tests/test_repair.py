@@ -195,7 +195,7 @@ def test_a_store_with_a_damaged_change_buffer_opens_and_is_repaired(tmp_path: Pa
         (tables.STATED_EDGES, "the user's edge between tree nodes"),
         (tables.ALIASES, "the alias "),
         (tables.TRIPLES, "the triples of document"),
-        (tables.INDEXES, "the options of the index 'units'"),
+        (tables.INDEXES, "the options of index 'units'"),
     ],
 )
 def test_damaged_statements_of_a_user_are_lost_and_reported(store: kvstore.Store, table: str, lost: str) -> None:
