@@ -250,17 +250,23 @@ class StoreConnection:
         return self.cursor().execute(sql, parameters)
 
     def commit(self) -> None:
-        """Make the changes since the last commit durable and visible. Does nothing if there are none."""
+        """Make the changes since the last commit durable and visible. Does nothing if there are none.
+
+        Raises OperationalError if another thread made them: only that thread can end its transaction.
+        """
         self._end_transaction("COMMIT")
 
     def rollback(self) -> None:
-        """Undo the changes since the last commit. Does nothing if there are none."""
+        """Undo the changes since the last commit. Does nothing if there are none.
+
+        Raises OperationalError if another thread made them: only that thread can end its transaction.
+        """
         self._end_transaction("ROLLBACK")
 
     def _end_transaction(self, statement: str) -> None:
-        """Run ``statement``, COMMIT or ROLLBACK, if a transaction is open."""
+        """Run ``statement``, COMMIT or ROLLBACK, if a transaction is open; it is an error in another thread."""
         self._require_open()
-        if self.session.in_transaction:
+        if self.session.in_transaction or self.session._other_transaction_thread is not None:
             with _ErrorTranslation():
                 self.session.execute(statement)
 

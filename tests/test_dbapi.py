@@ -178,6 +178,19 @@ def test_the_timeout_of_a_connection_to_an_open_store_applies(store: kvstore.Sto
             dbapi.connect(store, timeout=timeout)  # type: ignore[arg-type]
 
 
+def test_another_thread_cannot_end_a_transaction(store: kvstore.Store) -> None:
+    connection = dbapi.connect(store)
+    with ThreadPoolExecutor() as threads:
+        threads.submit(connection.commit).result()  # there is nothing to commit
+        connection.execute("INSERT DOCUMENT 'a' TEXT 'The harbour.'")
+        for end in (connection.commit, connection.rollback):
+            error = threads.submit(end).exception()
+            assert isinstance(error, dbapi.OperationalError) and "no transaction is open in this thread" in str(error)
+    assert store.get("a") is None
+    connection.commit()
+    assert store.get("a") is not None
+
+
 def test_a_connection_may_be_a_session_of_an_open_store(store: kvstore.Store) -> None:
     connection = dbapi.connect(store)
     connection.execute("SET top = 3")
