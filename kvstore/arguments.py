@@ -199,7 +199,7 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
 
 def check_text(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a text that can be encoded as UTF-8."""
-    if expected := _describe_text_error(value):
+    if expected := _expect_text(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
@@ -227,12 +227,12 @@ def to_plain_value(value: Any) -> Any:
 
 def is_text(value: object) -> bool:
     """True if ``value`` is a text that can be encoded as UTF-8."""
-    return _describe_text_error(value) is None
+    return _expect_text(value) is None
 
 
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a valid file path."""
-    if expected := _describe_path_error(value):
+    if expected := _expect_path(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
@@ -241,7 +241,7 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
 
     Raises ArgumentError if it is not a whole number.
     """
-    if expected := _describe_integer_error(value):
+    if expected := _expect_integer(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
     max_value = _MAX_INTEGER if high is None else high
     if not low <= value <= max_value:
@@ -252,7 +252,7 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
 
 def check_number(name: str, value: Any) -> None:
     """Raise ArgumentError for a value that is not a number, is NaN, or is an integer of more than 308 digits."""
-    if expected := _describe_number_error(value):
+    if expected := _expect_number(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
@@ -338,15 +338,15 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
         """Return None if any check accepts a value, else a description of the expected kinds."""
         if value is None and "None" in kinds:
             return None
-        if isinstance(value, str) and _describe_path_error in checks:  # the only kind that text can be
-            return _describe_path_error(value)
+        if isinstance(value, str) and _expect_path in checks:  # the only kind that text can be
+            return _expect_path(value)
         expected_kinds = [check(value) for check in checks]
         return None if None in expected_kinds else " or ".join(map(str, expected_kinds))
 
     return check_any
 
 
-def _describe_text_error(value: Any) -> str | None:
+def _expect_text(value: Any) -> str | None:
     """Return None if a value is a text that can be encoded as UTF-8, else a description of what was expected."""
     if not isinstance(value, str):
         return "text"
@@ -358,7 +358,7 @@ def _describe_text_error(value: Any) -> str | None:
     return None
 
 
-def _describe_path_error(value: Any) -> str | None:
+def _expect_path(value: Any) -> str | None:
     """Return None if a value is a valid path of a file, else a description of what was expected."""
     if not isinstance(value, (str, os.PathLike)):
         return "a path"
@@ -383,7 +383,7 @@ def is_representable(value: int) -> bool:
     return bool(abs(value) < _MAX_REPRESENTABLE)
 
 
-def _describe_integer_error(value: Any) -> str | None:
+def _expect_integer(value: Any) -> str | None:
     """Return None if a value is a whole number of at most 308 digits, else a description of what was expected.
 
     True and False are not numbers here.
@@ -397,7 +397,7 @@ def _describe_integer_error(value: Any) -> str | None:
     return "a whole number" if isinstance(value, bool) else None
 
 
-def _describe_number_error(value: Any) -> str | None:
+def _expect_number(value: Any) -> str | None:
     """Return None if a value is a valid number, else a description of what was expected.
 
     NaN, True, False and whole numbers of more than 308 digits are not valid.
@@ -409,17 +409,17 @@ def _describe_number_error(value: Any) -> str | None:
     return "a number" if math.isnan(value) else None
 
 
-def _describe_mapping_error(value: Any) -> str | None:
+def _expect_mapping(value: Any) -> str | None:
     """Return None if a value is a mapping, else a description of what was expected."""
     return None if isinstance(value, Mapping) else "a mapping of names to values"
 
 
-def _describe_sequence_error(value: Any) -> str | None:
+def _expect_sequence(value: Any) -> str | None:
     """Return None if a value is a sequence other than a text, else a description of what was expected."""
     return None if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else "a sequence, such as a list"
 
 
-def _describe_iterable_error(value: Any) -> str | None:
+def _expect_iterable(value: Any) -> str | None:
     """Return None if a value is an iterable other than a text, else a description of what was expected."""
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
@@ -428,11 +428,11 @@ def _describe_iterable_error(value: Any) -> str | None:
 _PLAIN_TYPES = frozenset({str, int, bool, bytes, type(None), dict, list})
 
 _CHECKS: dict[str, ArgumentCheck] = {
-    "str": _describe_text_error,
-    "os.PathLike": _describe_path_error,
-    "int": _describe_integer_error,
-    "float": _describe_number_error,
-    "Mapping": _describe_mapping_error,
-    "Sequence": _describe_sequence_error,
-    "Iterable": _describe_iterable_error,
+    "str": _expect_text,
+    "os.PathLike": _expect_path,
+    "int": _expect_integer,
+    "float": _expect_number,
+    "Mapping": _expect_mapping,
+    "Sequence": _expect_sequence,
+    "Iterable": _expect_iterable,
 }
