@@ -307,7 +307,7 @@ class StoreCursor(ClosedOnExit):
         #: The number of rows or of changed documents, or -1 if unknown.
         self.rowcount = -1
         self._result: Cursor | None = None
-        self._closed = False
+        self._is_closed = False
 
     @property
     def description(self) -> tuple[tuple[str, str | None, None, None, None, None, None], ...] | None:
@@ -415,12 +415,12 @@ class StoreCursor(ClosedOnExit):
         """Discard the remaining rows. A closed cursor cannot run statements."""
         if self._result is not None:
             self._result.close()
-        self._result, self._closed = None, True
+        self._result, self._is_closed = None, True
 
     def _require_open(self) -> None:
         """Raise InterfaceError if the cursor or its connection is closed."""
         self.connection._require_open()
-        if self._closed:
+        if self._is_closed:
             raise InterfaceError("the cursor is closed; cursor() returns another")
 
 

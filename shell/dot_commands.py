@@ -87,7 +87,7 @@ def _split_first_word(text: str) -> list[str]:
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     word = lexer.get_token()  # reads no further than the character after the word
-    return [argument for argument in (word, lexer.instream.read().strip()) if argument]
+    return [argument for argument in (word, lexer.instream.read(-1).strip()) if argument]
 
 
 def find_command(name: str) -> Command:

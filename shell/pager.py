@@ -35,7 +35,7 @@ class PagedStream:
         self._terminal = terminal
         self._command = command
         self._lines_left = shutil.get_terminal_size().lines - 2  # room for the prompt and the statement's message
-        self._pending: list[str] = []  # the text held so far
+        self._held_texts: list[str] = []  # the text held so far
         self._pager: subprocess.Popen[str] | None = None
 
     def write(self, text: str) -> int:
@@ -46,7 +46,7 @@ class PagedStream:
         text = mask_lines(text)
         if self._pager is not None and self._pager.stdin is not None:
             return self._pager.stdin.write(text)
-        self._pending.append(text)
+        self._held_texts.append(text)
         self._lines_left -= text.count("\n")
         if self._lines_left < 0:
             # Run through the system's shell, because $PAGER may contain options.
@@ -56,7 +56,7 @@ class PagedStream:
 
     def _flush_pending(self) -> None:
         """Write the held text to the pager, or to the terminal if no pager runs."""
-        pending, self._pending = self._pending, []
+        pending, self._held_texts = self._held_texts, []
         stream = self._terminal if self._pager is None else self._pager.stdin
         if stream is not None:
             stream.write("".join(pending))

@@ -44,7 +44,7 @@ class SystemWatcher:
     def __init__(self, folders: Sequence[Path], excluded: Path, quiet_seconds: float) -> None:
         """Watch ``folders`` without ``excluded``; report a change after ``quiet_seconds`` without another."""
         self._folders = folders
-        self._excluded = f"{excluded.resolve()}{os.sep}"
+        self._excluded_path = f"{excluded.resolve()}{os.sep}"
         self._quiet_seconds = quiet_seconds
         self._start()
 
@@ -69,7 +69,7 @@ class SystemWatcher:
         self._known_identities = self._list_identities()
         self._change_sets: Iterator[set[Any]] = watch(
             *(folder.resolve() for folder in self._folders if folder.is_dir()),
-            watch_filter=lambda _, path: not path.startswith(self._excluded),
+            watch_filter=lambda _, path: not path.startswith(self._excluded_path),
             debounce=int(1000 * _MAX_QUIET_WAIT),
             step=max(1, int(1000 * self._quiet_seconds)),
             rust_timeout=int(1000 * _WAKE_SECONDS),
@@ -96,7 +96,7 @@ class PollingWatcher:
         Each wait takes ``interval`` seconds; a change is reported after ``quiet_seconds`` without another.
         """
         self._folders = folders
-        self._excluded = os.path.realpath(excluded)
+        self._excluded_path = os.path.realpath(excluded)
         self._quiet_seconds = quiet_seconds
         self._interval = interval
         self._last_states = self._scan_folders()
@@ -127,7 +127,7 @@ class PollingWatcher:
         for top in self._folders:
             for folder, inner_names, names in os.walk(top):
                 inner_names[:] = [
-                    name for name in inner_names if os.path.realpath(os.path.join(folder, name)) != self._excluded
+                    name for name in inner_names if os.path.realpath(os.path.join(folder, name)) != self._excluded_path
                 ]
                 for name in names:
                     path = os.path.join(folder, name)

@@ -46,7 +46,7 @@ def forget_plugins() -> None:
     """Clear the caches of plugins, as in a new process."""
     entry_points._scan_packages.cache_clear()
     for group in (EMBEDDERS, READERS, STRATEGY_PLUGINS, cli.installed_plugins):  # type: ignore[attr-defined]
-        group._loaded.clear()
+        group._loaded_plugins.clear()
 
 
 @pytest.fixture

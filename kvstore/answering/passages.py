@@ -309,7 +309,7 @@ class _ContextAnnotator:
         self._at_section_start = True
         self._block_sizes = Counter(element.block_index for element in elements if isinstance(element, Snippet))
         self._attributions = _find_attributions(text, elements)
-        self._previous: Snippet | None = None
+        self._previous_snippet: Snippet | None = None
         #: The caption of the table or quoted mail that the current snippet is in.
         self._caption = ""
         #: A question that opens a paragraph, and acts as the heading of its reply; and the first snippet of the reply.
@@ -328,7 +328,7 @@ class _ContextAnnotator:
         display it with the snippet before it (``needs_previous``) or the subject of its pronoun (``needs_subject``).
         Snippets must be given in order.
         """
-        previous = self._previous
+        previous = self._previous_snippet
         opens_block = previous is None or previous.block_index != snippet.block_index
         snippet.is_question |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
         self._update_open_question(snippet, opens_block)
@@ -353,7 +353,7 @@ class _ContextAnnotator:
         snippet.caption = self._caption
         # An answer is not understood without its question.
         snippet.needs_previous |= question is not None and question is previous
-        self._at_section_start, self._previous = False, snippet
+        self._at_section_start, self._previous_snippet = False, snippet
 
     def _update_open_question(self, snippet: Snippet, opens_block: bool) -> None:
         """Remember ``snippet`` if it is a question that a reply can follow, or the first snippet of the reply.
@@ -365,7 +365,7 @@ class _ContextAnnotator:
         if snippet.is_question:
             has_reply = snippet.kind == "table" or opens_block or question is not None
             self._open_question = snippet if has_reply else None
-        elif question is not None and question is self._previous:
+        elif question is not None and question is self._previous_snippet:
             self._reply = snippet
         elif (
             question is not None and self._reply is not None and _ends_reply(self._text, question, self._reply, snippet)

@@ -82,7 +82,7 @@ class Changes:
         state.counters, state.entities, state.mentions = self.counters, self._entities, self._mentions
         state.forest, state.filter = self.forest, self.filter
         self._contents.share_writers(state)
-        self._unlinked: UnlinkedDocuments | None = None
+        self._unlinked_documents: UnlinkedDocuments | None = None
         self._maintainers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
     @pause_collection()
@@ -95,11 +95,11 @@ class Changes:
         """
         only_adds_documents = self._only_adds_documents(pending)
         if not only_adds_documents:
-            if self._unlinked is not None:
-                self._link_unlinked(self._unlinked)
+            if self._unlinked_documents is not None:
+                self._link_unlinked(self._unlinked_documents)
             expect_more = False
-        if expect_more and self._unlinked is None:
-            self._unlinked = UnlinkedDocuments()
+        if expect_more and self._unlinked_documents is None:
+            self._unlinked_documents = UnlinkedDocuments()
         linker = Linker(self.state, self._mentions, self._fingerprints)
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
@@ -116,7 +116,7 @@ class Changes:
         self._write_new(pending, ids, context, names)
         self._update_structures(linker)
         # Most terms occur in every batch, so the postings of documents that are linked later are written less often.
-        if self._unlinked is None or self._unlinked.begin_flush_if_due():
+        if self._unlinked_documents is None or self._unlinked_documents.begin_flush_if_due():
             self._contents.postings.flush()
         self._contents.flush_vectors()
 
@@ -188,8 +188,8 @@ class Changes:
         self.counters.introductions += len(extracted.introductions)
         if extracted.relations:
             self._store_relations(extracted, record.id, ids, linker)
-        if self._unlinked is not None:
-            self._unlinked.add(record.id, extracted.language, record.chunk_count)
+        if self._unlinked_documents is not None:
+            self._unlinked_documents.add(record.id, extracted.language, record.chunk_count)
         else:
             chunks = ((draft.text, draft.section) for draft in extracted.chunks)
             linker.link_document(record, sections, chunks, extracted.parts, extracted.language)
@@ -197,7 +197,7 @@ class Changes:
     @property
     def can_defer_linking(self) -> bool:
         """True if no document of the store is linked yet, so new documents can be linked after the last has arrived."""
-        return self._unlinked is not None or not self.counters.documents
+        return self._unlinked_documents is not None or not self.counters.documents
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
         """True if the changes only add documents to a store that has no linked documents yet.
@@ -214,7 +214,7 @@ class Changes:
 
         Their texts are read from the store again.
         """
-        self._unlinked = None
+        self._unlinked_documents = None
         read_derived_parts = make_parts_reader(self.state)
         for documents in unlinked.batches:
             linker = Linker(self.state, self._mentions, self._fingerprints)
@@ -251,9 +251,9 @@ class Changes:
 
         Documents whose linking to the names in them was deferred are linked first.
         """
-        if self._unlinked is not None:
+        if self._unlinked_documents is not None:
             with pause_collection():
-                self._link_unlinked(self._unlinked)
+                self._link_unlinked(self._unlinked_documents)
         self.filter.flush()
         self.counters.save(self._view)
 
@@ -351,5 +351,5 @@ class Changes:
         ids_by_key = dict(zip(new_keys, new_ids, strict=True))
         ids = names.write_records(ids_by_key)
         self._entities.put_names(ids_by_key)
-        linker.link_new_names(ids_by_key, in_stored_chunks=self._unlinked is None)
+        linker.link_new_names(ids_by_key, in_stored_chunks=self._unlinked_documents is None)
         return ids

@@ -70,7 +70,7 @@ class PluginGroup(Generic[Converted]):
         self._kind = kind
         self._get_reserved_names = get_reserved_names
         self._convert = convert
-        self._loaded: dict[str, tuple[Plugin, Converted | None]] = {}  # by name; None: the plugin has a problem
+        self._loaded_plugins: dict[str, tuple[Plugin, Converted | None]] = {}  # by name; None: the plugin has a problem
 
     def get(self, name: str) -> Converted | None:
         """Return the object of the plugin with this name; None if no package has one, or if the name is kvstore's own.
@@ -105,7 +105,7 @@ class PluginGroup(Generic[Converted]):
 
         A plugin with a problem has no object (None). Each plugin is loaded only once.
         """
-        if name not in self._loaded:
+        if name not in self._loaded_plugins:
             entry_points = _get_entry_points()[self._kind][name]
             plugin, value = Plugin(self._kind, name, *_get_package(entry_points[0])), None
             try:
@@ -114,8 +114,8 @@ class PluginGroup(Generic[Converted]):
                 plugin = replace(plugin, problem=str(error))
             except (Exception, SystemExit) as error:  # importing another package's module can raise anything
                 plugin = replace(plugin, problem=format_error(error))
-            self._loaded[name] = plugin, value
-        return self._loaded[name]
+            self._loaded_plugins[name] = plugin, value
+        return self._loaded_plugins[name]
 
     def _convert_entry_point(self, plugin: Plugin, entry_points: Collection[EntryPoint]) -> Converted:
         """Import and convert the object of a plugin; ``entry_points`` are all entry points of its name.

@@ -195,7 +195,7 @@ class _ReceivedText:
         """Create a filter that replaces ``secret`` (an API key), unless it is empty, with stars."""
         self._secret = secret
         #: The end of the text, which more text can change.
-        self._pending = ""
+        self._pending_text = ""
         #: The number of characters of ``_pending`` that were returned already.
         self._num_returned = 0
 
@@ -206,7 +206,7 @@ class _ReceivedText:
         characters of the secret is returned at once, because common words can end with it; ``_pending`` still begins
         with it, and ``_num_returned`` counts the characters of ``_pending`` that were returned.
         """
-        text = self._pending + text
+        text = self._pending_text + text
         returned_end = self._num_returned
         if self._secret:
             # The beginning of the first secret may have been returned already; the stars replace the rest of it.
@@ -219,13 +219,13 @@ class _ReceivedText:
         num_unsafe = overlap if overlap > _MAX_PREFIX_SHOWN else int(ends_in_half_pair)
         safe_end = max(returned_end, len(text) - num_unsafe)
         pending_start = len(text) - max(overlap, num_unsafe)
-        self._pending = text[pending_start:]
+        self._pending_text = text[pending_start:]
         self._num_returned = safe_end - pending_start
         return join_surrogates(text[returned_end:safe_end])
 
     def flush(self) -> str:
         """Return the text that was held back because more text could change it; call it at the end of the answer."""
-        return join_surrogates(self._pending[self._num_returned :])
+        return join_surrogates(self._pending_text[self._num_returned :])
 
 
 class _ReasoningSplitter:

@@ -23,7 +23,7 @@ class LoopDetector:
 
     def __init__(self) -> None:
         """Create a detector that has received no text."""
-        self._partial: list[str] = []  # texts of the last word, to which the next text can add
+        self._last_word_parts: list[str] = []  # texts of the last word, to which the next text can add
         self._tokens: list[str] = []
         #: For each sequence of tokens, the number of its occurrences and the end of the last.
         self._occurrences: dict[tuple[str, ...], tuple[int, int]] = {}
@@ -37,10 +37,10 @@ class LoopDetector:
         while end and (text[end - 1].isalnum() or text[end - 1] == "_"):
             end -= 1
         if not end:
-            self._partial.append(text)
+            self._last_word_parts.append(text)
             return False
-        complete = "".join([*self._partial, text[:end]])
-        self._partial = [text[end:]]
+        complete = "".join([*self._last_word_parts, text[:end]])
+        self._last_word_parts = [text[end:]]
         return any(map(self.add_token, _TOKEN_PATTERN.findall(complete)))
 
     def add_token(self, token: str) -> bool:

@@ -230,11 +230,11 @@ class LazyIndexFile(Generic[Content]):
         self.path = path
         #: The reason why no content is available, or why no file could be built; empty if all is well.
         self.problem = ""
-        self._read = read
+        self._read_content = read
         self._load_lock = threading.Lock()
         #: The stamp (:func:`_compute_stamp`) and the content of the file that was read; both None before the first
         #: check.
-        self._loaded: tuple[_FileStamp | None, Content | None] = None, None
+        self._stamp_and_content: tuple[_FileStamp | None, Content | None] = None, None
 
     def get(self) -> Content | None:
         """Return the content of the file that is at the path now; None if there is no usable file.
@@ -243,7 +243,7 @@ class LazyIndexFile(Generic[Content]):
         While another thread reads a file that replaced the cached one, the cached content is returned.
         """
         stamp = _compute_stamp(self.path)
-        loaded_stamp, content = self._loaded
+        loaded_stamp, content = self._stamp_and_content
         if stamp == loaded_stamp:
             return content
         # While one thread reads a new file (another inode), the others use the old one, which still exists without a
@@ -256,20 +256,20 @@ class LazyIndexFile(Generic[Content]):
                 self._load(stamp)
             finally:
                 self._load_lock.release()
-        _, content = self._loaded
+        _, content = self._stamp_and_content
         return content
 
     @property
     def exists(self) -> bool:
         """True if a file, usable or not, was at the path at the last check."""
-        loaded_stamp, _ = self._loaded
+        loaded_stamp, _ = self._stamp_and_content
         return loaded_stamp is not None
 
     def reject(self, problem: str) -> None:
         """Drop the content that was read, because of ``problem``; :meth:`get` returns None until the file changes."""
         with self._load_lock:
-            loaded_stamp, _ = self._loaded
-            self._loaded = loaded_stamp, None
+            loaded_stamp, _ = self._stamp_and_content
+            self._stamp_and_content = loaded_stamp, None
             self.problem = problem
 
     def _load(self, stamp: _FileStamp | None) -> None:
@@ -277,18 +277,18 @@ class LazyIndexFile(Generic[Content]):
 
         The stamp (:func:`_compute_stamp`) identifies this version of the file.
         """
-        loaded_stamp, _ = self._loaded
+        loaded_stamp, _ = self._stamp_and_content
         if stamp == loaded_stamp:
             return  # another thread has read it meanwhile
         content = None
         self.problem = ""
         try:
-            content = self._read(self.path)
+            content = self._read_content(self.path)
         except FileNotFoundError:  # removed since the stamp was computed
             stamp = None
         except IndexUnavailableError as error:
             self.problem = str(error)
-        self._loaded = stamp, content
+        self._stamp_and_content = stamp, content
 
 
 def _compute_stamp(path: Path) -> _FileStamp | None:

@@ -47,13 +47,13 @@ class RestrictedState(State):
         """Restrict ``state`` to the documents that the query allows; the new state is closed with ``state``."""
         super().__init__(state.lmdb, state.settings, state.open_indexes)
         self.allowed: AllowedDocuments = allowed
-        self._unrestricted = state
+        self._unrestricted_state = state
         state.restricted_states.add(self)
 
     @property
     def unrestricted(self) -> State:
         """The same state without the condition on documents."""
-        return self._unrestricted
+        return self._unrestricted_state
 
     @cached_property
     def documents(self) -> Documents:

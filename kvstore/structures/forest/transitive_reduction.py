@@ -90,7 +90,7 @@ class TransitiveReduction:
         """
         self._forest = _CachedForest(view)
         self._counters = counters
-        self._work: Counter[int] = Counter()  # by tree, in visited nodes
+        self._work_by_tree: Counter[int] = Counter()  # by tree, in visited nodes
         self._deferred_trees: set[int] = set()  # see :meth:`classify_deferred_trees`
         self._tree = 0  # the tree that work is counted for
         #: The change in the number of accepted edges from one entity to another since the last call to
@@ -167,7 +167,7 @@ class TransitiveReduction:
                 if status != statuses[edge]:
                     self._delete_edge_status(*edge, statuses[edge])
                     self._put_edge_status(*edge, status)
-        self._work.clear()
+        self._work_by_tree.clear()
         self._deferred_trees.clear()
         pair_counts, self._pair_counts = self._pair_counts, Counter()
         return pair_counts
@@ -179,7 +179,7 @@ class TransitiveReduction:
         for this tree.
         """
         self._tree = tree = self._forest.get_node(node).tree
-        if self._work[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
+        if self._work_by_tree[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
             self._deferred_trees.add(tree)
         return tree in self._deferred_trees
 
@@ -240,7 +240,7 @@ class TransitiveReduction:
         form several components, or no cycle. Stores the new statuses, and which of the edges are on a cycle.
         """
         forest = self._forest
-        self._work[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)
+        self._work_by_tree[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)
         cycle_edges = find_cycle_edges(edges)
         for edge in edges:
             if edge not in cycle_edges:
@@ -338,7 +338,7 @@ class TransitiveReduction:
 
     def _pop_node(self, queue: deque[int]) -> int:
         """Remove and return the next node of a search, and count it as work in the tree."""
-        self._work[self._tree] += 1
+        self._work_by_tree[self._tree] += 1
         return queue.popleft()
 
     # -- Writes

@@ -321,7 +321,7 @@ class VectorWriter(Vectors):
         """Create a writer of the vectors of ``space``, with ``dimension`` components, in a write transaction."""
         super().__init__(view, dimension, space)
         self._write_view = view
-        self._dirty: dict[int, _VectorBlock] = {}  # changed blocks, by number
+        self._changed_blocks: dict[int, _VectorBlock] = {}  # by number
         self._blocks_with_room: list[int] | None = None  # blocks with free rows; None: not listed yet
 
     def add(self, id: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
@@ -335,7 +335,7 @@ class VectorWriter(Vectors):
             buffer = bytearray(self._block_size)
             block = self._block_type(buffer, self.dimension, self._rows_per_block)
             block.ids[:] = FREE_ID
-            self._dirty[next_block] = block
+            self._changed_blocks[next_block] = block
             self._blocks_with_room.append(next_block)
         block_number = self._blocks_with_room[-1]
         block = self._get_private_block(block_number)
@@ -352,9 +352,9 @@ class VectorWriter(Vectors):
 
         Blocks that this transaction has changed are filled first, then the blocks with the lowest numbers.
         """
-        changed_blocks = [number for number, block in self._dirty.items() if (block.ids == FREE_ID).any()]
+        changed_blocks = [number for number, block in self._changed_blocks.items() if (block.ids == FREE_ID).any()]
         listed_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
-        return [*(number for number in reversed(listed_blocks) if number not in self._dirty), *changed_blocks]
+        return [*(number for number in reversed(listed_blocks) if number not in self._changed_blocks), *changed_blocks]
 
     def remove(self, block_number: int, row: int) -> None:
         """Remove the vector in a row of a block; a later vector can take the row."""
@@ -393,7 +393,7 @@ class VectorWriter(Vectors):
         """Write the changed blocks of vectors to the transaction, remove empty ones, and record their free rows."""
         changed_blocks: dict[bytes, bytes | bytearray | None] = {}
         free_counts: dict[bytes, bytes | bytearray | None] = {}
-        for block_number, block in self._dirty.items():
+        for block_number, block in self._changed_blocks.items():
             key = records.encode_u32(block_number)
             num_free = int(np.count_nonzero(block.ids == FREE_ID))
             is_full, is_empty = num_free == 0, num_free == self._rows_per_block
@@ -417,14 +417,14 @@ class VectorWriter(Vectors):
         for table, changes in ((self.space.blocks, changed_blocks), (self.space.free_rows, free_counts)):
             if changes:
                 self._write_view.change_many(table, changes)
-        self._dirty.clear()
+        self._changed_blocks.clear()
         self._blocks_with_room = None
 
     def gather(self, locations: VectorLocations) -> Matrix:
         """Return the vectors at (block, row) locations; changed blocks are read from memory."""
-        if not self._dirty:
+        if not self._changed_blocks:
             return super().gather(locations)
-        blocks = [(self._dirty.get(int(block_number)), int(row)) for block_number, row in locations]
+        blocks = [(self._changed_blocks.get(int(block_number)), int(row)) for block_number, row in locations]
         vectors = np.empty((len(locations), self.dimension), np.float32)
         stored_indexes = [index for index, (block, _) in enumerate(blocks) if block is None]
         vectors[stored_indexes] = super().gather([locations[index] for index in stored_indexes])
@@ -435,19 +435,19 @@ class VectorWriter(Vectors):
 
     def _get_block(self, block_number: int) -> _VectorBlock:
         """Return a block of vectors, including changes that are not written yet."""
-        return self._dirty.get(block_number) or super()._get_block(block_number)
+        return self._changed_blocks.get(block_number) or super()._get_block(block_number)
 
     def _get_private_block(self, block_number: int) -> _VectorBlock:
         """Return the private copy of a block of vectors, created on first use; :meth:`flush` writes its changes.
 
         Raises CorruptionError if the block is missing or damaged.
         """
-        block = self._dirty.get(block_number)
+        block = self._changed_blocks.get(block_number)
         if block is None:
             value = self._view.get(self.space.blocks, records.encode_u32(block_number))
             if value is None:
                 raise self._make_missing_error(block_number)
-            block = self._dirty[block_number] = self._open_block(bytearray(value), block_number)
+            block = self._changed_blocks[block_number] = self._open_block(bytearray(value), block_number)
         return block
 
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:

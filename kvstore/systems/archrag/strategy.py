@@ -43,13 +43,13 @@ class _ChunkSource:
 
 @dataclass
 class _NearestLayers:
-    """The nearest nodes of every layer: ``nearest[0]`` are entities, the others communities, from the finest level.
+    """The nearest nodes of every layer, with their cosines: ``nearest_nodes[0]`` are entities, the others communities.
 
-    ``levels`` is the number of levels of communities in the store.
+    The communities are ordered from the finest level. ``levels`` is the number of levels of communities in the store.
     """
 
     levels: int
-    nearest: list[RankedNodes]
+    nearest_nodes: list[RankedNodes]
 
     def format_layer(self, layer: int) -> str:
         """Return the name of a layer for EXPLAIN: 0 is the entities, 1 the finest level of communities, and so on."""
@@ -86,7 +86,7 @@ class ArchragStrategy:
         layers = self._find_nearest_nodes(query)
         report_share = option(query, self, "reports")
         with query.trace.step("reports of communities") as step:
-            community_layers = layers.nearest[1:]  # without layer 0, which has the entities
+            community_layers = layers.nearest_nodes[1:]  # without layer 0, which has the entities
             layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(community_layers)}
             candidates = [
                 layers.build_report_candidate(community, layer) for community, layer in layers_by_community.items()
@@ -146,7 +146,8 @@ class ArchragStrategy:
             chunk_sources = _find_chunk_sources(query, layers)
             candidates = np.array(sorted(chunk_sources), np.uint64)
             candidates = candidates[query.mask_allowed(candidates)]
-            step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(candidates)
+            num_nodes = sum(map(len, layers.nearest_nodes))
+            step.detail, step.count = f"of {num_nodes} entities and communities", len(candidates)
         hybrid = search_hybrid(query, extra_chunks=candidates)
         link_weight = option(query, self, "share")
         link_scores = [
@@ -176,7 +177,7 @@ class ArchragStrategy:
         layers = self._find_nearest_nodes(query)
         candidates = [
             [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]
-            for layer, ranked_nodes in enumerate(layers.nearest[1:], 1)  # without layer 0, which has the entities
+            for layer, ranked_nodes in enumerate(layers.nearest_nodes[1:], 1)  # without layer 0, which has the entities
         ]
         # The reports of all layers are read together, and then taken in the order of the candidates.
         community_ids = [candidate.community for candidate in chain.from_iterable(candidates)]
@@ -205,8 +206,9 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
     The cosine of a node with the question is divided by the best cosine of its layer.
     """
     chunk_sources: dict[int, _ChunkSource] = {}
-    linked_chunks = query.reading.fetch(LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
-    for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
+    nodes_by_layer = [[node for node, _ in nearest] for nearest in layers.nearest_nodes]
+    linked_chunks = query.reading.fetch(LinkedChunks(nodes_by_layer))
+    for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest_nodes, linked_chunks, strict=True)):
         for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
             _, best_cosine = nearest[0]
             relative_cosine = max(0.0, cosine) / (best_cosine or 1.0)  # 0 cannot be a divisor

@@ -112,16 +112,16 @@ class _CommunityScoring:
     """Scores the communities with documents that match the query's condition, and chunks in no community.
 
     ``rarities`` has the rarity (IDF) of each term in the question. ``allowed`` is the mask of the communities with
-    matching documents (None: all). ``unassigned`` are matching chunks that are reported apart from the communities:
-    nearby chunks in no community, nearest first, then ``newer_chunks``. ``num_omitted`` is the number of further such
-    chunks.
+    matching documents (None: all). ``unassigned_chunks`` are matching chunks that are reported apart from the
+    communities: nearby chunks in no community, nearest first, then ``newer_chunks``. ``num_omitted`` is the number of
+    further such chunks.
     """
 
     query: Query
     rarities: Mapping[str, float]
     allowed: npt.NDArray[np.bool_] | None
     newer_chunks: frozenset[int]
-    unassigned: list[int]
+    unassigned_chunks: list[int]
     num_omitted: int
 
     @classmethod
@@ -142,8 +142,8 @@ class _CommunityScoring:
         placement = reader.fetch(UnassignedChunks(near_chunks=[chunk for chunk, _ in near_ranking]))
         # An overview, or a report that fills a limit of tokens, covers many chunks. Else the nearest are sufficient.
         covers_many = query.within is not None or query.asks_for_overview
-        unassigned = placement.unassigned[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
-        num_omitted = len(placement.unassigned) - len(unassigned)
+        unassigned = placement.unassigned_chunks[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
+        num_omitted = len(placement.unassigned_chunks) - len(unassigned)
         return cls(query, rarities, placement.allowed, placement.newer_chunks, unassigned, num_omitted)
 
     def score_children(self, parents: IntArray | None) -> ScoredCommunities:
@@ -155,9 +155,9 @@ class _CommunityScoring:
 
         There must be at least one such chunk.
         """
-        ids = np.array(self.unassigned, np.uint64)
+        ids = np.array(self.unassigned_chunks, np.uint64)
         all_cosines, texts = self.query.reading.fetch(
-            CosineRequest(ids, self.query.vector), ChunkTexts(self.unassigned if self.rarities else [])
+            CosineRequest(ids, self.query.vector), ChunkTexts(self.unassigned_chunks if self.rarities else [])
         )
         cosines = np.sort(all_cosines)[::-1][:_NUM_SCORING_CHUNKS]
         terms = join_terms("\n".join(texts), self.query.stem)
@@ -195,13 +195,13 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
     scores = np.concatenate([level.scores * level.factors for level in selected_communities])
     best = find_best(communities, scores, limit)
     groups = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
-    if scoring.unassigned:
+    if scoring.unassigned_chunks:
         score = scoring.score_unassigned()
         index = len([group for group in groups if group.score >= score])  # after all groups with at least this score
         groups.insert(index, _SelectedGroup(None, score))
     return _SelectedGroups(
         groups[:limit],
-        num_candidates=len(communities) + (1 if scoring.unassigned else 0),
+        num_candidates=len(communities) + (1 if scoring.unassigned_chunks else 0),
         num_scored=sum(len(level.communities) for level in scored_communities),
         deepest_level=max(int(level.levels.max(initial=0)) for level in scored_communities),
     )
@@ -245,7 +245,7 @@ def _build_reports(query: Query, groups: Sequence[_SelectedGroup], scoring: _Com
         zip(community_ids, query.reading.fetch(CommunityReports(community_ids)), strict=True)
     )
     if len(community_ids) < len(groups):  # the chunks in no community are one of them
-        candidates = _fetch_candidates(query, [(None, scoring.unassigned)])
+        candidates = _fetch_candidates(query, [(None, scoring.unassigned_chunks)])
         reports[None] = _build_cover(query, candidates[None], _UNASSIGNED_LABEL, _UNASSIGNED_TOKENS)
     hits = []
     for community, score in groups:
@@ -296,7 +296,7 @@ def _list_allowed_chunks(
     ``communities`` are pairs (id, chunks). The key None stands for the chunks in no community, which ``scoring`` has;
     these include the chunks added after the communities were built.
     """
-    chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned))}
+    chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned_chunks))}
     for community, chunks in communities:
         chunks_by_group[community] = [
             chunk for chunk in chunks if chunk not in scoring.newer_chunks and query.is_allowed(chunk)

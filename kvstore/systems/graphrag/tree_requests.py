@@ -38,12 +38,12 @@ _MAX_CACHED_TERMS = 1 << 14
 class ChunkPlacement(NamedTuple):
     """The chunks that are reported apart from the communities, and the communities that may be shown.
 
-    ``unassigned`` are the chunks in no community, then ``newer_chunks``, which were added after the build.
+    ``unassigned_chunks`` are the chunks in no community, then ``newer_chunks``, which were added after the build.
     ``allowed`` is the mask of the communities with a chunk that matches the query's condition on documents; it is None
     if the query has no condition.
     """
 
-    unassigned: list[int]
+    unassigned_chunks: list[int]
     newer_chunks: frozenset[int]
     allowed: npt.NDArray[np.bool_] | None
 
@@ -81,7 +81,7 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
         newer_set = frozenset(newer_chunks)
         unassigned = [chunk for chunk, path in communities_by_chunk.items() if not path or chunk in newer_set]
         return ChunkPlacement(
-            unassigned=list(dict.fromkeys((*unassigned, *newer_chunks))),
+            unassigned_chunks=list(dict.fromkeys((*unassigned, *newer_chunks))),
             newer_chunks=newer_set,
             allowed=is_allowed,
         )

@@ -221,13 +221,13 @@ class TopicTree(_SummarizedTree):
         chunk), or is None for no second topic.
         """
         super().__init__(chunks, _build_levels(partitions))
-        self._finest = self._levels[0].chunk_indexes if self._levels else None
+        self._leaf_chunk_indexes = self._levels[0].chunk_indexes if self._levels else None
         if len(self._levels) < 2:
             return
         if soft and vectors is not None:
             second_topics = _find_second_topics(vectors, self._levels[0], self._levels[1], soft)
         if second_topics is not None:
-            self._finest = _add_second_topics(self._levels[0], second_topics)
+            self._leaf_chunk_indexes = _add_second_topics(self._levels[0], second_topics)
 
     def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
         """Yield the topics of a level under construction; topics of level 0 get their summaries and titles here.
@@ -241,8 +241,8 @@ class TopicTree(_SummarizedTree):
                 members = self._list_child_topics(level_index, topic_index)
                 yield TopicDraft(level_index, members, level.chunk_indexes[topic_index].tolist(), parent)
             else:
-                assert self._finest is not None
-                chunk_indexes = self._finest[topic_index].tolist()
+                assert self._leaf_chunk_indexes is not None
+                chunk_indexes = self._leaf_chunk_indexes[topic_index].tolist()
                 draft = TopicDraft(0, chunk_indexes, chunk_indexes, parent)
                 summarize_from_chunks(self._chunks, draft)
                 yield draft
