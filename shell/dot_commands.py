@@ -254,7 +254,8 @@ def _set_pager(console: Console, arguments: list[str]) -> None:
 def _edit_statement(console: Console, arguments: list[str]) -> None:
     """Edit the file in ``arguments``, or the last statement, in an editor; put the result into the next prompt.
 
-    Raises ValueError without a terminal, for a path that is not a file, or if the editor fails.
+    Raises ValueError without a terminal, for a path that is not a file, or if the editor fails, and OSError if the file
+    cannot be read.
     """
     import click
 
@@ -322,7 +323,7 @@ def _repeat_statement(console: Console, arguments: list[str]) -> None:
 
 
 def _ingest_path(console: Console, arguments: list[str]) -> None:
-    """Ingest a file or folder, as sqlite3's ``.import`` would; ``arguments`` are its path and perhaps its format."""
+    """Ingest a file or folder, as sqlite3's ``.import`` would; ``arguments`` are its path and optionally its format."""
     path, *formats = arguments
     # Users of sqlite3 name a table instead of a format, and documents is the only one that can be filled.
     format_clauses = [f" AS {format_identifier(name)}" for name in formats if name.lower() != "documents"]

@@ -1,7 +1,7 @@
 """The ``evaluate`` command.
 
-In: a store, and perhaps a file of questions. Out: the figures of strategies and settings on standard output; the exit
-status is 1 if a figure is below the bound of ``--fail-below``.
+In: a store, and optionally a file of questions. Out: the figures of strategies and settings on standard output; the
+exit status is 1 if a figure is below the bound of ``--fail-below``.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ class ProgressLine:
         )
 
     def _show_if_due(self, format_line: Callable[[bool], str]) -> None:
-        """Write a line if the time for the next one has come, cut to the width of a terminal.
+        """Write a line, cut to the width of a terminal, if enough time has passed since the last one.
 
-        ``format_line`` returns it, with a progress bar if its argument is True, which is the case on a terminal.
+        ``format_line`` returns the line; its argument is True on a terminal, which also shows a progress bar.
         """
         if self._silent or time.monotonic() < self._next_time:
             return

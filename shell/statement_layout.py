@@ -25,7 +25,7 @@ from .masking import BOLD, PLAIN
 
 #: The marker at the start of a list item.
 _LIST_MARKER_PATTERN = re.compile(r"(?:[-*•]|\d{1,3}[.)]) ")
-#: A Markdown heading that is a paragraph of its own.
+#: A Markdown heading that is a whole paragraph.
 _HEADING_PATTERN = re.compile(r"\A#{1,6} +(.*)\Z")
 #: The width of the note below an answer if nothing limits it.
 _UNLIMITED_ANSWER_WIDTH = 200

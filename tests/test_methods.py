@@ -375,7 +375,7 @@ def test_a_change_is_called_alike_on_a_store_and_in_a_transaction(store: kvstore
         alone, inside = getattr(kvstore.Store, name), getattr(kvstore.Transaction, name)
         assert inspect.signature(alone) == inspect.signature(inside)
         assert inspect.getdoc(alone) != inspect.getdoc(inside)
-        assert "\n\nIn a transaction of its own.\n\n" in str(inspect.getdoc(alone))
+        assert "\n\nRuns in its own transaction.\n\n" in str(inspect.getdoc(alone))
         assert "\n>>> " in str(inspect.getdoc(alone))
         with store.transaction(), pytest.raises(TypeError, match=rf"^{name}\(\) is missing the argument"):
             getattr(store, name)()  # reported before waiting for the writer's lock

@@ -2,7 +2,8 @@
 
 In: the arguments of :func:`kvstore.open`. Out: a :class:`AsyncStore` whose methods are coroutines with the arguments,
 results and errors of :class:`kvstore.Store`. At most ``threads`` calls to a store run at a time; further calls wait.
-``execute`` runs in one thread of its own, so that BEGIN and COMMIT belong together, and so does each transaction.
+``execute`` always runs in the same separate thread, so that BEGIN and COMMIT belong together; each transaction has its
+own thread.
 
 A call that has begun is not stopped if its task is cancelled: a change is committed completely or not at all, and a
 transaction whose block is cancelled is rolled back. ``query``, ``ingest`` and streams stop early.

@@ -167,7 +167,7 @@ class AsyncSnapshot(ClosingContext, AsyncQueryable):
 class AsyncTransaction(AsyncQueryable):
     """Changes that become visible together or not at all; see :class:`kvstore.Transaction`.
 
-    Its calls run in a thread of its own, in order. Leaving its context commits, or rolls back after an exception, which
+    Its calls run in order in a separate thread. Leaving its context commits, or rolls back after an exception, which
     includes the cancellation of the task.
     """
 
@@ -222,7 +222,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
     """An open store; see :func:`open`. Its methods are those of :class:`kvstore.Store`, as coroutines."""
 
     def __init__(self, store: Store, threads: CallThreads) -> None:
-        """Wrap ``store``; its methods run in ``threads``, and its statements in a thread of their own."""
+        """Wrap ``store``; its methods run in ``threads``, and its statements in a separate thread."""
         self._target: Store = store
         self._threads = threads
         #: The thread that runs all statements, because a transaction that BEGIN opened belongs to one thread.
@@ -253,7 +253,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
     statistics = run_in_thread(Store.statistics)
     strategies = run_in_thread(Store.strategies)
     tables = run_in_thread(Store.tables)
-    # Changes, each in a transaction of its own
+    # Changes, each in a separate transaction
     alias = run_in_thread(Store.alias)
     delete = run_in_thread(Store.delete)
     delete_edge = run_in_thread(Store.delete_edge)

@@ -34,9 +34,9 @@ class CheckedDocument:
             return make_pending(self.document, settings, self.vectors, self.origin)
 
     def to_pending_change(self, state: State) -> PendingDocument | None:
-        """Return the document to store, or None if ``state`` has the same one; errors are those of :meth:`to_pending`.
+        """Return the document to store, or None if ``state`` already has it unchanged.
 
-        The document is cut into chunks, unless only its metadata changes.
+        The document is cut into chunks, unless only its metadata changes. Errors are those of :meth:`to_pending`.
         """
         with _locate_errors(self.position, self.batch_size):
             return make_pending_change(state, self.document, self.vectors, self.origin)

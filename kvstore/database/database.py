@@ -1,6 +1,6 @@
 """The Database class: every operation on an open store except statements of its language.
 
-In: a handle of an open store. Out: changes, each in a transaction of its own; ingest, import and export; checks,
+In: a handle of an open store. Out: changes, each in a separate transaction; ingest, import and export; checks,
 repair, backups and compaction; indexes and counts. Models are loaded when first needed, and never while the writer's
 lock is held.
 """

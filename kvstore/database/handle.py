@@ -3,9 +3,9 @@
 In: an open store. Out: states, snapshots and the write transaction of one user, the settings of the session, and the
 models that they name. The last handle that is closed closes the store.
 
-A one-shot method of a handle runs a method of Transaction in a transaction of its own and has the same signature, for
-programs that need no transaction. The module of transactions is imported when such a method is first accessed, so
-programs that only read never import it.
+A one-shot method of a handle runs a method of Transaction in a separate transaction. It has the same signature, and
+serves programs that need no longer transaction. The module of transactions is imported when such a method is first
+accessed, so programs that only read never import it.
 """
 
 from __future__ import annotations
@@ -394,7 +394,7 @@ def _build_method(method: Callable[..., Any], run: Callable[..., Any], owner: ty
         return run(method, self, *args, **kwargs)
 
     call.__module__, call.__qualname__ = owner.__module__, f"{owner.__qualname__}.{method.__name__}"
-    call.__doc__ = f"{summary}\n\nIn a transaction of its own.\n\n{details}".rstrip()
+    call.__doc__ = f"{summary}\n\nRuns in its own transaction.\n\n{details}".rstrip()
     return call
 
 

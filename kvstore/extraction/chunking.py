@@ -184,7 +184,7 @@ def _tie_sentences(sentences: list[SentenceSpan], is_attached: bool, chunk_token
 
 
 def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
-    """Return a section for each heading in ``blocks``; it ends before the next heading of its own or a shallower level.
+    """Return a section for each heading in ``blocks``; it ends before the next one of the same or a shallower level.
 
     ``end`` is the length of the text in characters.
     """

@@ -134,9 +134,9 @@ class NounPhrases:
         """Return the terms (candidates for names) of a noun phrase of several words.
 
         ``name`` is its name, and ``index`` the index of its main noun. The terms are the name and, if it differs, the
-        phrase as written: the name is in the singular, which is not always in the text. A compound can be certainly a
-        term (``is_clear``), or perhaps a noun and its verb (``is_verbal``). The list is empty if the phrase is not a
-        compound and begins with a word such as "run" or "very", or if its noun is a word such as "thing".
+        phrase as written: the name is in the singular, which is not always in the text. A compound can be a
+        certain term (``is_clear``), or possibly a noun and its verb (``is_verbal``). The list is empty if the phrase is
+        not a compound and begins with a word such as "run" or "very", or if its noun is a word such as "thing".
         """
         head = self._words[index]
         is_compound = self.is_noun_compound(index)

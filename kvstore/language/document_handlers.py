@@ -170,7 +170,7 @@ def _iter_updates(
     """Yield the key of each document to change, and the other arguments of :meth:`.Transaction.update` by name.
 
     Each of ``rows`` has a key and the new values of ``columns``; its last value is True if the content is assigned and
-    unchanged. It is then left out, because the content of a document with chunks of its own is not its whole text.
+    unchanged. The content is then left out, because it is not the whole text of a document with the user's own chunks.
     Raises StatementError for a value of a wrong type.
     """
     for key, *values in rows:

@@ -81,7 +81,7 @@ class Completion:
 
 
 def complete_statement(typed_text: str, catalog: StatementCatalog) -> list[Completion]:
-    """Return the completions of ``typed_text``, the text before the cursor, the likeliest kinds first.
+    """Return the completions of ``typed_text``, the text before the cursor, the most likely kinds first.
 
     ``catalog`` lists the names in the store.
     """

@@ -364,7 +364,7 @@ class Rollback(Statement):
 
 
 class Select(Statement):
-    """A query for SQLite as typed, with the values of its own parameters."""
+    """A query for SQLite, as the user typed it, with the values of its parameters."""
 
     text: str
     parameters: Sequence[SqlValue] | Mapping[str, SqlValue] = ()

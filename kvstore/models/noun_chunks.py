@@ -22,7 +22,7 @@ PREMODIFIER_LABELS = frozenset(
     "det det:predet amod nummod compound nmod:poss nmod:desc flat goeswith punct advmod cc:preconj".split()
 )
 POSTMODIFIER_LABELS = frozenset({"flat", "goeswith", "fixed", "nmod:desc"})
-#: Dependency labels of nouns that are part of their head's phrase and have no phrase of their own.
+#: Dependency labels of nouns that are part of their head's phrase and have no separate phrase.
 INNER_LABELS = POSTMODIFIER_LABELS | {
     "compound",
     "det",

@@ -71,7 +71,7 @@ def save_description(
     """Write ``embedder.json``: the dimension, the inputs of the network, and the prompt of each kind of text.
 
     ``prompts`` has the model's prompts by name. ``default`` is the name of the prompt for a kind of text that has no
-    prompt of its own (None: no prompt).
+    specific prompt (None: no prompt).
     """
     prompt_by_kind = {}
     for kind, names in PROMPT_NAMES.items():

@@ -56,7 +56,7 @@ class OnnxRuntime:
         onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         threads = os.environ.get("OMP_NUM_THREADS", "")
-        options.intra_op_num_threads = 1  # each text has a thread of its own
+        options.intra_op_num_threads = 1  # each text is run in a separate thread
         self._num_threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
         try:
             description: dict[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))

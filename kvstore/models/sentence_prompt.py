@@ -97,7 +97,7 @@ def _is_usable(text: str) -> bool:
 
 
 def number_texts(texts: Iterable[str], quotation: Quotation) -> str:
-    """Return one text with the passages of a prompt, each with its number and between quotation delimiters."""
+    """Return the passages of a prompt as one string, each with its number and between quotation delimiters."""
     return "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
 
 

@@ -52,7 +52,7 @@ _SEQUENCE_WORDS = 3
 PRONOUNS = frozenset("he she it they him her them his hers its their theirs this these".split())
 #: The tenses of forms of "be". Only forms before an article are compared, because "was" also joins passives.
 _BE_TENSES = {"is": "present", "are": "present", "was": "past", "were": "past"}
-#: The ends of clauses, each of which can say something of its own.
+#: The ends of clauses, each of which can make a separate claim.
 _CLAUSE_PATTERN = compile_lazily(r"[;:,]\s|\s(?:and|but|while|whereas)\s")
 
 

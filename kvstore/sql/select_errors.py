@@ -121,7 +121,7 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
 def _explain_missing_column(name: str, text: str) -> str:
     """Return the reason for SQLite's message on a missing column in the query ``text``, with a suggestion.
 
-    ``name`` is the rest of the message: the column, perhaps with its table or a question on its quotes.
+    ``name`` is the rest of the message: the column, optionally with its table or with a question about quotes.
     """
     # "tea" - should this be a string literal in single-quotes?
     quoted_match = re.match(r'("[^"]+") - should this be a string', name)

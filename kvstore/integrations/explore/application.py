@@ -159,8 +159,8 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
     """Return the name of the object that a page shows, and the suffix of its representation, such as ``.json``.
 
-    The suffix is '' for HTML. ``name``, the end of the path, is the object's name and perhaps a suffix. An empty
-    ``name`` means that a path cannot express it; the arguments ``name`` and ``form`` of the URL then have both.
+    The suffix is '' for HTML. ``name``, the end of the path, is the object's name, optionally with a suffix. It is
+    empty if a path cannot express the object's name; the URL's arguments ``name`` and ``form`` then give both.
     """
     if not name:
         suffix = request.query_params.get("form", "")

@@ -141,7 +141,7 @@ def _find_syntax(text: bytes) -> list[ByteSpan]:
     code_matches = list(_CODE_SPAN_PATTERN.finditer(text))
     code_spans = [match.span(2) for match in code_matches]  # groups 1 and 3 are the backticks
     for block in _BLOCK_PATTERN.finditer(text):
-        if block[0].startswith(b"`"):  # code between two fences, which are lines of their own
+        if block[0].startswith(b"`"):  # code between two fences, each on a separate line
             code_spans.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
     code_spans = merge_spans(code_spans)
     syntax_spans = [match.span(group) for match in code_matches for group in (1, 3)]
