@@ -166,7 +166,7 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 def _is_complete_input(text: str) -> bool:
     """True if Enter runs the typed text: it is a dot command, or only questions and complete statements.
 
-    A question after ASK without quotes is complete, too, so that its error is reported at once.
+    A question after ASK without quotes is complete, too, so that its error is reported immediately.
     """
     statements = _expand_shortcuts(text).rstrip()
     if statements.lstrip().startswith(COMMAND_PREFIXES) or find_unquoted_question(text) is not None:

@@ -139,7 +139,7 @@ def shell(
     with pause_collection():
         from .console import Bail, Console, ShellExit
 
-    # Options for a new store create it at once; without them, it is created when a statement stores data.
+    # Options for a new store create it immediately; without them, it is created when a statement stores data.
     opens_at_once = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
     is_new = not (store / "data.mdb").exists()
     opens_lazily = is_new and not opens_at_once

@@ -2,7 +2,7 @@
 
 In: an open environment and an index. On disk: the parts (derived data) of documents and their vectors, in batches. Each
 batch is a commit that records the progress, so an interruption costs one batch, and the next call continues after the
-last one. Documents that are put meanwhile get their parts at once. Out: True if anything was done.
+last one. A document put during the build gets its parts immediately. Out: True if anything was done.
 """
 
 from __future__ import annotations

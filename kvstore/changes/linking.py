@@ -97,7 +97,7 @@ class _NewNames:
 class Linker:
     """Links names with the chunks and headings that mention them, during one set of changes.
 
-    Mentions are written at once, and addresses in :meth:`flush`.
+    Mentions are written immediately, and addresses in :meth:`flush`.
     """
 
     def __init__(self, state: State, mentions: MentionWriter, fingerprints: FingerprintCache) -> None:
@@ -386,8 +386,8 @@ class Linker:
 
         ``candidates`` has by document id the chunks whose words include all words of a new name; they and the
         document's headings are searched. A link is the mention of a name in a chunk or heading, and the address of that
-        text in the list of the name. Mentions are written at once; addresses, and the changed chunks for the delta, are
-        collected.
+        text in the list of the name. Mentions are written immediately; addresses, and the changed chunks for the delta,
+        are collected.
         """
         records = self._state.documents.get_many(candidates)
         sections_by_document = self._state.documents.get_sections_many(candidates)

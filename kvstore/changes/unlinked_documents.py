@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.state import State
 
-#: The number of chunks linked together, of documents whose linking was deferred. Each takes 20 kB of memory meanwhile.
+#: The number of chunks linked together, of documents whose linking was deferred. Each takes 20 kB of memory.
 _MAX_LINKED_CHUNKS = 1024
 #: The number of batches whose postings are written together, because most terms occur in every batch.
 _BATCHES_PER_FLUSH = 2

@@ -323,7 +323,7 @@ class Database(Handle):
         return RepairReport(problems, rebuilt, self.check())
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
-        """Copy the current state of the store into a new directory; reads and writes continue meanwhile.
+        """Copy the current state of the store into a new directory; others can read and write during the copy.
 
         ``compact`` omits free pages; without it the copy waits for the writer's lock. Raises InputError if ``path``
         exists, StoreFullError if it cannot be written.
@@ -367,9 +367,9 @@ class Database(Handle):
     def compact(self) -> CompactReport:
         """Return the space of deleted data to the file system; the report has the file size before and after.
 
-        Needs room for a second file, and blocks readers and writers of this process meanwhile. Raises TransactionError
-        if another process has the store open, or if snapshots or transactions of this process stay open; also
-        StoreFullError, ReadOnlyError and LockTimeoutError. The store is unchanged after an error.
+        Needs room for a second file, and blocks readers and writers of this process while it runs. Raises
+        TransactionError if another process has the store open, or if snapshots or transactions of this process stay
+        open; also StoreFullError, ReadOnlyError and LockTimeoutError. The store is unchanged after an error.
 
         >>> report = store.compact()
         >>> report.bytes_after == (store.path / "data.mdb").stat().st_size

@@ -190,8 +190,8 @@ class Handle(ClosedOnExit, Queryable):
         """Begin the store's only write transaction, waiting at most ``timeout`` seconds for another writer.
 
         The default of ``timeout`` is the handle's ``lock_timeout``. The transaction belongs to the thread that begins
-        it. It is rolled back when it is garbage-collected or the store is closed. Other threads read the last commit
-        meanwhile. The models that documents need are loaded before the writer's lock is taken; ``models=False`` skips
+        it. It is rolled back when it is garbage-collected or the store is closed. Until it ends, other threads read the
+        last commit. The models that documents need are loaded before the writer's lock is taken; ``models=False`` skips
         that, for a transaction that puts no documents. A single transaction is the fastest way to load a new store: its
         documents are linked to the names in them at the end, when all names are known. Raises LockTimeoutError, which
         names the lock's holder; TransactionError if this thread has a transaction open; ReadOnlyError and ClosedError.
@@ -271,7 +271,7 @@ class Handle(ClosedOnExit, Queryable):
         return self._session.get_language_model(name)
 
     def _record_spending(self, statement: str, model: LanguageModel) -> None:
-        """Record the requests to a model at once, or with a later :meth:`flush` if another process holds the lock."""
+        """Record the requests to a model now, or in a later :meth:`flush` if another process holds the lock."""
         self._session.record_spending(statement, model)
         with suppress(LockTimeoutError):
             self._session.store.flush()

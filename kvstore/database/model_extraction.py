@@ -236,7 +236,7 @@ class ModelExtraction:
         """
         request = pending_requests.take_next()
         sources = self._read_sources(request)
-        if not sources:  # the documents changed meanwhile
+        if not sources:  # the documents have changed since the request was planned
             return
         request = {source.digest: request[source.digest] for source in sources}
         # An invalid answer about several passages is not corrected, because they are requested again in parts.
@@ -284,7 +284,7 @@ class ModelExtraction:
         return {key: ModelTexts(texts_by_digest) for key, texts_by_digest in texts_by_document.items()}
 
     def _store_texts(self, texts_by_document: Mapping[str, ModelTexts]) -> None:
-        """Store the texts that the model wrote, in one transaction; skip documents that were deleted meanwhile."""
+        """Store the texts that the model wrote, in one transaction; skip documents that no longer exist."""
         with self._handle.transaction(models=False) as transaction:
             for key, texts in texts_by_document.items():
                 try:

@@ -73,7 +73,7 @@ class LookupCounts:
         """Remove some counts and yield them, for the ``with`` block to write; add them again if the block raises.
 
         There are at most ``_MAX_NAMES_PER_COMMIT``. Only one caller gets a count, so it is written once, even if other
-        threads commit meanwhile.
+        threads commit at the same time.
         """
         with self._lock:
             counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _MAX_NAMES_PER_COMMIT))}
@@ -208,7 +208,7 @@ class OpenStore:
     def _merge_buffer(self) -> None:
         """Merge the change buffer into the other tables if it is so large that it slows down the next opening.
 
-        Raises LockTimeoutError at once if another writer is active.
+        Raises LockTimeoutError immediately if another writer is active.
         """
         with self.environment.snapshot() as snapshot:
             buffered_bytes = sum(len(segment) for _, segment in snapshot.scan(tables.RECENT))
@@ -244,7 +244,7 @@ class OpenStore:
 
         uses = list(self.spending)
         self.environment.write_with_growth(lambda view: add_spending(view, uses), timeout)
-        for _ in uses:  # keep the uses that other threads have added meanwhile
+        for _ in uses:  # keep the uses that other threads have added since
             self.spending.popleft()
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:

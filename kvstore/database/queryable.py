@@ -457,7 +457,7 @@ class Queryable(ABC):
     ) -> AnswerPieces:
         """Answer a question like :meth:`ask`, as an iterator over pieces of the text.
 
-        The iterator's ``evidence`` is available at once, and its ``answer`` after the last piece. An answer that no
+        The iterator's ``evidence`` is available immediately, and its ``answer`` after the last piece. An answer that no
         model writes is a single piece. If a model stops midway, the pieces contain only what it wrote; ``answer`` is
         extractive then, and its ``problem`` gives the reason. Closing the iterator early stops the model. Raises what
         :meth:`ask` raises: errors about the question before returning, all others while iterating.

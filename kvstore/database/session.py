@@ -26,7 +26,7 @@ class Session:
     """The data of one handle of an open store.
 
     It is separate from the handle so that an open transaction does not keep the handle alive: a dropped handle is
-    closed at once.
+    closed immediately.
     """
 
     def __init__(

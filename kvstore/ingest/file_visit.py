@@ -84,8 +84,8 @@ class FileVisit:
         """Return the record of the completely ingested file, with the digests of its documents.
 
         Return None if the next ingest must read the file again. That is the case if the file failed, may have changed
-        meanwhile, has no document, or if the outcome for a document depends on another file. It is also the case if the
-        path is not valid Unicode, because its documents then have an escaped path.
+        during the ingest, has no document, or if the outcome for a document depends on another file. It is also the
+        case if the path is not valid Unicode, because its documents then have an escaped path.
         """
         signature = self._signature
         is_complete = not self.failed and self.is_independent and bool(self._digests)

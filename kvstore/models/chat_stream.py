@@ -196,15 +196,15 @@ class _ReceivedText:
         self._secret = secret
         #: The end of the text, which more text can change.
         self._pending_text = ""
-        #: The number of characters of ``_pending`` that were returned already.
+        #: The number of characters of ``_pending_text`` that were returned already.
         self._num_returned = 0
 
     def feed(self, text: str) -> str:
         """Add received text, and return the text that can be shown now, with the secret replaced by stars.
 
         The end of the text is held back if it may begin the secret or a surrogate pair. A prefix of at most four
-        characters of the secret is returned at once, because common words can end with it; ``_pending`` still begins
-        with it, and ``_num_returned`` counts the characters of ``_pending`` that were returned.
+        characters of the secret is returned immediately, because common words can end with it; ``_pending_text`` still
+        begins with it, and ``_num_returned`` counts the characters of ``_pending_text`` that were returned.
         """
         text = self._pending_text + text
         returned_end = self._num_returned

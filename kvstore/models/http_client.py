@@ -108,7 +108,7 @@ class Reply(ClosedOnExit):
             raise ValueError(f"the answer is not JSON ({problem})") from None
 
     def finish(self) -> None:
-        """Read the end of a complete answer if it is available at once, so that the connection can be reused."""
+        """Read the end of a complete answer if it is available immediately, so that the connection can be reused."""
         with suppress(OSError, ValueError):
             self.read(_FINISH_SECONDS)
 

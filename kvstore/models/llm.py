@@ -246,7 +246,7 @@ class LanguageModel:
     ) -> tuple[ChatStream, Iterator[Piece]]:
         """Send a request, and return the stream of the answer and an iterator over its texts as they arrive.
 
-        The first text is read at once, because a broken connection can be retried only before a text is yielded. If
+        The first text is read immediately, because a broken connection can be retried only before a text is yielded. If
         the server rejects one of ``optional_fields``, such as "temperature", this and later requests omit it, or use
         the newer name of "max_tokens". Raises ModelError, and PromptTooLongError if the prompt does not fit into the
         model's context.

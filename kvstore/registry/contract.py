@@ -220,9 +220,9 @@ class Derivation(ABC):
 class MaintainedIndex(Index):
     """An index that every commit keeps up to date: the data that a derivation computes from each document.
 
-    After CREATE INDEX, stored documents get their data in batches, each in its own commit; a document put meanwhile
-    gets it at once. The index's record keeps the progress: documents with ids from ``built`` to before ``until`` have
-    no data yet.
+    After CREATE INDEX, stored documents get their data in batches, each in its own commit; a document put before the
+    last batch gets its data immediately. The index's record keeps the progress: documents with ids from ``built`` to
+    before ``until`` have no data yet.
     """
 
     def __init__(self, derivation: Derivation, description: str, options: Mapping[str, Option | Choice]) -> None:

@@ -260,7 +260,7 @@ class Trace:
     def _add_step(self, name: str, notes: StepNotes, start: _ClockReading, end: _ClockReading) -> None:
         """Append the step with this name, whose body ran from ``start`` to ``end``.
 
-        The step has the number of pages of the data file read meanwhile, or None if the trace does not count pages.
+        The step has the number of pages of the data file that it read, or None if the trace does not count pages.
         """
         milliseconds = round(1000 * (end.seconds - start.seconds), 3)
         pages = None if self._measured_view is None else end.pages - start.pages

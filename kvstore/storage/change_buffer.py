@@ -31,7 +31,7 @@ from . import engine_tables, records
 #: Bytes of changes above which a transaction is large, and the maximum size of a segment.
 MAX_SEGMENT_BYTES = 1 << 20
 #: Limits above which segments are merged: their number, and their bytes as a fraction of the store's pages, between two
-#: bounds. Every process that reads the store meanwhile holds the segments in memory.
+#: bounds. Until the merge, every process that reads the store holds the segments in memory.
 MAX_SEGMENTS = 512
 STORE_DIVISOR = 16
 MIN_BYTES, MAX_BYTES = 4 << 20, 64 << 20

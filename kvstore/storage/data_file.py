@@ -181,8 +181,8 @@ class DataFile:
     def release_pages(self) -> None:
         """Release the memory that holds pages of the file, which can all be read again.
 
-        The map must not change meanwhile. Concurrent readers and writers continue. Does nothing if no snapshot can be
-        opened.
+        The map must not change during the call. Concurrent readers and writers continue. Does nothing if no snapshot
+        can be opened.
         """
         with (
             contextlib.suppress(lmdb.Error),

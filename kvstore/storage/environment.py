@@ -360,10 +360,10 @@ class Environment(ClosedOnExit, OpenFile):
     def copy_to(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
         """Copy the last commit into a new store directory.
 
-        With ``compact``, all pages of the copy are full and in use, and others can read and write meanwhile. Without
-        it, the file is copied page by page, and writers wait. Raises InputError if ``path`` exists or its parent does
-        not, StoreFullError if it cannot be written, CorruptionError if records are missing (``compact`` only), and
-        LockTimeoutError. The copy appears complete or not at all.
+        With ``compact``, all pages of the copy are full and in use, and others can read and write during the copy.
+        Without it, the file is copied page by page, and writers wait. Raises InputError if ``path`` exists or its
+        parent does not, StoreFullError if it cannot be written, CorruptionError if records are missing (``compact``
+        only), and LockTimeoutError. The copy appears complete or not at all.
         """
         with (
             contextlib.nullcontext() if compact else self._exclude_writers(),
@@ -376,8 +376,8 @@ class Environment(ClosedOnExit, OpenFile):
     def compact(self, timeout: float | None = None) -> CompactReport:
         """Return the space of deleted data to the file system by replacing the file with a compacted copy.
 
-        This needs room for the copy next to the file. Threads of this process that begin a snapshot or a transaction
-        meanwhile, and processes that open the store, wait. A crash at any point leaves either the old file or the new
+        This needs room for the copy next to the file. Until the end, threads of this process that begin a snapshot or a
+        transaction, and processes that open the store, wait. A crash at any point leaves either the old file or the new
         one, complete.
 
         Waits at most ``timeout`` seconds (default: the lock timeout) for another writer, and as long for the snapshots
@@ -452,13 +452,13 @@ class Environment(ClosedOnExit, OpenFile):
         """Return a sentence for every fault of the pages of the last commit. Reads every page; others can write."""
         with self.snapshot():  # keeps the pages that are read
             faults = self.data.verify()
-        # A commit may have written its meta page meanwhile: verify again without writers.
+        # A commit may have written its meta page during the check: verify again without writers.
         return self.verify() if faults else []
 
     def verify(self) -> list[str]:
         """Return a sentence for every fault of the file's page structure.
 
-        Reads every page and keeps writers out meanwhile; raises LockTimeoutError while another process writes.
+        Reads every page and keeps writers out until the end; raises LockTimeoutError while another process writes.
         """
         with self._exclude_writers():
             return self.data.verify()

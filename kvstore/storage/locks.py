@@ -369,7 +369,7 @@ class SharedOpenLock:
                     os.close(descriptor)
 
     def get_descriptor(self) -> int:
-        """Return the descriptor of the locked file, which may have been deleted or replaced meanwhile."""
+        """Return the descriptor of the locked file, which may have been deleted or replaced since."""
         assert self._descriptor is not None
         return self._descriptor
 
@@ -391,8 +391,8 @@ class SharedOpenLock:
     def hold_exclusively(self) -> Iterator[None]:
         """Hold the lock exclusively within the block, and share it again afterwards; the writer lock must be held.
 
-        Raises TransactionError at once if another process has the store open, or if the file was replaced by another
-        program.
+        Raises TransactionError immediately if another process has the store open, or if the file was replaced by
+        another program.
         """
         assert self._descriptor is not None
         try:

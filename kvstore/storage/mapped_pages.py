@@ -357,7 +357,7 @@ class PageReleaser:
     """Releases the pages of one mapped file if the process holds more than :data:`MAX_MAPPED_BYTES` of mapped files.
 
     For lookups, the process must also use more than :data:`MIN_TOTAL_BYTES`. Code that reads the file reports the
-    number of records. Any thread may call it; pages that are read meanwhile are mapped again.
+    number of records. Any thread may call it; pages that are read during the call are mapped again.
     """
 
     def __init__(self, release: Callable[[], None]) -> None:

@@ -179,7 +179,7 @@ class OpenFile:
                 durability=durability,
                 map_size=map_size,
             )
-            #: Counts the records that views read, and releases pages; an open view keeps the map unchanged meanwhile.
+            #: Counts the records that views read, and releases pages; an open view keeps the map unchanged.
             self.page_releaser = PageReleaser(self.data.release_pages)
             # For a file just created. The writer lock is held, so no other process has replaced it meanwhile.
             self._open_lock.acquire(lock_timeout)

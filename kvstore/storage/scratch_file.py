@@ -34,7 +34,7 @@ class ScratchFile:
         return self._num_written + len(self._buffer)
 
     def append(self, data: bytes | memoryview) -> None:
-        """Append bytes to the file; they can be read at once."""
+        """Append bytes to the file; they can be read immediately."""
         self._buffer += data
         if len(self._buffer) >= _BUFFER_BYTES:
             self._flush_buffer()

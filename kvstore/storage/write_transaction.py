@@ -62,7 +62,7 @@ class WriteTransaction(LmdbView):
         super().__init__(owner, transaction)
         self._thread = get_ident()  # only this thread may use the transaction
         self._created_tables: dict[str, Handle] = {}
-        self._num_changes = 0  # so that a scan can detect a change meanwhile
+        self._num_changes = 0  # so that a scan can detect a change while it runs
         #: The buffered changes of this transaction, and their size in bytes.
         self._own_changes: dict[str, TableChanges] = {}
         self._own_bytes = 0

@@ -93,7 +93,7 @@ class GenerationBuilder(IndexFiller):
 
         A generation is the set of rows of one build; rows are written in bulk and never changed. Removes the rows and
         texts that belong to no generation in use. ``progress`` receives the progress (None: no reports). Returns False
-        if the store has no such index, the generation is up to date, or the index changed meanwhile. Raises
+        if the store has no such index, the generation is up to date, or the index changed during the build. Raises
         IndexUnavailableError if another thread or process is refreshing the index, LockTimeoutError, StoreFullError,
         EmbedderError.
         """

@@ -295,7 +295,7 @@ class IndexWriter(ViewWriter, Indexes):
         Returns True, or False without a change if the index was dropped or created again since the build began.
         """
         stored_record = self.get(record.kind)
-        # Only the tokens may differ, because another process may have built a file meanwhile.
+        # Only the tokens may differ, because another process may have built a file since.
         if stored_record is None or replace(stored_record, tokens=record.tokens) != record:
             return False
         self.put(replace(stored_record, tokens=(token, *stored_record.tokens)[:_MAX_TOKENS]))

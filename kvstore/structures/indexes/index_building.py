@@ -181,8 +181,8 @@ class IndexBuilder(IndexFiller):
     ) -> bool:
         """Add the (random) token of a written file to the record of its index, and rename the file into place.
 
-        Returns False if the index was dropped or created again meanwhile. Waits for other writers up to the store's
-        lock timeout or, if ``is_cancelled`` is given, until it returns true. Raises LockTimeoutError.
+        Returns False if the index was dropped or created again during the build. Waits for other writers up to the
+        store's lock timeout or, if ``is_cancelled`` is given, until it returns true. Raises LockTimeoutError.
         """
         while True:
             try:
