@@ -312,6 +312,8 @@ def test_each_statement_agrees_with_its_method(
 ) -> None:
     server.respond = answer_units
     monkeypatch.setattr(kvstore.Store, "ask", partialmethod(kvstore.Store.ask, model="none"))
+    # Otherwise, a file is recorded as ingested only if it did not change in the last seconds.
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 0)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "people.md").write_text(
         "# People\n\nMaria Jensen runs Payroll for Finance. Payroll signs wages.\n"
