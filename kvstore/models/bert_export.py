@@ -343,7 +343,7 @@ class QuantizedBertGraph(BertGraph):
     def _compute_input_scales(self, name: str) -> npt.NDArray[Any]:
         """Return the scale of each input channel of the layer ``name``; subclasses must override this.
 
-        Layers with the same input use the scales of the first of them.
+        Layers with the same input share the scales of the first such layer.
         """
         raise NotImplementedError
 
