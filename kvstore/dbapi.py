@@ -176,7 +176,7 @@ def connect(
     """Return a connection to the store at a path, created if it is missing, or to a new session of an open store.
 
     With ``autocommit``, each statement commits its changes, as in :attr:`StoreConnection.autocommit`. ``timeout`` is
-    how many seconds a change waits for another writer (default: 5, or that of the open store). Further
+    how many seconds a change waits for another writer (default: 5, or the timeout of the open store). Further
     ``options`` for a path are those of :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``,
     ``durability``). Raises OperationalError if the store cannot be opened, and ProgrammingError for an invalid option.
     """

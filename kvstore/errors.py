@@ -115,8 +115,8 @@ class ModelUnavailableError(ModelError):
 class PromptTooLongError(ModelError):
     """A prompt is longer than the context of a language model.
 
-    ``limit`` is the size of the context in tokens, and ``tokens`` that of the prompt, None if the server does not name
-    it.
+    ``limit`` is the size of the context in tokens, and ``tokens`` the size of the prompt; None if the server does not
+    report it.
     """
 
     def __init__(self, message: str, limit: int | None = None, tokens: int | None = None) -> None:

@@ -351,8 +351,8 @@ class _QuestionTerms(NamedTuple):
     def from_question(cls, query: Query, language: str | None) -> _QuestionTerms:
         """Parse the question of a query in a language (None: English), and compute the rarity (IDF) of its terms.
 
-        The rarity of a pair of consecutive terms is the lower one of the two, and that of a name is the sum of those of
-        its words. A name is unknown, and a term is missing, if no chunk of the store has it.
+        The rarity of a pair of consecutive terms is the lower of their rarities, and the rarity of a name is the sum of
+        the rarities of its words. A name is unknown, and a term is missing, if no chunk of the store has it.
         """
         question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)

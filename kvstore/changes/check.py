@@ -344,7 +344,8 @@ class _Checker:
     def _check_orphans(self) -> Iterator[str]:
         """Yield a sentence for postings, vectors, chunks, mentions and abstracts whose document does not exist.
 
-        The check of each document removed the sums of its postings and vectors; the remaining sums are of no document.
+        The check of each document removed the sums of its postings and vectors; the remaining sums belong to no
+        document.
         """
         documents = self._sizes  # the ids of all documents are its keys
         for chunk in self._posting_sums.iter_nonzero():

@@ -54,7 +54,7 @@ class NameChanges:
     def withdraw_slots(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
         """Withdraw statements that make names known; return the key of each entity.
 
-        Each of these ``introductions`` is given as the entity and the index of a slot in its record. A slot counts the
+        Each of these ``introductions`` is a pair: the entity, and the index of a slot in its record. A slot counts the
         statements that make the name known with one spelling and kind.
         """
         self._load_records([entity for entity, _ in introductions])

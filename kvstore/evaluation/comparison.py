@@ -267,7 +267,7 @@ def _score_answer_decisions(outcomes: Sequence[AskedQuestion]) -> list[float]:
     A question should be refused if it has no answer. Questions with and without an answer have the same total weight.
     """
     is_answerable = [outcome.question.kind == "answerable" for outcome in outcomes]
-    # The weight of an answerable question by True, and that of another one by False.
+    # The weights of an answerable question (True) and of any other question (False).
     weights = {value: len(outcomes) / (2 * max(1, is_answerable.count(value))) for value in (True, False)}
     return [
         weights[should_answer] if outcome.answered == should_answer else 0.0

@@ -370,7 +370,7 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
 
 
 def _combine_names(name: str, other: str) -> str:
-    """Replace the last word of a name by that of another name; return an empty string if that gives no new name.
+    """Return a name with its last word replaced by the last word of another name; empty if that is no new name.
 
     Names of one word cannot be combined.
 

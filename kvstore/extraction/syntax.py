@@ -180,7 +180,7 @@ def _attach_noun_to_name(words: list[Word], noun: int, name: int) -> None:
 
 
 def _convert_to_universal(words: list[Word]) -> None:
-    """Convert the heads and labels of ``words`` from ClearNLP's style to that of Universal Dependencies, in place."""
+    """Convert the heads and labels of ``words`` from the style of ClearNLP to Universal Dependencies, in place."""
     for word in words:
         word.label = _UNIVERSAL_LABELS.get(word.label, word.label)
     for index, word in enumerate(words):

@@ -240,7 +240,7 @@ class WorkerPool:
         ended before they were ready or while they loaded their models.
         """
         self._workers.remove(worker)
-        task, next_task = self._skip_received(worker.task), self._skip_received(worker.next_task)
+        task, next_task = self._make_resumed_task(worker.task), self._make_resumed_task(worker.next_task)
         if culprit in {file.number for file in next_task}:
             task, next_task = next_task, task
         if next_task:
@@ -269,8 +269,8 @@ class WorkerPool:
             self._isolated_files |= unfinished_files.keys()
             self._tasks.extendleft([single_file] for single_file in reversed(unfinished_files.values()))
 
-    def _skip_received(self, task: WorkerTask) -> WorkerTask:
-        """Return a task whose next worker leaves out the documents and other items that were received so far."""
+    def _make_resumed_task(self, task: WorkerTask) -> WorkerTask:
+        """Return the task with the number of items received of each file, so that its next worker omits these items."""
         return [file._replace(num_received=self._num_received[file.number]) for file in task]
 
     def _build_start_error(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:

@@ -37,7 +37,7 @@ class GreedyParser:
         names = [parser.moves.get_class_name(number).partition("-") for number in range(parser.moves.n_moves)]
         self._kinds = np.array([MOVE_LETTERS.index(letter) for letter, _, _ in names], np.uint8)
         strings = parser.vocab.strings
-        # A word without a head has the move -1, so the last label is that of a root.
+        # A word without a head has the move -1, so the last label is the label of a root.
         labels = [strings.add(label) for _, _, label in names] + [strings.add("ROOT")]
         self._labels = np.array(labels, np.uint64)
         self._lower = self.model.get_ref("lower")

@@ -39,9 +39,9 @@ class ElementStats:
     ) -> None:
         """Store the counts of an element except its numbers of links. Lengths are in characters.
 
-        ``text_length`` is the length of the whole text. The other lengths are of the text in links, of headings outside
-        links, and of prose outside both. ``num_elements`` is the number of elements in it. If ``is_before_content``, no
-        heading or prose precedes its end.
+        ``text_length`` is the length of the whole text. The others are the lengths of the text in links, of headings
+        outside links, and of prose outside both. ``num_elements`` is the number of elements in it. If
+        ``is_before_content``, no heading or prose precedes its end.
         """
         self.text_length = text_length
         self.linked_length = linked_length

@@ -138,7 +138,7 @@ class StatedFact(Fact[Key, Value]):
 
     @property
     def statistic_name(self) -> str:
-        """The name under which SHOW STATS counts the facts of this kind: that of their first table."""
+        """The name under which SHOW STATS counts the facts of this kind: the name of their first table."""
         return self.tables[0]
 
     def estimate_size(self, value: Value) -> int:

@@ -106,8 +106,8 @@ class TableReader:
     def list_addresses(self, name: str) -> list[tuple[int, int]]:
         """Return (rank, id) for each address of an entity; an empty list if the name is unknown.
 
-        An address is a tree node of the entity, or an abstract of chunks that mention it; ``id`` is that of the node or
-        abstract. The rank shows which of the two it is and, for an abstract, how specific the mention is.
+        An address is a tree node of the entity, or an abstract of chunks that mention it; ``id`` is the id of the
+        node or abstract. The rank shows which of the two it is and, for an abstract, how specific the mention is.
         """
         if self.find_entity(name) is None:
             return []

@@ -137,8 +137,8 @@ def _load_chunks_with_date(
 def _list_forms(asked_date: _WrittenDate, state: State, language: str | None) -> list[str]:
     """Return the forms in which documents may write a date: with the name of the month, then in digits.
 
-    A date without a year gets the latest years in the store for the forms in digits. ``language`` is that of the
-    question (None: unclear).
+    A date without a year gets the latest years in the store for the forms in digits. ``language`` is the language of
+    the question (None: unclear).
     """
     word_forms = [
         form for interpretation in asked_date.interpretations for form in _list_word_forms(*interpretation, language)

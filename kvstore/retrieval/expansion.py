@@ -136,7 +136,7 @@ def _iter_forest_relatives(
 
     The level of an ancestor is negative. A step leads from the node ``via`` to ``node``, which is its parent if
     ``is_upward``, and otherwise its child. ``start_names`` maps the nodes at which the walk starts to their names.
-    ``tree`` is the name of the tree, and ``display_name`` that of the entity.
+    ``tree`` is the name of the tree, and ``display_name`` the name of the entity.
     """
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))

@@ -265,7 +265,7 @@ EDGES = SqlTable(
 
 
 def _find_alias(reader: TableReader, name: str) -> TableRows:
-    """Return an iterator over the key of the alias with this name, which is empty if no alias has it."""
+    """Return an iterator over the key of the alias with this name; empty if there is no such alias."""
     key = _find_possible_key(name)
     return iter_optional(key if key and reader.state.aliases.get(key) else None)
 

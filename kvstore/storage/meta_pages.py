@@ -25,7 +25,7 @@ _PAGE = struct.Struct("<Q2xHHHH")
 _BRANCH_FLAG, _LEAF_FLAG = 1, 2
 #: The low, middle and high 16 bits of the page number in a node of a branch page.
 _CHILD_NUMBER = struct.Struct("<HHH")
-#: Depth and root page of a tree in its record. That of the main tree is in the meta page, at this offset.
+#: Depth and root page of a tree in its record. The record of the main tree is in the meta page, at this offset.
 _TREE = struct.Struct("<6xH32xQ")
 _MAIN_TREE_OFFSET = 16 + 72
 _NO_PAGE = (1 << 64) - 1

@@ -70,7 +70,7 @@ class Block:
 class ChunkBlock:
     """A block of a chunk's text, or the rest of one that the chunk cuts, with its span in characters of that text.
 
-    ``kind`` is heading, prose, item, table or code. ``level`` is that of a heading or the depth of an item (1: the
+    ``kind`` is heading, prose, item, table or code. ``level`` is the level of a heading or the depth of an item (1: the
     outermost). ``term_end`` is the end of the term of an item ``term: definition``, or ``start`` without one.
     ``introduces_next``: the end of the block introduces the next block, which cannot be understood without it.
     ``continues``: a table or code that begins in an earlier chunk.

@@ -232,8 +232,8 @@ class CapitalNames:
     def _is_common(self, key: str) -> bool:
         """True if a word in normal form is a common noun.
 
-        It is one if the document shows it, if the word list of the language has it, or if its ending is that of common
-        nouns and not that of places.
+        The document shows this, or the word list of the language has the word, or its ending is an ending of common
+        nouns and not of places.
         """
         if key in self._common_words or key in self._words.common:
             return True
@@ -325,7 +325,7 @@ class CapitalNames:
         return not is_adjective and not any(map(self._is_common, nouns))
 
     def _is_plural(self, key: str) -> bool:
-        """True if a word in normal form has the ending of a plural, and not that of a name of a place or a family."""
+        """True if a word in normal form has a plural ending, and not the ending of a place name or family name."""
         return key.endswith(self._words.plural_endings) and not key.endswith(self._words.place_endings)
 
 

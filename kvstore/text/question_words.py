@@ -392,7 +392,7 @@ def _build_name_patterns(
 ) -> dict[str, re.Pattern[str]]:
     """Return a pattern of names for each answer type: ``place``, and ``person`` if persons can be recognized.
 
-    ``titles`` are words before the name of a person, and ``places`` words before that of a place. Persons can be
+    ``titles`` are words before the name of a person, and ``places`` words before the name of a place. Persons can be
     recognized by capitals if the language ``capitalizes_names``, else by titles in Latin script. ``has_spaces``: it
     separates words by spaces.
     """

@@ -71,7 +71,7 @@ def extract_reader_answer(
 
     ``max_words`` limits the words of the answer with its context. If it is None, the answer has at most ``_MAX_WORDS``
     words and ``_MAX_CONTEXT`` sentences of context. The score of such a sentence is at most ``_MAX_CONTEXT_GAP`` below
-    that of the answer or, without ``max_words``, closer to it the higher the ``confidence`` is. The first line of
+    the score of the answer or, without ``max_words``, closer to it the higher the ``confidence`` is. The first line of
     ``evidence.context``, which describes relations of an entity, comes last.
     """
     max_context, max_gap = _MAX_CONTEXT, _MAX_CONTEXT_GAP * min(1.0, (1 - confidence) / _MIN_DOUBT)

@@ -161,8 +161,8 @@ def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Seque
 def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
     """Return the entities that a chunk's text mentions, each with its counts of mentions, packed in a bit field.
 
-    The counts, from the lowest bits, are of mentions with a capital, inside longer names, and in lower case. Each has a
-    maximum.
+    From the lowest bits, these are the numbers of mentions with a capital, inside longer names, and in lower case. Each
+    number has a maximum.
     """
     return count_spellings(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_spelling, _MAX_COUNTS, _SHIFTS)
 

@@ -178,9 +178,9 @@ def _scale_cosines(centers: MapVectors) -> npt.NDArray[np.float64]:
 
 
 def _fix_signs(axes: npt.NDArray[Any]) -> None:
-    """Multiply two axes, the columns of a matrix, by 1 or -1, so that the largest component of each is positive.
+    """Multiply each of two axes (columns of a matrix) by 1 or -1, so that its largest component is positive.
 
-    It is the one with the largest absolute value. The sign of an eigenvector or a principal axis is arbitrary.
+    The largest component has the largest absolute value. The sign of an eigenvector or a principal axis is arbitrary.
     """
     axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(2)] < 0, -1.0, 1.0).astype(axes.dtype)
 

@@ -185,7 +185,7 @@ def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: 
     """Return the score of each extended path of units (sentences).
 
     It is a cosine plus ``beam.word_weight`` times the fraction of the question's words, by rarity, in the units. The
-    cosine is of the question and the sum of the units' vectors.
+    cosine is between the question and the sum of the units' vectors.
     """
     scores: list[float] = []
     for extension in extensions:

@@ -256,9 +256,9 @@ class _NodeReader:
     def score_nodes(self, nodes: Sequence[NodeId], vector: Vector) -> list[TreeNode]:
         """Return nodes, in order, with their cosines with a unit vector, their levels and their positions.
 
-        The position is that of the node's text; a topic has none. If a language model wrote the text of a topic, and
-        the text has a vector, that is the vector of the topic. The vector of any other node is the sum of its chunks'
-        vectors.
+        The position is the position of the node's text; a topic has none. If a language model wrote the text of a
+        topic, and the text has a vector, that is the vector of the topic. The vector of any other node is the sum of
+        its chunks' vectors.
         """
         self.load_abstracts(node.number for node in nodes if node.kind == "abstract")
         other_nodes = [node for node in nodes if node.kind != "topic"]

@@ -104,7 +104,7 @@ class TopicIndex(GenerationIndex[Topics]):
         return Topics(rows, state)
 
     def describe(self, topics: Topics) -> str:
-        """Return a summary for SHOW INDEXES: the sizes of both trees, the chunks added later, and the texts by models.
+        """Return a summary for SHOW INDEXES: the sizes of both trees, the chunks added later, and model-written texts.
 
         One tree groups similar content, by vectors, and the other related content, by names.
         """
