@@ -180,7 +180,7 @@ class Console:
 
     @contextmanager
     def disable_pager(self) -> Iterator[None]:
-        """Disable the pager inside the context."""
+        """Disable the pager within the ``with`` block."""
         pager, self.pager = self.pager, None
         try:
             yield

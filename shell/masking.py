@@ -66,7 +66,7 @@ class MaskedStream:
 
 @contextmanager
 def mask_output() -> Iterator[None]:
-    """Mask standard error, and standard output if it is a terminal, inside the context.
+    """Mask standard error, and standard output if it is a terminal, within the ``with`` block.
 
     A pipe or a file gets results unchanged.
     """

@@ -58,7 +58,7 @@ class FingerprintCache:
         self._fingerprints.add(document, list(headings), dict(chunks))
 
     def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Return the ``chunks`` in whose text or headings the name with this key (normal form) can occur.
+        """Return the ``chunks`` whose text or headings can contain the name with this key (normal form).
 
         Chunks without a fingerprint are included.
         """

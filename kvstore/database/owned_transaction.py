@@ -76,7 +76,7 @@ class OwnedTransaction(Queryable):
 
     @contextmanager
     def state(self) -> Iterator[State]:
-        """Apply all pending changes, write them to LMDB's transaction, and open the state with them for the context.
+        """Apply all pending changes, write them to LMDB's transaction, and yield the state with them.
 
         Raises TransactionError in another thread, and ClosedError if the transaction has ended.
         """

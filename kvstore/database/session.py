@@ -59,7 +59,7 @@ class Session:
 
     @contextmanager
     def open_state(self) -> Iterator[State]:
-        """Open the state of the last commit, for as long as the context lasts; raises ClosedError."""
+        """Open the state of the last commit, and close it at the end of the ``with`` block; raises ClosedError."""
         # Every question opens a state, so the slower ``environment`` property is read only to raise ClosedError.
         store = self.store
         snapshot = (self.environment if self.closed else store.environment).snapshot()

@@ -57,6 +57,6 @@ class Snapshot(ClosedOnExit, Queryable):
 
     @contextmanager
     def state(self) -> Iterator[State]:
-        """Yield the state of the snapshot, which stays open while the context lasts."""
+        """Yield the state of the snapshot, which stays open within the ``with`` block."""
         with self._snapshot.hold_open():
             yield self._state

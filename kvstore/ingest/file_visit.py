@@ -29,7 +29,7 @@ SETTLED_SECONDS = 2.0
 
 
 def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> bytes:
-    """Return a 16-byte digest of the format (None: by the file), options and versions with which files are read."""
+    """Return a 16-byte digest of the format (None: by the file), options and versions that files are read with."""
     description = json.dumps([version(DISTRIBUTION), READING, format, dict(options)], sort_keys=True)
     return hashlib.blake2b(description.encode(), digest_size=16).digest()
 
@@ -42,7 +42,7 @@ class FileVisit:
     def __init__(self, source: Source, reading_digest: bytes) -> None:
         """Remember the state of a file before it is read.
 
-        ``reading_digest`` identifies the format, the options and the versions with which files are read.
+        ``reading_digest`` identifies the format, the options and the versions that files are read with.
         """
         self.source = source
         #: True if a part of the file could not be read.

@@ -40,7 +40,7 @@ def find_plain_question(text: str) -> str | None:
 
 
 def find_unquoted_question(text: str) -> str | None:
-    """Return the text after ASK, RETRIEVE or SEARCH if it lacks quotes; otherwise, and without such a word, None.
+    """Return the text after ASK, RETRIEVE or SEARCH if it lacks quotes; None if it has quotes or no such word.
 
     >>> find_unquoted_question("ASK who's there? TOP 3;"), find_unquoted_question("ASK 'who?';")
     ("who's there?", None)

@@ -97,7 +97,7 @@ def _read_digest() -> str:
 
 
 def compute_digest(folder: Path, tokenizer_file: str = TOKENIZER_FILE) -> str:
-    """Return one SHA-256 of ``model.onnx`` and ``tokenizer_file`` in a folder, in hexadecimal digits."""
+    """Return a hexadecimal SHA-256 of the digests of ``model.onnx`` and ``tokenizer_file`` in a folder."""
     digest = hashlib.sha256()
     for name in (MODEL_FILE, tokenizer_file):
         with (folder / name).open("rb") as file:

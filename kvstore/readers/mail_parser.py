@@ -115,7 +115,7 @@ def _parse_short_field(name: str, value: Any) -> Any:
 
 
 def _parse_long_address_list(name: str, value: str) -> str:
-    """Return an address list with each address parsed by itself.
+    """Return an address list with each address parsed separately.
 
     An address that needs no parsing or is too long is returned verbatim. Parsing takes time quadratic in the length of
     an address, so all addresses are verbatim once their total cost exceeds ``_MAX_PARSING_COST``.

@@ -24,7 +24,7 @@ _MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 
 @contextmanager
 def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
-    """Yield one mapping from the name of each sheet to an iterator over its rows, in order.
+    """Open a workbook, and yield a mapping from the name of each sheet, in order, to an iterator over its rows.
 
     Any failure while the rows are read is a ReaderError.
     """

@@ -383,7 +383,7 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
 
 
 def _attach_markers(lines: list[PageLine]) -> list[PageLine]:
-    """Merge each list marker that is a line by itself into the line of text to its right, which is changed.
+    """Merge each list marker that is on its own line into the line of text to its right, which is changed.
 
     Return the lines without the merged markers. Some producers draw all markers of a page after its text.
     """

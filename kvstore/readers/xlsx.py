@@ -31,7 +31,7 @@ _LITERAL_PATTERN = re.compile(r'"[^"]*"|[\\_*].')
 
 @contextmanager
 def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
-    """Yield one mapping from the name of each sheet to an iterator over its rows, in order.
+    """Open a workbook, and yield a mapping from the name of each sheet, in order, to an iterator over its rows.
 
     Any failure while the rows are read is a ReaderError.
     """

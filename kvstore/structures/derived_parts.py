@@ -23,7 +23,7 @@ class DerivationSpec(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the derivation, with which the names of its tables begin."""
+        """The name of the derivation, a prefix of the names of its tables."""
         ...
 
     @property

@@ -165,7 +165,7 @@ class Evaluation:
 
     @cached_property
     def _unindexed_documents(self) -> DocumentMask:
-        """The documents whose metadata has too many values to be indexed, so the index cannot decide about it."""
+        """The documents whose metadata has too many values to be indexed; the index decides no condition for them."""
         return self._index.find_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:

@@ -165,7 +165,7 @@ def _render_page(title: str, main: str, head: str = "") -> str:
 
 
 def _submits_token(scope: Any) -> bool:
-    """True if the request with this ASGI scope has a token, in the first URL or from the form."""
+    """True if a request (an ASGI scope) submits a token: the form's request, or ``/`` with a token in its query."""
     return scope["path"] == ENTRANCE or (scope["path"] == "/" and b"token=" in scope["query_string"])
 
 

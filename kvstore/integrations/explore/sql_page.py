@@ -122,7 +122,7 @@ _RUNNING: dict[str, kvstore.Store] = {}
 
 @contextmanager
 def _register_statement(request: PageRequest) -> Iterator[None]:
-    """Register the statement of a request inside the context, so that ``/sql/stop`` can interrupt it.
+    """Register the statement of a request within the ``with`` block, so that ``/sql/stop`` can interrupt it.
 
     Its name is the request's argument ``run``. Without this argument, nothing is registered.
     """

@@ -274,7 +274,7 @@ class Communities(StoredCommunities):
         return list(sources)
 
     def is_stale(self, community: int) -> bool:
-        """True if, since the build, a community got a chunk, or lost a member, chunk or summary sentence."""
+        """True if, since the build, a community gained a chunk, or lost a member, chunk or summary sentence."""
         members = (self._rows.get(MEMBERS, records.encode_u32(community)) or ())[::2]  # without their weights
         (home_chunks,) = self._list_stored_chunks([community])
         return (
