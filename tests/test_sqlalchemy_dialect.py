@@ -132,7 +132,7 @@ def test_tables_are_reflected_and_pandas_reads_each(engine: Any, make_store: Cal
     [
         ("readonly=maybe", "readonly in the URL of a store must be true or false, not 'maybe'"),
         ("timeout=soon", "timeout in the URL of a store must be a number of seconds, not 'soon'"),
-        ("format=2", "takes the options readonly, create, embedder, timeout, durability, each once, not format"),
+        ("format=2", "accepts the options readonly, create, embedder, timeout, durability, each once, not format"),
     ],
 )
 def test_invalid_addresses_are_explained(address: str, query: str, message: str) -> None:
