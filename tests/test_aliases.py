@@ -196,7 +196,7 @@ def test_check_finds_damage_to_aliases(tmp_path: Path) -> None:
         with store._session.environment.write() as view:
             view.delete("aliases", b"nyc")
         problems = " ".join(store.check())
-        assert "do not agree with the aliases" in problems
+        assert "do not match the aliases" in problems
         assert "introductions do not match" in problems
         with store._session.environment.write() as view:
             view.put("aliases", b"nyc", value)

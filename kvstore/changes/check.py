@@ -414,7 +414,7 @@ class _Checker:
             if alias.kind == ALIAS and self._state.entities.find_id(key) is None:
                 yield f"alias {key!r} is not a known name"
         if dict(aliases.scan_direct_aliases()) != members:
-            yield "the lists of each entity's aliases do not agree with the aliases"
+            yield "the alias lists of the entities do not match the aliases"
         for key in sorted({name for names in members.values() for name in names}):
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
@@ -436,7 +436,7 @@ class _Checker:
         for key in sorted({key for (key, _), _ in differences})[:_MAX_REPORTED_NAMES]:
             yield f"entity {key!r} is in the entity filter or in the table of entities, but not in both"
         if any(find_differences(iter_record_names, state.entities.iter_names)):
-            yield "the index of names does not agree with the entities"
+            yield "the name index does not match the entities"
         stated_kinds = {kind for fact in list_stated_fact_kinds() for kind in fact.kinds}
         for entity, record in state.entities.scan():
             if not self._has_valid_introductions(entity, record):
@@ -447,7 +447,7 @@ class _Checker:
                 yield f"entity {record.key!r}: only documents introduce it, but none mentions it or has it in a tree"
             address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
             if self._address_sums[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
-                yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
+                yield f"entity {record.key!r}: its block list does not match its mentions and nodes"
             self._totals["entities"] += 1
 
     def _has_valid_introductions(self, entity: int, record: EntityRecord) -> bool:

@@ -34,7 +34,7 @@ def load_queries() -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: the saved statements cannot be read ({error}); repair or remove the file") from None
     if not isinstance(queries, dict):
-        raise InputError(f"{path}: the file is not an object of names and statements; repair or remove it")
+        raise InputError(f"{path}: the file is not a JSON object that maps names to statements; repair or remove it")
     return {name: str(statement) for name, statement in sorted(queries.items())}
 
 

@@ -310,7 +310,7 @@ class EntityFilter:
         if len(numbers) and (numbers.dtype.kind not in "iu" or not 0 < numbers.min() <= numbers.max() <= _MAX_U32):
             raise InputError(f"an entity's id is from 1 to {_MAX_U32}, not {min(entities)} or {max(entities)}")
         if len(set(keys)) != len(keys):
-            raise InputError("a name was given twice; give each name once")
+            raise InputError("a name occurs twice; pass each name once")
         present_indexes = np.flatnonzero(self.find_entities(keys))
         if len(present_indexes):
             raise InputError(

@@ -107,10 +107,10 @@ class StoredTopicTrees:
         children = np.flatnonzero(parents != ROOT)
         is_complete = len(tree) == rows.header["topics"] and len(chunks) == counts[levels == 0].sum()
         if not is_complete or (parents[children] <= children).any():
-            raise CorruptionError("index topics: its trees are damaged; DROP INDEX topics, and create it again")
+            raise CorruptionError("index topics: the topic trees are damaged; DROP INDEX topics, and create it again")
         if (parents >= len(tree)).any() or (levels[parents[children]] != levels[children] + 1).any():
             raise CorruptionError(
-                "index topics: its trees contradict each other; DROP INDEX topics, and create it again"
+                "index topics: the topic trees contradict each other; DROP INDEX topics, and create it again"
             )
         return tree
 
