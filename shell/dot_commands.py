@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 from kvstore.errors import suggest
@@ -84,10 +85,11 @@ def _split_first_word(text: str) -> list[str]:
 
     Raises ValueError if the word has an opening quote without a closing quote.
     """
-    lexer = shlex.shlex(text, posix=True)
+    stream = StringIO(text)
+    lexer = shlex.shlex(stream, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     word = lexer.get_token()  # reads no further than the character after the word
-    return [argument for argument in (word, lexer.instream.read(-1).strip()) if argument]
+    return [argument for argument in (word, stream.read().strip()) if argument]
 
 
 def find_command(name: str) -> Command:
