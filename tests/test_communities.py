@@ -19,7 +19,7 @@ from kvstore.changes.dump import dump
 from kvstore.errors import CorruptionError, InputError
 from kvstore.models.structured import MAX_FAILURES, StructuredModel
 from kvstore.storage import records
-from kvstore.systems.archrag.layer_requests import NearestNodes
+from kvstore.systems.archrag.layer_requests import NearestNodesRequest
 from kvstore.systems.graphrag.community_rows import TABLES
 from kvstore.systems.graphrag.community_tables import get_communities, get_community_text
 
@@ -402,7 +402,7 @@ def test_a_report_by_a_model_is_found_by_the_vector_of_its_text(themed_store: St
 
     def search_layers() -> dict[int, float]:
         with themed_store.state() as state:
-            search = NearestNodes(vector, 100, 9, 200).fetch(state)
+            search = NearestNodesRequest(vector, 100, 9, 200).fetch(state)
         return dict(pair for layer in search.layers[1:] for pair in layer)
 
     centroids = find_nearest()

@@ -183,7 +183,7 @@ class Handle(ClosedOnExit, Queryable):
         return Snapshot(self._session)
 
     def state(self) -> AbstractContextManager[State]:
-        """Open the state of the last commit, for as long as the context lasts."""
+        """Open the state of the last commit, and close it at the end of the ``with`` block."""
         return self._session.open_state()
 
     def transaction(self, *, timeout: float | None = None, models: bool = True) -> Transaction:

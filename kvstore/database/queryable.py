@@ -56,7 +56,7 @@ class Queryable(ABC):
 
     @abstractmethod
     def state(self) -> AbstractContextManager[State]:
-        """Open one state of all structures, for as long as the context lasts; every method here reads such a state.
+        """Open one state of all structures until the end of the ``with`` block; every method here reads such a state.
 
         This is an interface for extensions of kvstore; the contents of a state can change with any version.
         """

@@ -20,7 +20,7 @@ from .counters import Counters
 from .state import ChunkSortKey, State
 from .vectors.vectors import Ids, Matrix, Vector
 
-__all__ = ["BatchedReader", "ChunkSortKeys", "Ids", "Matrix", "ReadRequest", "Vector"]
+__all__ = ["BatchedReader", "ChunkSortKeysRequest", "Ids", "Matrix", "ReadRequest", "Vector"]
 
 Answer = TypeVar("Answer", covariant=True)
 First = TypeVar("First")
@@ -53,8 +53,8 @@ class ReadRequest(ABC, Generic[Answer]):
         return ()
 
 
-class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
-    """The sort keys of chunks of equal score: document key and chunk id, which increases along the text."""
+class ChunkSortKeysRequest(ReadRequest[list[ChunkSortKey]]):
+    """A request for the sort keys of chunks of equal score: document key and chunk id (ascending along the text)."""
 
     chunks: Sequence[int]
 
@@ -136,4 +136,4 @@ class BatchedReader:
         """
         if self._known_chunks.issuperset(chunks):
             return self._state.get_sort_keys(chunks)
-        return self.fetch(ChunkSortKeys(chunks))
+        return self.fetch(ChunkSortKeysRequest(chunks))

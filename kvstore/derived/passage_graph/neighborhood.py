@@ -62,7 +62,7 @@ def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
     return entities | np.uint64(_ENTITY_BIT)
 
 
-class EntityDegrees(ReadRequest[Degrees]):
+class EntityDegreesRequest(ReadRequest[Degrees]):
     """A request for the degrees of entities: their numbers of chunks, and whether they have links."""
 
     entities: EntityIds
@@ -72,7 +72,7 @@ class EntityDegrees(ReadRequest[Degrees]):
         return state.get_part(GRAPH).read_degrees(self.entities)
 
 
-class NameDegrees(ReadRequest[list[Degrees]]):
+class NameDegreesRequest(ReadRequest[list[Degrees]]):
     """A request for the degrees (numbers of chunks) of the entities of some names, in documents the query allows.
 
     ``entities`` has a group of entities for each name.
@@ -91,7 +91,7 @@ class NameDegrees(ReadRequest[list[Degrees]]):
         return [StoredDegrees(values) for values in np.split(degrees.values, ends)[:-1]]
 
 
-class NamesInChunks(ReadRequest[EntityIds]):
+class NamesInChunksRequest(ReadRequest[EntityIds]):
     """A request for the entities that chunks name, in the order of the chunks, with repetitions."""
 
     chunks: Ids
@@ -256,7 +256,7 @@ class NodeName(NamedTuple):
     ordinal: int
 
 
-class NodeNames(ReadRequest[list[NodeName]]):
+class NodeNamesRequest(ReadRequest[list[NodeName]]):
     """A request for the names of existing nodes, in their order."""
 
     nodes: Sequence[int]

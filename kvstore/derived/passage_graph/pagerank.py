@@ -35,7 +35,7 @@ from . import edges
 from .edges import Degrees, LinkRows
 from .neighborhood import (
     ChunkNeighborhood,
-    EntityDegrees,
+    EntityDegreesRequest,
     EntityNeighborhood,
     Neighborhood,
     NeighborhoodRequest,
@@ -318,7 +318,7 @@ class _WeightedRows:
         costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()])
         unknown = [index for index, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
         if unknown:
-            request = EntityDegrees(nodes[unknown].astype(np.uint32))
+            request = EntityDegreesRequest(nodes[unknown].astype(np.uint32))
             costs[unknown] = self._compute_entity_costs(self._reader.fetch(request))
         return costs
 

@@ -18,16 +18,16 @@ from ...retrieval.recognition import QuestionEntity
 from ...structures.read_requests import BatchedReader
 from ...text.words import FUNCTION_WORDS, segment_words
 from .edges import Degrees
-from .neighborhood import NameDegrees, NodeNames, is_entity, make_chunk_node, make_entity_node
+from .neighborhood import NameDegreesRequest, NodeNamesRequest, is_entity, make_chunk_node, make_entity_node
 from .pagerank import PageRank
 
 #: If the rarest name in a question is in more chunks than this, its names get less weight.
 _MAX_RARE_CHUNKS = 50
 
 
-def make_degree_request(names: Sequence[QuestionEntity]) -> NameDegrees:
+def make_degree_request(names: Sequence[QuestionEntity]) -> NameDegreesRequest:
     """Return a request for the degrees (numbers of chunks) of the entities of each name in a question."""
-    return NameDegrees([name.identity.entity_ids for name in names])
+    return NameDegreesRequest([name.identity.entity_ids for name in names])
 
 
 def map_degrees(names: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> dict[int, int]:
@@ -152,7 +152,7 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
             if predecessor != node
         )
     )
-    names = dict(zip(inner_nodes, reader.fetch(NodeNames(inner_nodes)), strict=True)) if inner_nodes else {}
+    names = dict(zip(inner_nodes, reader.fetch(NodeNamesRequest(inner_nodes)), strict=True)) if inner_nodes else {}
     walks = {}
     for node in targets:
         walk, node_predecessors = [node], predecessors[node]

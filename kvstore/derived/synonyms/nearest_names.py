@@ -8,7 +8,7 @@ from ...structures.state import State
 from .synonym_index import SYNONYMS
 
 
-class NearestNames(ReadRequest[list[tuple[int, float]] | None]):
+class NearestNamesRequest(ReadRequest[list[tuple[int, float]] | None]):
     """A request for the entities whose names are nearest to a unit vector, at most ``max_names``, with their cosines.
 
     The answer is None if the store has no index of kind ``synonyms``.

@@ -50,7 +50,7 @@ class LayerSearch(NamedTuple):
     problem: str | None
 
 
-class NearestNodes(ReadRequest[LayerSearch]):
+class NearestNodesRequest(ReadRequest[LayerSearch]):
     """A request for the ``count`` existing nodes of each layer nearest to a unit vector.
 
     Searches the entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates that the
@@ -179,7 +179,7 @@ def _round_cosine(cosine: float) -> float:
     return round(cosine / _COSINE_STEP) * _COSINE_STEP
 
 
-class LinkedChunks(ReadRequest[list[list[list[int]]]]):
+class LinkedChunksRequest(ReadRequest[list[list[list[int]]]]):
     """A request for the chunks of the nodes of each layer: entities (the first layer) and communities (all others).
 
     An entity has the chunks that mention it, and a community the chunks assigned to it; a node with too many chunks
@@ -237,7 +237,7 @@ class NodeLabel(NamedTuple):
     community: tuple[str, int] | None
 
 
-class NodeLabels(ReadRequest[list[NodeLabel]]):
+class NodeLabelsRequest(ReadRequest[list[NodeLabel]]):
     """A request for the names of nodes, each (layer, id): an entity of layer 0 or a community; all must exist."""
 
     nodes: Sequence[LayerNode]

@@ -28,9 +28,22 @@ from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, HitGroup
 from ...retrieval.query import Query, evidence_of, option
 from ..graphrag.community_index import COMMUNITIES
-from ..graphrag.report_hits import CommunityReports, ReportCandidate, build_report_hit, insert_reports, select_reports
+from ..graphrag.report_hits import (
+    CommunityReportsRequest,
+    ReportCandidate,
+    build_report_hit,
+    insert_reports,
+    select_reports,
+)
 from ..hybrid.direct_search import search_hybrid
-from .layer_requests import LayerNode, LinkedChunks, NearestNodes, NodeLabel, NodeLabels, RankedNodes
+from .layer_requests import (
+    LayerNode,
+    LinkedChunksRequest,
+    NearestNodesRequest,
+    NodeLabel,
+    NodeLabelsRequest,
+    RankedNodes,
+)
 
 
 @dataclass
@@ -129,7 +142,7 @@ class ArchragStrategy:
         num_nearest, levels = int(option(query, self, "k")), int(option(query, self, "levels"))
         vector = np.ascontiguousarray(query.vector, np.float32)
         with query.trace.step("descend layers") as step:
-            search = query.reading.fetch(NearestNodes(vector, num_nearest, levels, _EF_SEARCH))
+            search = query.reading.fetch(NearestNodesRequest(vector, num_nearest, levels, _EF_SEARCH))
             step.detail = f"the {num_nearest} nearest of each of {len(search.layers)} layers, "
             step.detail += "C-HNSW" if search.is_linked else "all compared, because they are few"
             if search.problem is not None:
@@ -181,7 +194,7 @@ class ArchragStrategy:
         ]
         # The reports of all layers are read together, and then taken in the order of the candidates.
         community_ids = [candidate.community for candidate in chain.from_iterable(candidates)]
-        contents = iter(query.reading.fetch(CommunityReports(community_ids)))
+        contents = iter(query.reading.fetch(CommunityReportsRequest(community_ids)))
         hits_by_layer: list[list[Hit]] = []
         for layer_candidates in candidates:
             hits = [build_report_hit(next(contents), path, score=0.0) for _, path in layer_candidates]
@@ -207,7 +220,7 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
     """
     chunk_sources: dict[int, _ChunkSource] = {}
     nodes_by_layer = [[node for node, _ in nearest] for nearest in layers.nearest_nodes]
-    linked_chunks = query.reading.fetch(LinkedChunks(nodes_by_layer))
+    linked_chunks = query.reading.fetch(LinkedChunksRequest(nodes_by_layer))
     for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest_nodes, linked_chunks, strict=True)):
         for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
             _, best_cosine = nearest[0]
@@ -224,7 +237,7 @@ def _format_paths(query: Query, nodes_by_chunk: Mapping[int, LayerNode]) -> dict
     nodes = list(dict.fromkeys(nodes_by_chunk.values()))
     if not nodes:
         return {}
-    paths = dict(zip(nodes, map(_format_path, query.reading.fetch(NodeLabels(nodes))), strict=True))
+    paths = dict(zip(nodes, map(_format_path, query.reading.fetch(NodeLabelsRequest(nodes))), strict=True))
     return {chunk: paths[node] for chunk, node in nodes_by_chunk.items()}
 
 

@@ -45,7 +45,7 @@ class RenderedRelations:
     relations: list[RelationMention]
 
 
-class Relations(ReadRequest[RenderedRelations]):
+class RelationsRequest(ReadRequest[RenderedRelations]):
     """A request for the relations of entities.
 
     ``names`` are the normal forms of the names of each entity. Uses at most ``max_nodes`` nodes of each entity, and at
@@ -100,7 +100,7 @@ class ScoredRelation(NamedTuple):
     cosine: float
 
 
-class StatingChunks(ReadRequest[dict[int, ScoredRelation]]):
+class StatingChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
     """A request for the chunks that state ``relations``, each with its first relation and its cosine with ``vector``.
 
     A relation is an edge of the entity forest as text ("child under parent"). ``vector`` is the question's vector, of

@@ -18,7 +18,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, record_recognized_entities
 from ...structures.ranking import Ranking, SortKeySource, append_tails, assign_ranks, best
-from .rendered_relations import RelationMention, Relations, ScoredRelation, StatingChunks
+from .rendered_relations import RelationMention, RelationsRequest, ScoredRelation, StatingChunksRequest
 
 #: The maximum number of nodes of an entity to describe.
 _MAX_NODES = 8
@@ -52,7 +52,7 @@ class CftStrategy:
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in entity.identity.names] for entity in entities]
         with query.trace.step("find nodes in the forest") as step:
-            relation_texts = reader.fetch(Relations(names, _MAX_NODES, relatives))
+            relation_texts = reader.fetch(RelationsRequest(names, _MAX_NODES, relatives))
             node_counts = [
                 f"{entity.key} ({count})" for entity, count in zip(entities, relation_texts.node_counts, strict=True)
             ]
@@ -82,7 +82,7 @@ def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention])
     """
     ranking: Ranking = []
     chunk_relations: dict[int, ScoredRelation] = {}
-    request = StatingChunks(relations, query.vector)
+    request = StatingChunksRequest(relations, query.vector)
     with query.trace.step("chunks that state the relations") as step:
         if relations:
             chunk_relations = query.reading.fetch(request)

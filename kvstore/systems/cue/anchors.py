@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ...derived.synonyms.nearest_names import NearestNames
+from ...derived.synonyms.nearest_names import NearestNamesRequest
 from ...retrieval.query import Query
 from ...retrieval.recognition import EntityKeyRequest, QuestionEntity
 from ...structures.ranking import Ranking
@@ -89,7 +89,7 @@ def _find_nearest_names(
     unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, known_names)))
     if not unknown_names:
         return {}
-    requests = [NearestNames(query.embed_part(name), num_nearest) for name in unknown_names]
+    requests = [NearestNamesRequest(query.embed_part(name), num_nearest) for name in unknown_names]
     entity_groups = [
         [entity for entity, cosine in nearest or () if cosine > 0] for nearest in query.reading.fetch_all(requests)
     ]

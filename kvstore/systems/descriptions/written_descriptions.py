@@ -165,7 +165,7 @@ def _select_sentences(descriptions: Iterable[_EntityDescription], keys: Containe
     return (description.sentence for description in descriptions if to_entity_key(description.entity_name) in keys)
 
 
-class EntityDescriptions(ReadRequest[list[list[str]]]):
+class EntityDescriptionsRequest(ReadRequest[list[list[str]]]):
     """A request for the descriptions of entities: at most ``max_texts`` of each, in order of their documents' keys."""
 
     entities: Sequence[int]

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from ...arguments import Option
 from ...derived.passage_graph.edges import Degrees
 from ...derived.passage_graph.neighborhood import (
-    EntityDegrees,
+    EntityDegreesRequest,
     NamedNeighborhoodRequest,
     get_entity,
     is_entity,
@@ -202,7 +202,7 @@ def _read_walk_inputs(
     requests: list[ReadRequest[Any]] = [
         build_count_request(words),
         TriplesRequest([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]),
-        EntityDegrees(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
+        EntityDegreesRequest(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
         start_request,
     ]
     bias = None

@@ -1,8 +1,8 @@
 """Requests of the GraphRAG strategies to the communities and the passage graph of a state.
 
 In: entities, chunks or communities found before, or the vector of a question. Out: their chunks, members, titles and
-sentences, as far as the state contains them. Reports are requested by :class:`~.report_hits.CommunityReports`, and the
-tree of communities by :mod:`.tree_requests`.
+sentences, as far as the state contains them. Reports are requested by :class:`~.report_hits.CommunityReportsRequest`,
+and the tree of communities by :mod:`.tree_requests`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class EntityChunkRows(NamedTuple):
     degrees: Degrees
 
 
-class EntityChunks(ReadRequest[EntityChunkRows]):
+class EntityChunksRequest(ReadRequest[EntityChunkRows]):
     """A request for the chunks that mention entities; an entity with more than ``max_chunks`` gets none."""
 
     entities: npt.NDArray[np.uint32]
@@ -57,7 +57,7 @@ class FinestCommunity(NamedTuple):
     rating: int
 
 
-class FinestCommunities(ReadRequest[list[FinestCommunity | None]]):
+class FinestCommunitiesRequest(ReadRequest[list[FinestCommunity | None]]):
     """A request for the finest community of each entity, None if it has none."""
 
     entities: Sequence[int]
@@ -83,7 +83,7 @@ class NearbyCommunity(NamedTuple):
     members: list[int]
 
 
-class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
+class NearestCommunitiesRequest(ReadRequest[list[NearbyCommunity]]):
     """A request for the ``count`` communities nearest to a unit vector, each with at most ``max_members`` members."""
 
     vector: Vector
@@ -99,7 +99,7 @@ class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
         return list(map(NearbyCommunity, community_ids, titles, members))
 
 
-class HierarchySentences(ReadRequest[list[list[str]]]):
+class HierarchySentencesRequest(ReadRequest[list[list[str]]]):
     """A request for sentences about names (normal forms) from the entity forest, the trees of parent and child.
 
     Each name has the sentences of its first ``max_nodes`` nodes, with at most ``max_relatives`` ancestors and as many
@@ -127,7 +127,7 @@ class CommunityLabel(NamedTuple):
     level: int
 
 
-class CommunityLabels(ReadRequest[list[CommunityLabel]]):
+class CommunityLabelsRequest(ReadRequest[list[CommunityLabel]]):
     """A request for the keys, titles and levels of communities."""
 
     communities: Sequence[int]
@@ -140,7 +140,7 @@ class CommunityLabels(ReadRequest[list[CommunityLabel]]):
         return list(map(CommunityLabel, keys, titles, levels))
 
 
-class CommunityChunks(ReadRequest[list[list[int]]]):
+class CommunityChunksRequest(ReadRequest[list[list[int]]]):
     """A request for the chunks assigned to each community or to its descendants, largest share first.
 
     The share of a chunk is the fraction of its names that belong to the community.
@@ -164,7 +164,7 @@ class CoverCandidates(NamedTuple):
     positions: dict[int, tuple[str, int]]
 
 
-class CoverSentences(ReadRequest[CoverCandidates]):
+class CoverSentencesRequest(ReadRequest[CoverCandidates]):
     """A request for the sentences of groups of chunks, by document key and offset within each group."""
 
     chunk_groups: Sequence[Sequence[int]]
@@ -176,7 +176,7 @@ class CoverSentences(ReadRequest[CoverCandidates]):
         return CoverCandidates(groups, read_chunk_positions(state, chunks))
 
 
-class ChunkTexts(ReadRequest[list[str]]):
+class ChunkTextsRequest(ReadRequest[list[str]]):
     """A request for the texts of chunks."""
 
     chunks: Sequence[int]

@@ -28,7 +28,7 @@ from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import EntityKeyRequest
 from ...structures.ranking import Ranking, append_tails, assign_ranks, best
 from .community_index import COMMUNITIES
-from .community_requests import NearbyCommunity, NearestCommunities
+from .community_requests import NearbyCommunity, NearestCommunitiesRequest
 from .local_search import (
     LocalResult,
     LocalSearch,
@@ -78,7 +78,7 @@ class DriftStrategy:
         with query.trace.step("primer") as step:
             # A round follows up at most ``width`` members, and none that the question names.
             max_members = int(option(query, self, "width")) + len(starts)
-            primer = query.reading.fetch(NearestCommunities(query.vector, _NUM_PRIMER_COMMUNITIES, max_members))
+            primer = query.reading.fetch(NearestCommunitiesRequest(query.vector, _NUM_PRIMER_COMMUNITIES, max_members))
             step.detail, step.count = "; ".join(community.title for community in primer), len(primer)
         with query.trace.step("search of the question") as step:
             results = search_locally(query, [LocalSearch(starts, rankings)], _NUM_FUSED)

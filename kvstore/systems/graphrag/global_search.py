@@ -35,15 +35,15 @@ from ...structures.clustering.affinity import IntArray
 from ...text.words import count_text_tokens
 from .community_index import COMMUNITIES
 from .community_requests import (
-    ChunkTexts,
-    CommunityChunks,
+    ChunkTextsRequest,
+    CommunityChunksRequest,
     CommunityLabel,
-    CommunityLabels,
-    CoverSentences,
+    CommunityLabelsRequest,
+    CoverSentencesRequest,
 )
-from .report_hits import CommunityReports, ReportContent, build_report_hit, renumber_hits
+from .report_hits import CommunityReportsRequest, ReportContent, build_report_hit, renumber_hits
 from .report_terms import join_terms
-from .tree_requests import ScoredChildren, ScoredCommunities, UnassignedChunks, find_best, score_terms
+from .tree_requests import ScoredChildrenRequest, ScoredCommunities, UnassignedChunksRequest, find_best, score_terms
 
 #: The default number of levels that the selection descends.
 _MAX_LEVELS = 8
@@ -139,7 +139,7 @@ class _CommunityScoring:
             )
             step.detail, step.count = detail, len(near_ranking)
         rarities = build_term_weights(reader.counters, words.list_lookup_terms(counts), counts).rarities
-        placement = reader.fetch(UnassignedChunks(near_chunks=[chunk for chunk, _ in near_ranking]))
+        placement = reader.fetch(UnassignedChunksRequest(near_chunks=[chunk for chunk, _ in near_ranking]))
         # An overview, or a report that fills a limit of tokens, covers many chunks. Else the nearest are sufficient.
         covers_many = query.within is not None or query.asks_for_overview
         unassigned = placement.unassigned_chunks[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
@@ -148,7 +148,7 @@ class _CommunityScoring:
 
     def score_children(self, parents: IntArray | None) -> ScoredCommunities:
         """Return the children of ``parents`` (None: the coarsest communities) with their scores for the question."""
-        return self.query.reading.fetch(ScoredChildren(parents, self.allowed, self.query.vector, self.rarities))
+        return self.query.reading.fetch(ScoredChildrenRequest(parents, self.allowed, self.query.vector, self.rarities))
 
     def score_unassigned(self) -> float:
         """Return the score of the chunks in no community: mean cosine of the nearest, plus BM25 score of all.
@@ -157,7 +157,7 @@ class _CommunityScoring:
         """
         ids = np.array(self.unassigned_chunks, np.uint64)
         all_cosines, texts = self.query.reading.fetch(
-            CosineRequest(ids, self.query.vector), ChunkTexts(self.unassigned_chunks if self.rarities else [])
+            CosineRequest(ids, self.query.vector), ChunkTextsRequest(self.unassigned_chunks if self.rarities else [])
         )
         cosines = np.sort(all_cosines)[::-1][:_NUM_SCORING_CHUNKS]
         terms = join_terms("\n".join(texts), self.query.stem)
@@ -242,7 +242,7 @@ def _build_reports(query: Query, groups: Sequence[_SelectedGroup], scoring: _Com
         return _build_reports_within(query, groups[:max_reports], scoring, query.within)
     community_ids = [group.community for group in groups if group.community is not None]
     reports: dict[int | None, ReportContent] = dict(
-        zip(community_ids, query.reading.fetch(CommunityReports(community_ids)), strict=True)
+        zip(community_ids, query.reading.fetch(CommunityReportsRequest(community_ids)), strict=True)
     )
     if len(community_ids) < len(groups):  # the chunks in no community are one of them
         candidates = _fetch_candidates(query, [(None, scoring.unassigned_chunks)])
@@ -264,7 +264,9 @@ def _build_reports_within(
     reports with larger shares. A group without a sentence that fits has no report.
     """
     community_ids = [group.community for group in groups if group.community is not None]
-    chunk_groups, labels = query.reading.fetch(CommunityChunks(community_ids), CommunityLabels(community_ids))
+    chunk_groups, labels = query.reading.fetch(
+        CommunityChunksRequest(community_ids), CommunityLabelsRequest(community_ids)
+    )
     chunks_by_group = _list_allowed_chunks(query, scoring, zip(community_ids, chunk_groups, strict=True))
     labels_by_group: dict[int | None, CommunityLabel] = dict(zip(community_ids, labels, strict=True))
     labels_by_group[None] = _UNASSIGNED_LABEL
@@ -328,7 +330,7 @@ def _fetch_candidates(
         # Among the chunks of no community, the nearest is preferred: it can be the only one about the question.
         num_preferred = 1 if community is None else 0
         chunk_lists += chunks[:num_preferred], chunks[num_preferred:_MAX_COVER_CHUNKS]
-    sentences, positions = query.reading.fetch(CoverSentences(chunk_lists))
+    sentences, positions = query.reading.fetch(CoverSentencesRequest(chunk_lists))
     sources = zip(groups, sentences[::2], sentences[1::2], strict=True)
     return {community: _CoverSource(preferred, others, positions) for (community, _), preferred, others in sources}
 
@@ -386,6 +388,6 @@ def _fetch_best_reports(query: Query, scored: ScoredCommunities) -> dict[int, Hi
     """
     best_first = np.lexsort((scored.communities, -scored.scores))
     community_ids = scored.communities[best_first[:_NUM_RATED]].tolist()
-    contents = query.reading.fetch(CommunityReports(community_ids))
+    contents = query.reading.fetch(CommunityReportsRequest(community_ids))
     hits = (build_report_hit(content, "rated by the model", score=0.0) for content in contents)
     return {community: hit for community, hit in zip(community_ids, hits, strict=True) if hit is not None}

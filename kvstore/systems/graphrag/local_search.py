@@ -42,9 +42,9 @@ from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import EntityKeyRequest, recognize_entities
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...text.words import count_text_tokens
-from ..descriptions.written_descriptions import EntityDescriptions
+from ..descriptions.written_descriptions import EntityDescriptionsRequest
 from .community_index import COMMUNITIES
-from .community_requests import EntityChunks, FinestCommunities, HierarchySentences
+from .community_requests import EntityChunksRequest, FinestCommunitiesRequest, HierarchySentencesRequest
 from .report_hits import ReportCandidate, insert_reports, select_reports
 
 #: The number of chunks near the question, by vector and by words each, whose entities can be added.
@@ -137,7 +137,7 @@ class LocalStrategy:
         names: dict[int, list[str]] = {}
         ratings: dict[int, int] = {}
         with query.trace.step("communities of the entities") as step:
-            finest = query.reading.fetch(FinestCommunities([start.entity for start in starts]))
+            finest = query.reading.fetch(FinestCommunitiesRequest([start.entity for start in starts]))
             for start, finest_community in zip(starts, finest, strict=True):
                 if finest_community is not None:
                     names.setdefault(finest_community.community, []).append(start.key)
@@ -160,8 +160,8 @@ class LocalStrategy:
         with query.trace.step("relations of the entities") as step:
             lines: dict[str, None] = {}
             relations, descriptions = query.reading.fetch(
-                HierarchySentences([start.key for start in starts], _MAX_RELATIVES, _MAX_RELATIVES),
-                EntityDescriptions([start.entity for start in starts], _MAX_DESCRIPTIONS),
+                HierarchySentencesRequest([start.key for start in starts], _MAX_RELATIVES, _MAX_RELATIVES),
+                EntityDescriptionsRequest([start.entity for start in starts], _MAX_DESCRIPTIONS),
             )
             # The lines of one entity after another: first its descriptions, then its relations.
             for line in chain.from_iterable(chain.from_iterable(zip(descriptions, relations, strict=True))):
@@ -271,7 +271,7 @@ def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> l
     words = parse_question_words(query.question, query.stem)
     entities = np.array([start.entity for search in searches for start in search.starts], np.uint32)
     (rows, degrees), counts = query.reading.fetch(
-        EntityChunks(entities, _MAX_ENTITY_CHUNKS), build_count_request(words)
+        EntityChunksRequest(entities, _MAX_ENTITY_CHUNKS), build_count_request(words)
     )
     word_weights = build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)
     rarities = _compute_rarities(query, degrees)

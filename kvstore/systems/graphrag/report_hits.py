@@ -47,7 +47,7 @@ class ReportContent(NamedTuple):
     spans: Sequence[TextSpan]
 
 
-class CommunityReports(ReadRequest[list[ReportContent]]):
+class CommunityReportsRequest(ReadRequest[list[ReportContent]]):
     """A request for the reports of communities, made only from documents that match the query's condition."""
 
     communities: Sequence[int]
@@ -151,7 +151,7 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
     start, batch_size = 0, max(1, _count_reports(share, query.top))
     while len(reports) < limit and start < len(candidates):
         batch = candidates[start : start + batch_size]
-        contents = query.reading.fetch(CommunityReports([candidate.community for candidate in batch]))
+        contents = query.reading.fetch(CommunityReportsRequest([candidate.community for candidate in batch]))
         for (community, path), content in zip(batch, contents, strict=True):
             report = build_report_hit(content, path, score=0.0)
             if report is None or len(reports) == limit:

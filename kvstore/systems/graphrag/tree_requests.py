@@ -48,7 +48,7 @@ class ChunkPlacement(NamedTuple):
     allowed: npt.NDArray[np.bool_] | None
 
 
-class UnassignedChunks(ReadRequest[ChunkPlacement]):
+class UnassignedChunksRequest(ReadRequest[ChunkPlacement]):
     """A request for the chunks in no community.
 
     They are selected from ``near_chunks``, the chunks near the question, and, if the query allows only some documents,
@@ -111,7 +111,7 @@ class ScoredCommunities(NamedTuple):
         )
 
 
-class ScoredChildren(ReadRequest[ScoredCommunities]):
+class ScoredChildrenRequest(ReadRequest[ScoredCommunities]):
     """A request for the children of ``parents`` (None: the coarsest communities), with their scores.
 
     ``allowed`` is the mask of the communities with chunks that match the query's condition; others are omitted. It is

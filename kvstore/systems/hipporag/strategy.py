@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from ...arguments import Option
-from ...derived.passage_graph.neighborhood import NamesInChunks, make_entity_node
+from ...derived.passage_graph.neighborhood import NamesInChunksRequest, make_entity_node
 from ...derived.passage_graph.pagerank import DEFAULT_WEIGHTS, compute_personalized_pagerank
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
-from ...derived.synonyms.nearest_names import NearestNames
+from ...derived.synonyms.nearest_names import NearestNamesRequest
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
@@ -78,7 +78,7 @@ def _find_nearest_starts(query: Query) -> dict[int, float]:
     """
     with query.trace.step("nearest names") as step:
         # Pairs (entity, cosine), or None without the ``synonyms`` index.
-        nearest_names = query.reading.fetch(NearestNames(query.vector, _NUM_NEAREST_NAMES))
+        nearest_names = query.reading.fetch(NearestNamesRequest(query.vector, _NUM_NEAREST_NAMES))
         masses = {entity: cosine for entity, cosine in nearest_names or () if cosine > 0}
         reason = "no entity of the question is known"
         step.detail = f"by embedding: {reason}" if nearest_names is not None else "there is no index synonyms"
@@ -86,6 +86,6 @@ def _find_nearest_starts(query: Query) -> dict[int, float]:
     if nearest_names is None:
         nearest_chunk = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
         with query.trace.step("names of the nearest chunk") as step:
-            masses = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest_chunk)).tolist(), 1.0)
+            masses = dict.fromkeys(query.reading.fetch(NamesInChunksRequest(nearest_chunk)).tolist(), 1.0)
             step.detail, step.count = reason, len(masses)
     return {make_entity_node(entity): mass for entity, mass in masses.items()}

@@ -69,7 +69,7 @@ class AncestorNodes(NamedTuple):
     node_count: int
 
 
-class ChunkAncestors(ReadRequest[AncestorNodes]):
+class ChunkAncestorsRequest(ReadRequest[AncestorNodes]):
     """A request for chunks and all tree nodes (abstracts, topics) above them, with their cosines with a unit vector."""
 
     chunks: Sequence[int]
@@ -96,7 +96,7 @@ class ChunkAncestors(ReadRequest[AncestorNodes]):
         )
 
 
-class ChunkRoots(ReadRequest[list[TreeNode]]):
+class ChunkRootsRequest(ReadRequest[list[TreeNode]]):
     """A request for the roots above chunks: topics, and for a chunk in no topic the abstract over its document.
 
     They have their cosines with ``vector``, a unit vector.
@@ -126,7 +126,7 @@ class ChunkRoots(ReadRequest[list[TreeNode]]):
         return reader.score_nodes(list(distinct_roots), self.vector)
 
 
-class ChildNodes(ReadRequest[list[TreeNode]]):
+class ChildNodesRequest(ReadRequest[list[TreeNode]]):
     """A request for the distinct children of nodes, in the order of their parents.
 
     They have their cosines with ``vector``, a unit vector.
@@ -146,7 +146,7 @@ class ChildNodes(ReadRequest[list[TreeNode]]):
         return reader.score_nodes(list(distinct_children), self.vector)
 
 
-class TopicPositions(ReadRequest[list[NodePosition]]):
+class TopicPositionsRequest(ReadRequest[list[NodePosition]]):
     """A request for the positions of the first sentences of topics."""
 
     topics: Sequence[int]
@@ -160,7 +160,7 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
         ]
 
 
-class NodeHits(ReadRequest[list[Hit | None]]):
+class NodeHitsRequest(ReadRequest[list[Hit | None]]):
     """A request for tree nodes as hits, with rank 0; None for a topic with too many chunks or no text left."""
 
     nodes: Sequence[TreeNode]

@@ -29,13 +29,13 @@ from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.read_requests import BatchedReader
 from .summary_requests import (
-    ChunkPositions,
+    ChunkPositionsRequest,
     DocumentCandidates,
-    DocumentParts,
-    DocumentSentences,
+    DocumentPartsRequest,
+    DocumentSentencesRequest,
     TopicCandidates,
-    TopicSentences,
-    TopicsWithinLimit,
+    TopicSentencesRequest,
+    TopicsWithinLimitRequest,
 )
 
 #: The maximum size of the documents (in bytes) that are read in full for one question, about a second's work.
@@ -86,7 +86,7 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
     # A topic contains sentences from any document, so a filtered query is summarized document by document.
     if query.allowed is None and reader.counters.documents > 1:
         topic_candidates = reader.fetch(
-            TopicSentences(
+            TopicSentencesRequest(
                 max_bytes=_MAX_FULL_TEXT_BYTES,
                 max_topics=_MAX_TOPICS,
                 max_newer_chunks=_NUM_NEAREST_CHUNKS,
@@ -98,7 +98,9 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
     num_documents = reader.counters.documents if query.allowed is None else len(query.allowed)
     if num_documents > _MAX_DOCUMENTS:
         near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST_CHUNKS)]
-    request = DocumentSentences(near_chunks=near_chunks, max_bytes=_MAX_FULL_TEXT_BYTES, max_abstracts=_MAX_ABSTRACTS)
+    request = DocumentSentencesRequest(
+        near_chunks=near_chunks, max_bytes=_MAX_FULL_TEXT_BYTES, max_abstracts=_MAX_ABSTRACTS
+    )
     return _DocumentOverview(reader, reader.fetch(request))
 
 
@@ -155,7 +157,7 @@ class _DocumentOverview:
         for sentence in selected:
             sentences_by_document.setdefault(sentence.document, []).append(sentence)
         records = [record for record in self._documents if record.id in sentences_by_document]
-        for record, parts in zip(records, self._reader.fetch(DocumentParts(records, limit)), strict=True):
+        for record, parts in zip(records, self._reader.fetch(DocumentPartsRequest(records, limit)), strict=True):
             ordinals = {chunk: ordinal for ordinal, chunk in enumerate(record.chunk_ids())}
             positions = {chunk: (record.key, ordinal) for chunk, ordinal in ordinals.items()}
             for first, last, heading in parts:
@@ -197,8 +199,8 @@ class _TopicOverview:
         groups = {self.get_group(sentence) for sentence in selected}
         roots = sorted(group for group in groups if group is not None)
         titles, positions = self._reader.fetch(
-            TopicsWithinLimit(roots, limit),
-            ChunkPositions(list(dict.fromkeys(sentence.chunk for sentence in selected))),
+            TopicsWithinLimitRequest(roots, limit),
+            ChunkPositionsRequest(list(dict.fromkeys(sentence.chunk for sentence in selected))),
         )
         sentences_by_topic: dict[int | None, list[CoverSentence]] = {}
         for sentence in selected:

@@ -36,7 +36,7 @@ class DocumentCandidates(NamedTuple):
     source: str
 
 
-class DocumentSentences(ReadRequest[DocumentCandidates]):
+class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
     """A request for the sentences of documents that match the query's condition.
 
     With ``near_chunks``, only the documents of these chunks are read (None: all). If the documents have more than
@@ -89,7 +89,7 @@ class TopicCandidates(NamedTuple):
     source_count: int
 
 
-class TopicSentences(ReadRequest[TopicCandidates | None]):
+class TopicSentencesRequest(ReadRequest[TopicCandidates | None]):
     """A request for the sentences of all documents with the topics of each; None if there are no topics.
 
     If the documents have more than ``max_bytes``, the sentences come from the summaries of at most ``max_topics``
@@ -152,7 +152,7 @@ class _PartChunks(NamedTuple):
     section: int
 
 
-class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
+class DocumentPartsRequest(ReadRequest[list[list[DocumentPart]]]):
     """A request for the parts of documents, at most ``limit`` in total if possible, split along their abstracts.
 
     The longest part is split first. The parts of each document are in order of the text. If an abstract has more
@@ -215,7 +215,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
         return [sorted(document_parts) for document_parts in parts]
 
 
-class TopicsWithinLimit(ReadRequest[dict[int, str | None]]):
+class TopicsWithinLimitRequest(ReadRequest[dict[int, str | None]]):
     """A request for the titles of topics that group sentences: ``roots``, or their descendants.
 
     The largest topics are replaced by their children while there are at most ``limit`` topics.
@@ -247,7 +247,7 @@ class TopicsWithinLimit(ReadRequest[dict[int, str | None]]):
         return {topic: topics.get_title(topic) or None for topic in sorted(topic_ids)}
 
 
-class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
+class ChunkPositionsRequest(ReadRequest[dict[int, tuple[str, int]]]):
     """A request for the document key and the ordinal of chunks, by chunk."""
 
     chunks: Sequence[int]

@@ -19,7 +19,14 @@ from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.read_requests import BatchedReader
 from ...text.words import count_text_tokens
-from .node_requests import ChildNodes, ChunkAncestors, ChunkRoots, NodeHits, TopicPositions, TreeNode
+from .node_requests import (
+    ChildNodesRequest,
+    ChunkAncestorsRequest,
+    ChunkRootsRequest,
+    NodeHitsRequest,
+    TopicPositionsRequest,
+    TreeNode,
+)
 
 #: The number of chunks nearest to a question, whose ancestors are candidates.
 _NUM_NEAREST = 200
@@ -33,7 +40,7 @@ def search_collapsed(query: Query, strategy: str) -> Evidence:
     """
     nearest = _find_nearest_chunks(query)
     with query.trace.step("collapse tree") as step:
-        nodes, step.count = query.reading.fetch(ChunkAncestors(nearest, query.vector))
+        nodes, step.count = query.reading.fetch(ChunkAncestorsRequest(nearest, query.vector))
         step.detail = f"the {len(nearest)} nearest chunks and the nodes above them"
     return _build_evidence(query, strategy, nodes)
 
@@ -48,7 +55,7 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
     nearest = _find_nearest_chunks(query)
     nodes: list[TreeNode] = []
     with query.trace.step("go down") as step:
-        level = query.reading.fetch(ChunkRoots(nearest, query.vector))
+        level = query.reading.fetch(ChunkRootsRequest(nearest, query.vector))
         counts: list[str] = []
         while level:
             best = _sort_nodes(query.reading, level)[:width]
@@ -56,7 +63,7 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
             counts.append(f"{len(best)} of {len(level)}")
             if levels and len(counts) > levels:
                 break
-            level = query.reading.fetch(ChildNodes(best, query.vector))
+            level = query.reading.fetch(ChildNodesRequest(best, query.vector))
         step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(nodes)
     return _build_evidence(query, strategy, nodes)
 
@@ -77,7 +84,7 @@ def _sort_nodes(reader: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNo
     # Only the positions of topics are not known yet.
     tied_topics = [node.id.number for group in groups if len(group) > 1 for node in group if node.position is None]
     if tied_topics:
-        topic_positions = dict(zip(tied_topics, reader.fetch(TopicPositions(tied_topics)), strict=True))
+        topic_positions = dict(zip(tied_topics, reader.fetch(TopicPositionsRequest(tied_topics)), strict=True))
     for group in groups:
         if len(group) > 1:
             group.sort(key=lambda node: (*(node.position or topic_positions[node.id.number]), node.level))
@@ -118,7 +125,7 @@ def _iter_hits(reader: BatchedReader, nodes: Sequence[TreeNode], batch_size: int
     start = 0
     while start < len(nodes):
         batch = nodes[start : start + batch_size]
-        yield from filter(None, reader.fetch(NodeHits(batch)))
+        yield from filter(None, reader.fetch(NodeHitsRequest(batch)))
         start, batch_size = start + batch_size, 2 * batch_size
 
 
