@@ -421,8 +421,8 @@ class _Checker:
     def _check_entities(self) -> Iterator[str]:
         """Yield a sentence for each entity that differs from the filter (the index of names) or from earlier checks.
 
-        These have summed up the statements that make each entity known (introductions), and its addresses (the texts
-        and tree nodes where it occurs). Also counts the entities.
+        The earlier checks added up the statements that make each entity known (introductions), and its addresses (the
+        texts and tree nodes where it occurs). Also counts the entities.
         """
         state = self._state
 

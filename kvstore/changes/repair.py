@@ -104,7 +104,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
         with environment.snapshot() as snapshot:
             return run_rebuild(snapshot, view)
 
-    if environment.find_page_faults():
+    if environment.describe_page_faults():
         return environment.rewrite(run_rebuild)
     return environment.write_with_growth(run_in_place)
 

@@ -294,7 +294,7 @@ class Database(Handle):
         from ..changes.check import check_state
 
         with self.state() as state:
-            return [*self._session.environment.find_page_faults(), *check_state(state)]
+            return [*self._session.environment.describe_page_faults(), *check_state(state)]
 
     def repair(self) -> RepairReport:
         """Check the store and, if an invariant is violated, rebuild all derived data from the documents.

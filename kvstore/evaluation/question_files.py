@@ -167,7 +167,7 @@ def write_questions(path: Path, questions: Iterable[Question]) -> None:
 
 
 def _to_json_object(question: Question) -> Mapping[str, Any]:
-    """Return a question as an object for a file of JSON lines. Empty answers and gold documents have no key in it."""
+    """Return a question as an object of a JSON Lines file, without keys for missing answers, documents and spans."""
     row: dict[str, Any] = {"question": question.text, "kind": question.kind, "part": question.part}
     if question.answers:
         row["answers"] = list(question.answers)

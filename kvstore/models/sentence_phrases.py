@@ -221,7 +221,7 @@ def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSen
 
     Phrases are between punctuation marks or conjunctions. The statement must have the first phrase of the first
     sentence or clause, and a phrase of the last sentence. With a count ("both", "two") or a subordinate clause, it must
-    have every phrase, because a phrase left out could change what is counted. ``name_stems`` are the first letters of
+    have every phrase, because a phrase left out could change what is counted. ``name_stems`` are the beginnings of
     names that can replace a pronoun.
     """
     # A pronoun that no sentence has would refer to another person: "her wife" is not "his wife".
@@ -275,7 +275,7 @@ def _uses_phrase(stems: Set[str], phrase: _QualifiedPhrase) -> bool:
 def _equals_except_names(stems: Sequence[str], required_stems: Sequence[str], name_stems: Set[str]) -> bool:
     """True if a statement's ``stems`` are ``required_stems`` in this order, except for added names.
 
-    ``name_stems`` are the first letters of the names that may be added, in place of pronouns.
+    ``name_stems`` are the beginnings of the names that may be added, in place of pronouns.
     """
     num_matched = 0
     for stem in stems:

@@ -363,7 +363,7 @@ class DataFile:
             self.extend_to_used_pages()
 
     def verify(self) -> list[str]:
-        """Return a sentence for every fault of the page structure. Reads every page from the file, not the map."""
+        """Return a sentence for each fault of the page structure. Reads every page from the file, not the map."""
         from lmdb.verify import VerifyError, verify
 
         try:

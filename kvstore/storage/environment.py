@@ -448,15 +448,15 @@ class Environment(ClosedOnExit, OpenFile):
             self._writer_lock.release()
         return results[0]
 
-    def find_page_faults(self) -> list[str]:
-        """Return a sentence for every fault of the pages of the last commit. Reads every page; others can write."""
+    def describe_page_faults(self) -> list[str]:
+        """Return a sentence for each fault of the pages of the last commit. Reads every page; others can write."""
         with self.snapshot():  # keeps the pages that are read
             faults = self.data.verify()
         # A commit may have written its meta page during the check: verify again without writers.
         return self.verify() if faults else []
 
     def verify(self) -> list[str]:
-        """Return a sentence for every fault of the file's page structure.
+        """Return a sentence for each fault of the file's page structure.
 
         Reads every page and keeps writers out until the end; raises LockTimeoutError while another process writes.
         """

@@ -23,10 +23,9 @@ TARGET_MASK = (1 << RANK_SHIFT) - 1
 
 
 def compute_body_rank(occurrences: int) -> int:
-    """Return the rank of a place that mentions an entity ``occurrences`` (>= 1) times.
+    """Return the rank of an abstract (a summary of chunks) whose chunks mention an entity ``occurrences`` (>= 1) times.
 
-    The place is an abstract, the summary of some chunks, and they contain the occurrences. The rank is a part of the
-    address, by which an entity's places are sorted: more occurrences give a smaller rank, which sorts first.
+    The addresses of an entity, which include the rank, are sorted: more occurrences give a lower rank, which is first.
     """
     return max(MIN_BODY_RANK, MAX_BODY_RANK + 1 - occurrences)
 

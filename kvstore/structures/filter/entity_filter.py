@@ -404,7 +404,7 @@ class EntityFilter:
             )
 
     def check(self) -> Iterator[str]:
-        """Yield a sentence for every violated invariant of the filter's pages and address lists."""
+        """Yield a sentence for each violated invariant of the filter's pages and address lists."""
         self._pages.reader.require_open()
         yield from check_filter(self._index, self._pages, self._lists)
 

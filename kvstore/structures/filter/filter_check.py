@@ -19,7 +19,7 @@ from .filter_pages import FREE_BLOCKS, FREE_BUCKETS, ROOMY_BLOCKS, FilterPages
 
 
 def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> Iterator[str]:
-    """Yield a sentence for every violated invariant of the entity filter's pages and address lists.
+    """Yield a sentence for each violated invariant of the entity filter's pages and address lists.
 
     The caller must flush the filter of a write transaction first.
     """

@@ -105,7 +105,7 @@ class _PageKind(NamedTuple):
     free_list: bytes | None = None
 
 
-def _find_page_fault(page: memoryview, encoding: bytes, page_number: int) -> str:
+def _describe_page_fault(page: memoryview, encoding: bytes, page_number: int) -> str:
     """Return how a stored page differs from a valid page with this encoding and number; "" for a valid page."""
     if len(page) != PAGE_BYTES:
         return f"has {len(page)} bytes, not {PAGE_BYTES}"
@@ -147,7 +147,7 @@ class PageReader:
             return _EMPTY_DIRECTORY
         with self._lock:
             page = self.view.get(table, prefix + records.encode_u32(page_number))
-        fault = "is missing" if page is None else _find_page_fault(page, encoding, page_number)
+        fault = "is missing" if page is None else _describe_page_fault(page, encoding, page_number)
         if page is None or fault:
             raise CorruptionError(
                 f"table {table}: page {page_number} {fault}; run CHECK REPAIR, or restore from a backup"
